@@ -45,6 +45,9 @@ fail() {
 # The programs of a store, and the one that is not there.
 lacks() {
   case $1 in
+    mysql | postgres) id -un >/dev/null 2>&1 || { echo "user $(id -u) has no name" && return; } ;;
+  esac
+  case $1 in
     mysql) first_missing mariadbd mariadb mariadb-install-db ;;
     postgres) if [ -z "$(postgres_folder)" ]; then echo "no initdb"; else first_missing psql; fi ;;
     redis) first_missing redis-server redis-cli ;;

@@ -124,7 +124,7 @@ impl Builder {
         Ok(slots)
     }
 
-    /// What a claim in this store goes by.
+    /// The plan of a claim in this store.
     fn plan(
         &self,
         store: &dyn KvStore,

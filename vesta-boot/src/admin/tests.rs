@@ -16,6 +16,7 @@ use vesta_service::testing::{ManualClock, MemorySegmentStore, MemoryStore};
 use vesta_service::{LocalIdService, MachineSource};
 
 use super::{AdminState, router};
+use crate::start::assemble::Origin;
 use crate::{
     Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security,
     assemble,
@@ -28,6 +29,20 @@ struct Admin {
     metrics: Arc<Metrics>,
     shutdown: CancellationToken,
     router: Router,
+}
+
+impl From<LocalIdService> for Assembled {
+    fn from(service: LocalIdService) -> Self {
+        Self {
+            service: Arc::new(service),
+            pool: None,
+            segments: None,
+            tinyid: None,
+            serials: None,
+            store: None,
+            origin: Origin::default(),
+        }
+    }
 }
 
 const WAITING_FOR: &str = "mysql://vesta:***@db/ids";

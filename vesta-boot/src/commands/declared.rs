@@ -10,7 +10,7 @@ use super::output::Output;
 use crate::net::{Scopes, checked_name};
 use crate::settings::moment::moment;
 
-/// A command, in the place of serving.
+/// A command that runs instead of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Command {
     /// Look at the store of machine IDs, prepare it, repair it, move to it
@@ -76,8 +76,8 @@ pub enum StoreCommand {
     /// Show the namespace and the owner of each machine ID; changes nothing
     ///
     /// States: held (its window is open), expired (its owner let the window pass), released
-    /// (given back), foreign (a process of another system has it), lost (somebody deleted or replaced
-    /// its record).
+    /// (given back), foreign (a process of another system has it), lost (its record was deleted or
+    /// replaced).
     Show,
     /// Keep every later claim above a moment, after a store has forgotten something
     ///
@@ -93,8 +93,8 @@ pub enum StoreCommand {
     },
     /// Trust a store again that was seen to forget what it acknowledged
     ///
-    /// Whoever sees that a store may lose changes, in a crash or when a replica takes over, writes that
-    /// down in the namespace, and claims keep a distance from then on. Only this command ends that: once
+    /// A process that finds that the store may lose changes, in a crash or when a replica takes over, records that
+    /// in the namespace, and claims keep a distance from then on. Only this command ends that. Run it once
     /// replication or settings have been changed so that nothing acknowledged is lost.
     Trust,
     /// Declare the owner of a machine ID gone for good, so that the pool may hand it out
@@ -107,11 +107,11 @@ pub enum StoreCommand {
         #[arg(value_name = "ID")]
         machine: u64,
     },
-    /// Create the record of a machine ID anew, after somebody deleted or replaced it
+    /// Recreate the record of a machine ID that was deleted or replaced
     ///
-    /// Nobody knows up to where such a machine ID was used, so no pool hands it out. Stop the process
-    /// that had it; should it still run, it loses the machine ID at its next renewal. The new record
-    /// is free, from beyond every window on.
+    /// The last ID of such a machine ID is unknown, so no pool hands it out. Stop the process that had it; if
+    /// it still runs, it loses the machine ID at its next renewal. The new record is free and starts above
+    /// every window.
     Repair {
         /// The machine ID
         #[arg(value_name = "ID")]

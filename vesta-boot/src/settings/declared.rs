@@ -122,7 +122,7 @@ pub(super) fn default_of(arg: &Arg) -> Option<String> {
 pub(super) fn toml_type(arg: &Arg) -> &'static str {
     match arg.get_value_names().and_then(<[_]>::first).map(|name| name.as_str()) {
         Some("BOOL") => "boolean",
-        Some("MS" | "N" | "ID" | "BITS" | "0-3" | "0|1") => "integer",
+        Some("MS" | "N" | "ID" | "0-3" | "0|1") => "integer",
         _ => "string",
     }
 }

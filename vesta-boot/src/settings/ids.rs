@@ -38,8 +38,8 @@ section! {
 
         /// Give a tick out in slices of at most 4 ms
         ///
-        /// At the capacity nobody then waits for the rest of a second, and who waits is served in the order of
-        /// coming. The capacity stays the same.
+        /// At full capacity a call then waits for the next slice, not for the rest of the second, and waiting calls are
+        /// served first come, first served. The capacity stays the same.
         pub pacing: bool = "pacing" "BOOL" or "false", truth();
 
         /// Time that IDs may be made ahead of the clock

@@ -1,8 +1,8 @@
 //! Settings: declared once, read from flags, environment and file, then checked.
 //!
-//! A section is a struct of clap arguments; each field declares the name, type, default, help and check
-//! of one setting. Flag and environment variable follow from the name, and `--help`, `--print-config`,
-//! the table in docs/CONFIG.md and docs/vesta.example.toml from the declaration.
+//! A `section!` is a struct; each field declares the name, type, default, help and parser of one setting.
+//! Flag and environment variable follow from the name, and `--help`, `--print-config`, the table in
+//! docs/CONFIG.md and docs/vesta.example.toml from the declaration.
 
 #[macro_use]
 mod section;

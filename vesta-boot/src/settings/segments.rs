@@ -36,8 +36,8 @@ section! {
 
         /// Refuse a database that may forget segment numbers
         ///
-        /// Or serials. One with asynchronous replicas may hand out numbers again after a fail-over. Without this, that is
-        /// only told of: at the start, in the log, and by the metric `vesta_segments_may_forget`.
+        /// Or serials. A database with asynchronous replicas may hand out numbers again after a fail-over. Without this
+        /// setting the start, the log and the metric `vesta_segments_may_forget` only warn of it.
         pub require_durable: bool = "segment.require_durable" "BOOL" or "false", truth();
     }
 }

@@ -21,7 +21,7 @@ section! {
         /// Folder of the keys of shuffled serials: TAG.key for each tag
         ///
         /// 64 hexadecimal digits, which only the owner and the group of the file may read. `serial create` makes
-        /// a key that is missing. Keep a copy: without it no coupon can be told from a guess.
+        /// a key that is missing. Keep a copy: without the key, a coupon looks like any guess.
         ///
         /// Example: /etc/vesta/keys
         pub keys: Option<PathBuf> = "serial.keys" "DIR" for commands, folder;

@@ -70,21 +70,6 @@ impl Origin {
     }
 }
 
-#[cfg(test)]
-impl From<LocalIdService> for Assembled {
-    fn from(service: LocalIdService) -> Self {
-        Self {
-            service: Arc::new(service),
-            pool: None,
-            segments: None,
-            tinyid: None,
-            serials: None,
-            store: None,
-            origin: Origin::default(),
-        }
-    }
-}
-
 /// Makes the service that the settings describe. Blocks while machine IDs are claimed; with
 /// `wait_for_store`, for as long as the store does not answer.
 ///

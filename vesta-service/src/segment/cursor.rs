@@ -18,7 +18,7 @@ use crate::wait::BackOff;
 /// a change from an old value fails. A caller that sees a new `end` also sees the `next` that was
 /// written before it, and so cannot take a number between two chunks.
 #[derive(Debug)]
-#[repr(align(128))] // a cache line (pair) of its own: both words are written when a chunk is used up
+#[repr(align(128))] // its own pair of cache lines: a used-up chunk writes both words
 pub(crate) struct RangeCursor {
     next: AtomicU64,
     end: AtomicU64,

@@ -45,8 +45,8 @@ impl Key {
         self.stride
     }
 
-    /// The next 1 to `want` numbers, if some are at hand: from the start of what is returned on, a stride
-    /// apart.
+    /// The next 1 to `want` numbers, a stride apart from the start of the range; `None` if no number is
+    /// ready.
     #[inline]
     pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
         // In a branch of its own the usual stride costs nothing.

@@ -38,10 +38,9 @@ use crate::error::{BuildError, StoreError, ask_store};
 /// No number of a tag is given out twice, by this process or by any other over the same table: only
 /// what the database has counted away is given out, and nothing below what this process had before.
 /// Within a process the numbers of a tag increase: a call that starts after another has returned gets a
-/// larger number. Several processes have ranges of their own. What was fetched and not given out goes back to the
-/// database when the service is [closed](Self::close), unless another process took a range since. What
-/// a process has that is killed is a gap: at most twice what was used in the 10 s before it was
-/// fetched, and two steps of the table.
+/// larger number. Each process has its own ranges. [`close`](Self::close) returns what was fetched and not given
+/// out to the database, unless another process took a range since. A killed process leaves a gap: at most
+/// twice what was used in the 10 s before the fetch, and two steps of the table.
 ///
 /// # The path of a number
 /// Taking a number of a [`Segment`] is one compare-and-swap: no lock, no allocation, no clock. Threads of the service fetch the next range when a tenth of the
@@ -177,8 +176,8 @@ impl SegmentService {
 }
 
 impl SegmentBuilder {
-    /// Builds the service. The store is not waited for: calls wait until it has answered, and fail if
-    /// it does not. [`SegmentService::refresh`] tells whether it does.
+    /// Builds the service without waiting for the store: calls wait for its answer, and fail if none
+    /// comes. [`SegmentService::refresh`] asks it.
     ///
     /// # Errors
     /// [`BuildError`] if a setting is out of its range, no thread can be started, or what this host

@@ -248,7 +248,7 @@ fn coming_and_going_under_load_repeats_nothing() {
     // Known before it goes for the first time.
     let orders = service.segment("orders").unwrap();
     std::thread::scope(|scope| {
-        let _end = AtTheEnd(&over); // also of a failure, which the threads would hide for ever
+        let _end = AtTheEnd(&over); // also after a failure, or the threads would never end
         for _ in 0..4 {
             scope.spawn(|| {
                 let mut last = 0;

@@ -1,4 +1,4 @@
-//! Each store keeps the promises of every store, and those of its own.
+//! The conformance suite on each store, and what only one store promises.
 
 #[cfg(all(feature = "redis", feature = "mysql", feature = "zookeeper"))]
 mod cosid;

@@ -123,7 +123,7 @@ const WITH_BLANKS: [(&[&str], &str); 5] = [
 ];
 
 #[test]
-fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
+fn a_wrong_setting_is_refused_with_one_sentence_that_says_what_to_do() {
     let lines = REFUSED.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
     let lines = lines.map(|line| line.split_once(" => ").expect("arguments and a part"));
     let lines = lines.map(|(args, expected)| (args.split(' ').collect::<Vec<_>>(), expected));
@@ -136,7 +136,7 @@ fn what_is_wrong_is_refused_with_one_sentence_that_says_what_to_do() {
 }
 
 #[test]
-fn what_is_safe_is_accepted() {
+fn safe_settings_are_accepted() {
     for args in [
         &["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"][..],
         &["--listen", "[::1]:5"],

@@ -14,8 +14,8 @@ use crate::lease::RETRY_AFTER;
 use crate::sync::{Mutex, thread};
 use crate::wait::Drive;
 
-/// Does a round. After a panic nobody knows what state the drivers are in: all leases in force are
-/// sealed, so that the health of the service says so and only a restart goes on.
+/// Does a round. After a panic the state of the drivers is unknown, so it seals all leases in force: the
+/// service then reports itself unhealthy until it is restarted.
 fn sealing_on_panic<T>(slots: &[Arc<MachineSlot>], work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
     if done.is_err() {
@@ -66,7 +66,7 @@ impl Keeper {
                     }
                 }
             });
-            drop(rounds); // unlocks their files before anybody hears of the end
+            drop(rounds); // unlocks their files before the end is announced
             end(&slots, &signals);
         })?;
         Ok(this)

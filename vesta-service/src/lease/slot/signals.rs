@@ -34,7 +34,7 @@ impl Signals {
         }
     }
 
-    /// Sleeps for `duration`, or until somebody wakes the keeper; at once if that happened already.
+    /// Sleeps for `duration` or until the keeper is woken, which may have happened already.
     pub(super) fn sleep(&self, duration: Duration) {
         let mut state = self.state.lock();
         if !state.woken {

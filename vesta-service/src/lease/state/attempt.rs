@@ -254,7 +254,7 @@ impl Attempt {
             Some(_) => next.max(self.start(&record, plan, now)),
             None => next,
         };
-        // SAFETY.md, rule 6. Nothing was issued yet: below a floor, the claim is made anew above it.
+        // SAFETY.md, rule 6. Nothing was issued yet, so a claim below the floor is repeated above it.
         (self.floor <= next).then_some(Verdict::Claimed { record, next })
     }
 }

@@ -56,7 +56,7 @@ fn jobs(key: &Arc<Key>, numbers: Range<u64>) -> Thread<Taken> {
 }
 
 #[test]
-fn who_saw_the_cutoff_rise_never_gets_what_lies_below() {
+fn a_thread_that_saw_the_cutoff_rise_gets_no_number_below_it() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("two callers", move || {
