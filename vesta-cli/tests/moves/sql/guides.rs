@@ -321,7 +321,7 @@ fn every_statement_of_the_documents_is_run_or_named() {
 
 /// The database cuts what it joins without an error: what the guide must not do.
 #[test]
-fn mysql_cuts_a_joined_text_as_it_does_by_default() {
+fn a_joined_text_of_mysql_is_cut_as_it_is_by_default() {
     let mut database = Database::of_mysql();
     database.rows(&hosts());
     let joined = "SELECT GROUP_CONCAT(CONCAT(IP, '=', ID) ORDER BY ID) FROM DB_MACHINE_ID_PROVIDER";
