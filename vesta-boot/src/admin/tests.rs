@@ -183,18 +183,29 @@ async fn the_pool_and_the_events_of_the_keeper_are_shown() {
     assert_eq!(records.len(), 2);
     assert!(records.iter().all(|it| it["state"] == "held" && it["pid"] == std::process::id()));
 
-    let (status, events) = admin.get("/events").await;
-    let events = json(&events);
-    assert_eq!((status, &events["last"]), (StatusCode::OK, &2.into()));
+    // Behind the two claims may be what a busy disk caused.
+    let (status, text) = admin.get("/events").await;
+    let events = json(&text);
     let first = &events["events"][0];
-    assert_eq!((&first["number"], &first["kind"]), (&1.into(), &"claimed".into()));
-    assert_eq!(first["text"], "claimed, epoch 1");
     assert_eq!(
-        json(&admin.get("/events?since=1").await.1)["events"].as_array().map(Vec::len),
-        Some(1)
+        (status, &first["number"], &first["kind"]),
+        (StatusCode::OK, &1.into(), &"claimed".into()),
+        "{text}"
     );
-    let (_, none) = admin.get("/events?since=7").await;
-    assert_eq!(json(&none), json(r#"{"events":[],"last":7}"#));
+    assert_eq!(first["text"], "claimed, epoch 1");
+    let last = events["last"].as_u64().expect("a number");
+    assert!(last >= 2, "{text}");
+    let since_1 = json(&admin.get("/events?since=1").await.1);
+    assert_eq!(
+        (&since_1["events"][0]["number"], &since_1["events"][0]["kind"]),
+        (&2.into(), &"claimed".into())
+    );
+    let none = json(&admin.get("/events?since=1000000").await.1);
+    assert_eq!(
+        (&none["events"], none["last"].as_u64() >= Some(last)),
+        (&json("[]"), true),
+        "{none}"
+    );
     assert_eq!(admin.get("/events?since=x").await.0, StatusCode::BAD_REQUEST);
     assert_eq!(self::admin().get("/pool").await.0, StatusCode::NOT_FOUND, "there is none");
 }
