@@ -6,10 +6,10 @@
 #   scripts/test.sh                  every unit and property test; the conformance suite on memory, SQLite and each
 #                                    store whose server is installed; real programs killed and restarted; ten
 #                                    seconds of torture; the commands of the documents that need no server
-#   scripts/test.sh --all            what every change must pass: installs what is missing (Debian), and adds processes
-#                                    and torture on every store, races, a program outside the workspace, the page in
-#                                    Chromium, clients in other languages, alerts, deployments, and all commands of
-#                                    the documents
+#   scripts/test.sh --all            what every change must pass: installs what is missing (Debian), and adds a
+#                                    thousand starters, processes and torture on every store, races, a program outside
+#                                    the workspace, the page in Chromium, clients in other languages, alerts,
+#                                    deployments, and all commands of the documents
 #   scripts/test.sh --full           --all with more rounds, longer outages and larger models, five minutes of torture,
 #                                    fuzzing led by coverage, each package built and tried out, mutation testing:
 #                                    two hours
@@ -196,17 +196,30 @@ fi
 rm "$log"
 exit $status
 RUN
+# PATTERN [ARGUMENT…]: the test binaries of such names, each with these arguments.
+named() {
+  grep -E "/($1)-[0-9a-f]+\"$" "$folder/tests" | sed "s|\$| ${*:2}|"
+}
+# AT_ONCE: runs the test binaries that it reads.
+run() {
+  sed "s|\$| --skip processes:: --skip torture::${skipped[*]+ ${skipped[*]}}|" >"$folder/these"
+  xargs -P "$1" -L 1 bash "$folder/one" <"$folder/these" | tee "$folder/went" || failed "tests, above"
+  [ "$(grep -c '^ok' "$folder/went")" -eq "$(wc -l <"$folder/these")" ] || failed "not every test binary was run"
+}
 start=$SECONDS
-# Those of the stores change settings of the servers, which others use.
-awk '/\/(program|vesta_service|simulation)-/ { print; next } /\/stores-/ { next } { rest = rest $0 "\n" }
-  END { printf "%s", rest }' "$folder/tests" >"$folder/ordered" # the slowest first
-arguments="--skip processes:: --skip torture::${skipped[*]+ ${skipped[*]}}"
-sed "s|\$| $arguments|" "$folder/ordered" | xargs -P 2 -L 1 bash "$folder/one" | tee "$folder/went" || failed "tests, above"
-[ "$(grep -c '^ok' "$folder/went")" -eq "$(wc -l <"$folder/ordered")" ] || failed "not every test binary was run"
-# Most of them wait for disks. The thousand starters have a time limit, so they run by themselves.
-for which in "--test-threads=4 --skip a_thousand_first" "--test-threads=1 a_thousand_first"; do
-  sed -n "/\/stores-/s|\$| $which $arguments|p" "$folder/tests" | xargs -L 1 bash "$folder/one" || failed "tests of the stores, above"
-done
+# Those of the stores wait for disks and change settings of servers: beside them runs what needs no server. The
+# longest are first.
+{
+  named stores --test-threads=4 --skip a_thousand_first
+  named 'vesta_service|simulation'
+  named 'contract|service'
+} | run 3
+{
+  named program
+  grep -vE "/(stores|vesta_service|simulation|contract|service|program)-[0-9a-f]+\"$" "$folder/tests"
+} | run 2
+# They have a time limit, so they run by themselves.
+[ $tier = here ] || named stores --test-threads=1 a_thousand_first | run 1
 echo "tests: $((SECONDS - start)) s"
 cargo test --quiet --workspace --all-features --doc >"$folder/doc" 2>&1 || {
   cat "$folder/doc"
