@@ -120,7 +120,9 @@ mod tests {
     fn what_is_kept_never_differs_from_what_is_looked_up() {
         for name in ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu"] {
             let zone = Zone::new(name).expect(name);
-            let (first, last) = (at("2009-01-01T00:00:00Z").0, at("2026-12-31T00:00:00Z").0);
+            let full = std::env::var_os("VESTA_TEST_FULL").is_some();
+            let first = if full { "2009-01-01T00:00:00Z" } else { "2024-12-31T00:00:00Z" };
+            let (first, last) = (at(first).0, at("2026-12-31T00:00:00Z").0);
             for quarter in (first..last).step_by(900_000).chain([last, first]) {
                 for moment in [quarter, quarter + 59_999, quarter + 60_000, quarter + 899_999] {
                     let expected =
