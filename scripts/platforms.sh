@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Where Vesta builds, beside the Linux that it is tested on: embedding and the client for macOS, Windows and FreeBSD,
-# and the programs for macOS. The compiler checks them, with the C code in them; nothing of it is run. The targets
-# come by rustup, the C compiler for them by scripts/venv.sh.
+# Where Vesta builds, beside the Linux that it is tested on: embedding and the client for Windows and FreeBSD, and all
+# that scripts/test.sh builds for macOS. The compiler checks it, with the C code in it; nothing of it is run. The
+# targets come by rustup, the C compiler for them by scripts/venv.sh.
 #
 #   scripts/platforms.sh               the other systems
 #   scripts/platforms.sh --link        links the programs for macOS too, with every store
@@ -38,15 +38,14 @@ export PATH=$zig/bin:$PATH
 mac=aarch64-apple-darwin
 check() {
   rustup target list --installed | grep -qx "$1" || rustup --quiet target add "$1"
-  cargo-zigbuild clippy --quiet --locked --target "$@" -p vesta-intf -p vesta-service -p vesta-client \
-    --features vesta-service/async -- -D warnings
+  cargo-zigbuild clippy --quiet --locked --target "$@" -- -D warnings
 }
 for target in x86_64-pc-windows-gnu x86_64-unknown-freebsd; do
   echo "embedding and the client for $target"
-  check "$target"
+  check "$target" -p vesta-intf -p vesta-service -p vesta-client --features vesta-service/async
 done
-echo "embedding, the client and the program for $mac"
-check $mac -p vesta-cli
+echo "the programs and the tests for $mac"
+check $mac --workspace --exclude vesta-load --lib --bins --examples --tests --all-features
 
 if [ "${1:-}" = --link ]; then
   # Two frameworks of macOS know the certificates that it trusts. They may not be redistributed: the stubs in this

@@ -27,11 +27,6 @@ fn vesta(folder: &std::path::Path, args: &[&str]) -> (String, i32) {
     (String::from_utf8(done.stdout).expect("text"), done.status.code().unwrap_or(-1))
 }
 
-/// A text without the line breaks of a narrow table.
-fn unfolded(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[test]
 fn friendly_ids_are_read_and_shown_in_a_zone() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -148,6 +143,8 @@ fn the_doctor_sees_state_on_a_network_file_system() {
     let (shared, seen) = (folder.path().join("shared"), folder.path().join("seen"));
     std::fs::create_dir(&shared).expect("a folder");
     let _mount = vesta_testkit::FuseMount::new(&shared, &seen, "attr_timeout=1");
+    // Without the line breaks of a narrow table.
+    let unfolded = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (said, code) = vesta(&seen, &["doctor"]);
     assert!(code == 1 && unfolded(&said).contains("is on a network file system (FUSE)"), "{said}");
     let (said, code) = vesta(&seen, &["doctor", "--state-allow-network-fs"]);
