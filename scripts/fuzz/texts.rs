@@ -67,10 +67,15 @@ const TOKENS: [&str; 48] = [
 pub(crate) fn kept(crate_folder: &str, target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(crate_folder).join("fuzz").join(target);
     let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     paths.sort();
     assert!(!paths.is_empty(), "{} is empty", folder.display());
-    paths.iter().map(|path| fs::read(path).expect("a file")).collect()
+    paths
+        .iter()
+        .map(|path| fs::read(path).expect("a file"))
+        .collect()
 }
 
 /// One of the inputs, changed in a few places; nothing that was kept comes out unless no change says

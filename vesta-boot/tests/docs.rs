@@ -21,34 +21,54 @@ fn compare_at(file: &str, expected: &str) {
         fs::write(&path, expected).expect("a document");
     }
     let found = fs::read_to_string(&path).expect("a document");
-    let line = found.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
-    assert!(found == expected, "{file} is out of date; run with UPDATE_DOCS=1: {line:#?}");
+    let line = found
+        .lines()
+        .zip(expected.lines())
+        .find(|(found, expected)| found != expected);
+    assert!(
+        found == expected,
+        "{file} is out of date; run with UPDATE_DOCS=1: {line:#?}"
+    );
 }
 
 fn default(arg: &Arg) -> Option<String> {
-    arg.get_default_values().first().map(|text| text.to_string_lossy().into_owned())
+    arg.get_default_values()
+        .first()
+        .map(|text| text.to_string_lossy().into_owned())
 }
 
 /// Default, where vesta-rest has another one.
 fn default_of_rest(arg: &Arg) -> Option<String> {
     let settings = settings(Role::Rest);
-    let rest = settings.get_arguments().find(|it| it.get_id() == arg.get_id()).and_then(default);
+    let rest = settings
+        .get_arguments()
+        .find(|it| it.get_id() == arg.get_id())
+        .and_then(default);
     rest.filter(|rest| default(arg).as_ref() != Some(rest))
 }
 
 /// Paragraphs of the help, without the names, and the example.
 fn help(arg: &Arg) -> (String, Option<String>) {
-    let long = arg.get_long_help().expect("every setting has help").to_string();
+    let long = arg
+        .get_long_help()
+        .expect("every setting has help")
+        .to_string();
     let mut paragraphs: Vec<_> = long.split("\n\n").collect();
     let names = paragraphs.pop().expect("the names come last");
     assert!(names.ends_with(']'), "{long}");
-    let example = paragraphs.last().and_then(|last| last.strip_prefix("Example: "));
+    let example = paragraphs
+        .last()
+        .and_then(|last| last.strip_prefix("Example: "));
     if example.is_some() {
         paragraphs.pop();
     }
-    let sentences =
-        paragraphs.iter().map(|paragraph| format!("{}.", paragraph.trim_end_matches('.')));
-    (sentences.collect::<Vec<_>>().join(" "), example.map(str::to_owned))
+    let sentences = paragraphs
+        .iter()
+        .map(|paragraph| format!("{}.", paragraph.trim_end_matches('.')));
+    (
+        sentences.collect::<Vec<_>>().join(" "),
+        example.map(str::to_owned),
+    )
 }
 
 #[test]
@@ -58,19 +78,28 @@ fn the_table_of_settings_is_up_to_date() {
         "| key | flag | environment | default | meaning |\n|---|---|---|---|---|\n".to_owned();
     for arg in settings.get_arguments() {
         let (name, flag) = (arg.get_id(), arg.get_long().expect("a flag"));
-        let env = arg.get_env().and_then(|env| env.to_str()).expect("a variable");
+        let env = arg
+            .get_env()
+            .and_then(|env| env.to_str())
+            .expect("a variable");
         let default = match (default(arg), default_of_rest(arg)) {
             (Some(server), Some(rest)) => format!("`{server}`, vesta-rest `{rest}`"),
             (Some(both), None) => format!("`{both}`"),
             (None, _) => "–".to_owned(),
         };
-        table += &format!("| `{name}` | `--{flag}` | `{env}` | {default} | {} |\n", help(arg).0);
+        table += &format!(
+            "| `{name}` | `--{flag}` | `{env}` | {default} | {} |\n",
+            help(arg).0
+        );
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/CONFIG.md");
     let text = fs::read_to_string(path).expect("the documentation");
     let start = text.find("| key | flag |").expect("the table");
     let end = start + text[start..].find("\n\n").expect("its end") + 1;
-    compare("CONFIG.md", &format!("{}{table}{}", &text[..start], &text[end..]));
+    compare(
+        "CONFIG.md",
+        &format!("{}{table}{}", &text[..start], &text[end..]),
+    );
 }
 
 /// Comment lines of at most 100 characters.
@@ -124,7 +153,13 @@ const TAIL: &str = r#"
 fn the_example_file_is_up_to_date() {
     let settings = settings(Role::Server);
     let mut settings: Vec<_> = settings.get_arguments().collect();
-    let table = |arg: &Arg| arg.get_id().as_str().split_once('.').map_or("", |it| it.0).to_owned();
+    let table = |arg: &Arg| {
+        arg.get_id()
+            .as_str()
+            .split_once('.')
+            .map_or("", |it| it.0)
+            .to_owned()
+    };
     settings.sort_by_key(|arg| table(arg));
     let mut text = HEAD.to_owned();
     let mut current = String::new();
@@ -139,7 +174,11 @@ fn the_example_file_is_up_to_date() {
         let name = arg.get_id().as_str();
         let name = name.strip_prefix(&format!("{current}.")).unwrap_or(name);
         let is_bare = value.parse::<u64>().is_ok() || value.parse::<bool>().is_ok();
-        let value = if is_bare { value } else { format!("\"{value}\"") };
+        let value = if is_bare {
+            value
+        } else {
+            format!("\"{value}\"")
+        };
         let help = comment(&(help + &rest.unwrap_or_default()));
         text += &format!("\n{help}#{name} = {value}\n");
     }
@@ -171,9 +210,16 @@ fn readme(name: &str, source: &str) -> String {
 
 /// A line whose links to items are their names alone.
 fn without_links(line: &str) -> String {
-    let Some((before, rest)) = line.split_once('[') else { return line.to_owned() };
-    let Some((name, after)) = rest.split_once(']') else { return line.to_owned() };
-    let after = match after.strip_prefix('(').and_then(|after| after.split_once(')')) {
+    let Some((before, rest)) = line.split_once('[') else {
+        return line.to_owned();
+    };
+    let Some((name, after)) = rest.split_once(']') else {
+        return line.to_owned();
+    };
+    let after = match after
+        .strip_prefix('(')
+        .and_then(|after| after.split_once(')'))
+    {
         Some((_, after)) => after.strip_prefix(')').unwrap_or(after), // of `serve()`
         None => after,
     };
@@ -215,10 +261,16 @@ fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
         assert!(!short.contains("Examples:"), "{short}");
         let long = command.render_long_help().to_string();
         for arg in settings(role).get_arguments().filter(shown) {
-            let env = arg.get_env().and_then(|env| env.to_str()).expect("a variable");
+            let env = arg
+                .get_env()
+                .and_then(|env| env.to_str())
+                .expect("a variable");
             assert!(long.contains(&format!("[env: {env}]")), "{env} in {long}");
             if let Some(default) = default(arg) {
-                assert!(long.contains(&format!("[default: {default}]")), "{default} in {long}");
+                assert!(
+                    long.contains(&format!("[default: {default}]")),
+                    "{default} in {long}"
+                );
             }
         }
         for part in ["Examples:", role.name(), "Exit codes:"] {
@@ -230,7 +282,9 @@ fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
 /// The numbers that follow each of these words.
 fn numbers_after(word: &str, text: &str) -> BTreeSet<u32> {
     let number = |rest: &str| {
-        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
         rest[..end].parse().expect("a number")
     };
     text.split(word).skip(1).map(number).collect()
@@ -241,7 +295,9 @@ fn each_rule_of_safety_is_cited_in_the_code_that_keeps_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let safety = fs::read_to_string(root.join("docs/SAFETY.md")).expect("a document");
     let (_, rules) = safety.split_once("**Ten rules.**").expect("the rules");
-    let (rules, _) = rules.split_once("**What then always holds.**").expect("their end");
+    let (rules, _) = rules
+        .split_once("**What then always holds.**")
+        .expect("their end");
     let number = |line: &str| line.split_once(". ")?.0.parse().ok();
     let rules: BTreeSet<u32> = rules.lines().filter_map(number).collect();
     assert_eq!(rules, (1..=10).collect());

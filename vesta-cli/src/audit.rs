@@ -26,19 +26,40 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     let position = rules.position(id.time) + id.seq;
     let origin = match layout.is_vesta() && id.id_type != layout.id_type() {
         true => None,
-        false => Some(Origin::of(&leases.claims(machine).map_err(failed)?, position)),
+        false => Some(Origin::of(
+            &leases.claims(machine).map_err(failed)?,
+            position,
+        )),
     };
     // The moment at which the tick of a position begins.
     let when = |position: u64| {
-        exact(layout.moment_of(rules.tick(position)).unwrap_or(layout.end()), &layout)
+        exact(
+            layout
+                .moment_of(rules.tick(position))
+                .unwrap_or(layout.end()),
+            &layout,
+        )
     };
-    let claim = if let Some(Origin::Claim(claim)) = &origin { Some(claim) } else { None };
+    let claim = if let Some(Origin::Claim(claim)) = &origin {
+        Some(claim)
+    } else {
+        None
+    };
     let said = match &origin {
         None => format!("no: it has another layout than {}", layout.name()),
         Some(Origin::Claim(claim)) => {
-            let Record { epoch, pid, version, .. } = claim;
+            let Record {
+                epoch,
+                pid,
+                version,
+                ..
+            } = claim;
             let (host, claimed) = (plain(&claim.host), exact(claim.claimed, &layout));
-            let ended = if claim.owner == 0 { "given back" } else { "reserved" };
+            let ended = if claim.owner == 0 {
+                "given back"
+            } else {
+                "reserved"
+            };
             format!(
                 "only claim {epoch} can have made it: {host} (pid {pid}), vesta {version}, claimed {claimed}, \
                  {ended} up to {}",
@@ -64,7 +85,9 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             when(first.from)
         ),
     };
-    let made = layout.moment_of(id.time).map_or(String::new(), |at| exact(at, &layout));
+    let made = layout
+        .moment_of(id.time)
+        .map_or(String::new(), |at| exact(at, &layout));
     let text =
         format!("{raw}  machine {machine}  {made}\n  namespace {namespace} of {store}\n  {said}\n");
     let as_json = claim.map(|claim| {
@@ -77,10 +100,23 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         "id": raw.to_string(), "machine": machine, "made": made, "namespace": namespace,
         "store": store, "claim": as_json, "answer": said,
     });
-    let cells =
-        |claim: &Record| [claim.epoch.to_string(), plain(&claim.host), claim.pid.to_string()];
+    let cells = |claim: &Record| {
+        [
+            claim.epoch.to_string(),
+            plain(&claim.host),
+            claim.pid.to_string(),
+        ]
+    };
     let [epoch, host, pid] = claim.map(cells).unwrap_or_default();
-    let csv = csv_line(&[raw.to_string(), machine.to_string(), made, epoch, host, pid, said]);
+    let csv = csv_line(&[
+        raw.to_string(),
+        machine.to_string(),
+        made,
+        epoch,
+        host,
+        pid,
+        said,
+    ]);
     let csv = format!("id,machine,made,epoch,host,pid,answer\n{csv}");
     answer(output, claim.is_some(), &text, &json, &csv)
 }

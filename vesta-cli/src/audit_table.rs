@@ -92,11 +92,16 @@ impl Audit {
         });
         let Some((raw, machine, made)) = fields else {
             let rows = self.rows;
-            self.unreadable.add(|| format!("row {rows}: {}", text.unwrap_or("null")));
+            self.unreadable
+                .add(|| format!("row {rows}: {}", text.unwrap_or("null")));
             return Ok(());
         };
         if made.0 < args.layout.layout.spec().epoch.0 + FIRST {
-            let small = self.small.get_or_insert(Small { count: 0, low: raw, high: raw });
+            let small = self.small.get_or_insert(Small {
+                count: 0,
+                low: raw,
+                high: raw,
+            });
             small.count += 1;
             (small.low, small.high) = (small.low.min(raw), small.high.max(raw));
             return self.sorter.push(raw);
@@ -107,15 +112,23 @@ impl Audit {
             let (first, last) = self.span.unwrap_or((made.0, made.0));
             self.span = Some((first.min(made.0), last.max(made.0)));
         }
-        if args.machines.as_ref().is_some_and(|planned| !planned.contains(&machine)) {
+        if args
+            .machines
+            .as_ref()
+            .is_some_and(|planned| !planned.contains(&machine))
+        {
             self.unplanned.entry(machine).or_insert((raw, 0)).1 += 1;
         }
-        let line = self.lines.entry(machine).or_insert(Line { latest: made.0, is_back: false });
+        let line = self.lines.entry(machine).or_insert(Line {
+            latest: made.0,
+            is_back: false,
+        });
         // Rows of several threads overtake each other.
         let lag = Duration::from_millis(line.latest.saturating_sub(made.0));
         if lag > args.tolerance && !line.is_back {
             let latest = UnixMillis(line.latest);
-            self.back.add(|| format!("machine {machine} from {latest} to {made} at {raw}"));
+            self.back
+                .add(|| format!("machine {machine} from {latest} to {made} at {raw}"));
         }
         line.is_back = lag > args.tolerance;
         line.latest = line.latest.max(made.0);
@@ -134,7 +147,11 @@ struct Sorter {
 impl Sorter {
     fn push(&mut self, id: u64) -> io::Result<()> {
         self.ids.push(id);
-        if self.ids.len() < AT_ONCE { Ok(()) } else { self.spill() }
+        if self.ids.len() < AT_ONCE {
+            Ok(())
+        } else {
+            self.spill()
+        }
     }
 
     fn spill(&mut self) -> io::Result<()> {
@@ -169,11 +186,24 @@ impl Sorter {
                 let mut bytes = Vec::new();
                 file.rewind()?;
                 file.read_to_end(&mut bytes)?;
-                look(bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect());
+                look(
+                    bytes
+                        .as_chunks()
+                        .0
+                        .iter()
+                        .copied()
+                        .map(u64::from_le_bytes)
+                        .collect(),
+                );
             }
         }
-        let examples = smallest.iter().map(|(id, count)| format!("{id} ({count} times)"));
-        Ok(Finding { count, examples: examples.collect() })
+        let examples = smallest
+            .iter()
+            .map(|(id, count)| format!("{id} ({count} times)"));
+        Ok(Finding {
+            count,
+            examples: examples.collect(),
+        })
     }
 }
 
@@ -190,13 +220,19 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
         kept = audit.take(text, args, now);
         // Says how far it is, once it takes longer than two seconds.
         if audit.rows.is_multiple_of(10_000) && clock.monotonic() - began >= next {
-            say(&format!("{} rows after {} s", grouped(audit.rows), next.as_secs()));
+            say(&format!(
+                "{} rows after {} s",
+                grouped(audit.rows),
+                next.as_secs()
+            ));
             next += Duration::from_secs(2);
         }
     };
     let looked_at = read_ids(args, &mut each)?;
     kept.map_err(no_room)?;
-    let repeated = std::mem::take(&mut audit.sorter).repeated().map_err(no_room)?;
+    let repeated = std::mem::take(&mut audit.sorter)
+        .repeated()
+        .map_err(no_room)?;
     if audit.rows == 0 {
         return Error::refuse(format!("{looked_at} has no rows: nothing was audited"));
     }
@@ -227,17 +263,25 @@ fn read_ids(
         let failed = |error: &dyn Display| Error::setting(format!("CSV of {source}: {error}"));
         let input: Box<dyn BufRead> = match file {
             "-" => Box::new(io::stdin().lock()),
-            path => Box::new(BufReader::new(File::open(path).map_err(|error| failed(&error))?)),
+            path => Box::new(BufReader::new(
+                File::open(path).map_err(|error| failed(&error))?,
+            )),
         };
         let found = csv_column::read(input, column, each).map_err(|error| failed(&error))?;
-        let name = found.name.map_or("no line of names".to_owned(), |name| format!("`{name}`"));
+        let name = found
+            .name
+            .map_or("no line of names".to_owned(), |name| format!("`{name}`"));
         return Ok(format!("column {} of {source} ({name})", found.number));
     };
     let (Some(table), Some(column)) = (&args.table, column) else {
         return Error::refuse("a database needs --table and --column");
     };
     let order = args.order.clone().unwrap_or_else(|| column.to_owned());
-    let column = Column { table: table.clone(), column: column.to_owned(), order };
+    let column = Column {
+        table: table.clone(),
+        column: column.to_owned(),
+        order,
+    };
     let read = url.parse().and_then(|url| read_column(&url, &column, each));
     read.map_err(Error::setting)?;
     Ok(format!("column `{}` of {table}", column.column))
@@ -256,18 +300,30 @@ fn report(
     }
     let findings = [
         ("repeated", "IDs that occur more than once", repeated),
-        ("clockBack", "times that the clock of a machine went back", &audit.back),
+        (
+            "clockBack",
+            "times that the clock of a machine went back",
+            &audit.back,
+        ),
         ("unplanned", "machines that are not planned", &unplanned),
         ("future", "IDs from the future", &audit.future),
-        ("unreadable", "rows that hold no ID of this layout", &audit.unreadable),
+        (
+            "unreadable",
+            "rows that hold no ID of this layout",
+            &audit.unreadable,
+        ),
     ];
     let moment = |millis: u64| exact(UnixMillis(millis), &args.layout.layout);
-    let span = audit.span.map(|(first, last)| (moment(first), moment(last)));
+    let span = audit
+        .span
+        .map(|(first, last)| (moment(first), moment(last)));
     let machines: Vec<_> = audit.lines.keys().copied().collect();
     let (name, count) = (args.layout.layout.name(), grouped(audit.rows));
     let is_clean = findings.iter().all(|finding| finding.2.count == 0) && !machines.is_empty();
-    let (mut text, mut table) =
-        (format!("{count} rows of {looked_at}"), Table::new(["finding", "count", "first"]));
+    let (mut text, mut table) = (
+        format!("{count} rows of {looked_at}"),
+        Table::new(["finding", "count", "first"]),
+    );
     if let (Some((first, last)), [low, .., high] | [low @ high]) = (&span, &machines[..]) {
         let count = machines.len();
         let by = if count == 1 {
@@ -280,7 +336,11 @@ fn report(
     text.push('\n');
     if let Some(Small { count, low, high }) = &audit.small {
         let [rows, from, until] = [count, low, high].map(|it| grouped(*it));
-        let until = if low == high { String::new() } else { format!(" to {until}") };
+        let until = if low == high {
+            String::new()
+        } else {
+            format!(" to {until}")
+        };
         text += &format!("{rows:>9}  rows are {from}{until}: not IDs of the layout {name}\n");
     }
     if machines.is_empty() {
@@ -289,7 +349,12 @@ fn report(
     let mut list = json!({});
     for (name, what, finding) in findings {
         text += &format!("{:>9}  {what}\n", grouped(finding.count));
-        text.extend(finding.examples.iter().map(|it| format!("           {it}\n")));
+        text.extend(
+            finding
+                .examples
+                .iter()
+                .map(|it| format!("           {it}\n")),
+        );
         let first = finding.examples.first().cloned().unwrap_or_default();
         table.row([name.into(), finding.count.into(), first.into()]);
         list[name] = json!({ "count": finding.count, "examples": finding.examples });
@@ -307,7 +372,9 @@ fn report(
 
 /// Machine IDs and a floor for those who go on from here.
 fn advice(audit: &Audit, args: &TableArgs, machines: &[u64]) -> String {
-    let Some((_, last)) = audit.span else { return String::new() };
+    let Some((_, last)) = audit.span else {
+        return String::new();
+    };
     let highest = machines.last().copied().unwrap_or(0);
     let (layout, most) = (&args.layout.layout, args.layout.layout.max(Field::Machine));
     let range = match highest < most {
@@ -336,7 +403,10 @@ mod tests {
         }
         let found = sorter.repeated().expect("readable");
         assert_eq!(found.count, 3);
-        assert_eq!(found.examples, ["3 (3 times)", "5 (3 times)", "9 (3 times)"]);
+        assert_eq!(
+            found.examples,
+            ["3 (3 times)", "5 (3 times)", "9 (3 times)"]
+        );
     }
 
     #[test]

@@ -36,17 +36,25 @@ pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
             }
             Ok(times)
         };
-        let callers: Vec<_> = (0..args.connections).map(|_| threads.spawn(caller)).collect();
+        let callers: Vec<_> = (0..args.connections)
+            .map(|_| threads.spawn(caller))
+            .collect();
         let mut before = 0;
         while elapsed() < args.duration {
             clock.park(Duration::from_secs(1).min(args.duration.saturating_sub(elapsed())));
             let so_far = done.load(Relaxed);
-            say(&format!("{:3} s  {} requests/s", elapsed().as_secs(), grouped(so_far - before)));
+            say(&format!(
+                "{:3} s  {} requests/s",
+                elapsed().as_secs(),
+                grouped(so_far - before)
+            ));
             before = so_far;
         }
         over.store(true, Relaxed);
         let times = callers.into_iter().map(|caller| {
-            caller.join().unwrap_or_else(|_| Err(Error::software("a caller", "it panicked")))
+            caller
+                .join()
+                .unwrap_or_else(|_| Err(Error::software("a caller", "it panicked")))
         });
         times.collect::<Result<Vec<_>, _>>()
     })?;
@@ -86,16 +94,24 @@ impl Counters {
     fn read(text: &str) -> Self {
         let mut counters = Self::default();
         for line in text.lines() {
-            let Some((name, value)) = line.rsplit_once(' ') else { continue };
-            let Ok(value) = value.parse::<f64>() else { continue };
+            let Some((name, value)) = line.rsplit_once(' ') else {
+                continue;
+            };
+            let Ok(value) = value.parse::<f64>() else {
+                continue;
+            };
             if name.starts_with("vesta_ids_issued_total{") {
                 counters.issued += value;
             } else if name.starts_with("vesta_requests_total{") {
                 counters.requests += value;
             } else if name.starts_with("vesta_request_duration_seconds_bucket{") {
-                let bound = name.split("le=\"").nth(1).and_then(|rest| rest.split('"').next());
-                let seconds: f64 =
-                    bound.and_then(|bound| bound.parse().ok()).unwrap_or(f64::INFINITY);
+                let bound = name
+                    .split("le=\"")
+                    .nth(1)
+                    .and_then(|rest| rest.split('"').next());
+                let seconds: f64 = bound
+                    .and_then(|bound| bound.parse().ok())
+                    .unwrap_or(f64::INFINITY);
                 let micros = (seconds * 1e6).round() as u64; // the largest number for +Inf
                 *counters.buckets.entry(micros).or_default() += value;
             }
@@ -108,7 +124,11 @@ impl Counters {
         let count = |bound: u64, all: &Self| all.buckets.get(&bound).copied().unwrap_or(0.0);
         let all = count(u64::MAX, self) - count(u64::MAX, before);
         let reached = |bound: &&u64| count(**bound, self) - count(**bound, before) >= 0.99 * all;
-        if all > 0.0 { self.buckets.keys().find(reached).copied() } else { None }
+        if all > 0.0 {
+            self.buckets.keys().find(reached).copied()
+        } else {
+            None
+        }
     }
 }
 
@@ -139,7 +159,9 @@ pub(crate) fn top(args: &TopArgs, output: Output) -> Done {
             match look(http) {
                 Err(error) => silent.push(error),
                 Ok((status, counters)) => {
-                    let last = before.replace(counters.clone()).unwrap_or_else(|| counters.clone());
+                    let last = before
+                        .replace(counters.clone())
+                        .unwrap_or_else(|| counters.clone());
                     table.row(row(http, &status, &counters, &last));
                 }
             }
@@ -188,7 +210,10 @@ fn row(http: &Http, status: &Value, counters: &Counters, last: &Counters) -> [Ce
 }
 
 fn look(http: &Http) -> Result<(Value, Counters), Error> {
-    Ok((http.json("/status")?, Counters::read(&http.get("/metrics")?.1)))
+    Ok((
+        http.json("/status")?,
+        Counters::read(&http.get("/metrics")?.1),
+    ))
 }
 
 #[cfg(test)]
@@ -200,7 +225,10 @@ mod tests {
         let mut table = Table::new(["server", "IDs/s"]);
         table.row(["a".into(), 7u64.into()]);
         let text = table.render(Output::Text);
-        assert_eq!(screen(&table, Output::Text, true, 3), format!("\u{1b}[H\u{1b}[J{text}"));
+        assert_eq!(
+            screen(&table, Output::Text, true, 3),
+            format!("\u{1b}[H\u{1b}[J{text}")
+        );
         assert_eq!(screen(&table, Output::Text, false, 0), text);
         assert_eq!(screen(&table, Output::Csv, false, 1), "a,7\n");
         assert_eq!(screen(&table, Output::Text, false, 1), text);
@@ -218,10 +246,19 @@ mod tests {
                  vesta_request_duration_seconds_bucket{{le=\"+Inf\",method=\"x\"}} {slow}\n"
             )
         };
-        let (first, second) =
-            (Counters::read(&text(1000, 1000)), Counters::read(&text(1098, 1100)));
-        assert_eq!(second.p99_since(&first), Some(1000), "98 of 100 are faster than 10 µs");
-        assert_eq!(Counters::read(&text(1099, 1100)).p99_since(&first), Some(10));
+        let (first, second) = (
+            Counters::read(&text(1000, 1000)),
+            Counters::read(&text(1098, 1100)),
+        );
+        assert_eq!(
+            second.p99_since(&first),
+            Some(1000),
+            "98 of 100 are faster than 10 µs"
+        );
+        assert_eq!(
+            Counters::read(&text(1099, 1100)).p99_since(&first),
+            Some(10)
+        );
         assert_eq!(first.p99_since(&first), None);
         assert_eq!((second.issued, second.requests), (1098.0, 1100.0));
     }

@@ -101,7 +101,11 @@ impl Place {
     /// One that was killed just now leaves it to its successor.
     fn step_clock(&mut self, off: i64) {
         self.off = off;
-        let _ = self.child.stdin.as_mut().map(|input| writeln!(input, "{off}"));
+        let _ = self
+            .child
+            .stdin
+            .as_mut()
+            .map(|input| writeln!(input, "{off}"));
     }
 }
 
@@ -138,7 +142,8 @@ impl Seen {
                 Some((start, (end, before))) if *end >= first => {
                     let again = first.max(*start);
                     self.repeated += last.min(*end) - again + 1;
-                    self.twice.get_or_insert((again.rotate_left(MACHINE), [*before, origin]));
+                    self.twice
+                        .get_or_insert((again.rotate_left(MACHINE), [*before, origin]));
                 }
                 Some((_, (end, before))) if first - *end == 1 && *before == origin => *end = last,
                 _ => _ = self.ranges.insert(first, (last, origin)),
@@ -167,25 +172,46 @@ struct Chaos<'a> {
 
 pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     let told = vesta_boot::on_signal()?; // before there is anything to tidy up
-    let folder = tempfile::Builder::new().prefix("vesta-chaos-").tempdir().map_err(failed)?;
+    let folder = tempfile::Builder::new()
+        .prefix("vesta-chaos-")
+        .tempdir()
+        .map_err(failed)?;
     let seed = args.seed.unwrap_or(CLOCK.random() as u64 % 1_000_000);
-    let chaos = Chaos { args, folder: folder.path(), over: told.child_token() };
-    let ChaosArgs { processes, minutes, .. } = args;
+    let chaos = Chaos {
+        args,
+        folder: folder.path(),
+        over: told.child_token(),
+    };
+    let ChaosArgs {
+        processes, minutes, ..
+    } = args;
     let namespace = chaos.namespace().display();
-    say(&format!("{processes} servers for {minutes} min, --seed {seed}, namespace {namespace}"));
+    say(&format!(
+        "{processes} servers for {minutes} min, --seed {seed}, namespace {namespace}"
+    ));
     let (seen, [kills, pauses, steps, failed]) = chaos.disturb(&mut Dice(seed))?;
     let Seen { ids, repeated, .. } = seen;
     if let Some((id, origins)) = seen.twice {
         let machine = id % (1 << MACHINE);
         for (process, received) in origins {
-            say(&format!("{id}  process {process}  received {received}  machine {machine}"));
+            say(&format!(
+                "{id}  process {process}  received {received}  machine {machine}"
+            ));
         }
     }
     let text = format!(
         "{repeated} of {} repeated; {kills} kills, {pauses} pauses, {steps} clock steps\n",
         grouped(ids)
     );
-    let names = ["repeated", "ids", "kills", "pauses", "clock steps", "failed requests", "seed"];
+    let names = [
+        "repeated",
+        "ids",
+        "kills",
+        "pauses",
+        "clock steps",
+        "failed requests",
+        "seed",
+    ];
     record(
         output,
         text,
@@ -213,7 +239,9 @@ impl Chaos<'_> {
     /// until time is up, an ID came twice, or somebody asked to stop. Returns the IDs, and how many kills,
     /// pauses, clock steps and failed requests there were.
     fn disturb(&self, dice: &mut Dice) -> Result<(Seen, [u64; 4]), Error> {
-        let ChaosArgs { processes, minutes, .. } = *self.args;
+        let ChaosArgs {
+            processes, minutes, ..
+        } = *self.args;
         let (mut began, mut seen, mut counts) = (CLOCK.monotonic(), Seen::default(), [0; 4]);
         let (mut next, mut said) = (Duration::from_secs(1), Duration::from_secs(2));
         // At the end the servers go first, then the receiver, and so do those who wait for either.
@@ -222,7 +250,11 @@ impl Chaos<'_> {
             let (send, received) = sync_channel(64);
             let mut places = Vec::new();
             for number in 0..processes {
-                places.push(Place { child: self.start(number, 0)?, off: 0, paused: None });
+                places.push(Place {
+                    child: self.start(number, 0)?,
+                    off: 0,
+                    paused: None,
+                });
                 let send = send.clone();
                 threads.spawn(move || self.ask(number, &send));
             }
@@ -271,7 +303,11 @@ impl Chaos<'_> {
                 if now >= said {
                     said += Duration::from_secs(2);
                     let ids = grouped(seen.ids);
-                    say(&format!("{:3} s  {ids} IDs, {} kills", now.as_secs(), counts[0]));
+                    say(&format!(
+                        "{:3} s  {ids} IDs, {} kills",
+                        now.as_secs(),
+                        counts[0]
+                    ));
                 }
             }
         })
@@ -281,7 +317,9 @@ impl Chaos<'_> {
     fn ask(&self, number: u16, send: &SyncSender<Option<(Vec<u64>, Origin)>>) {
         while !self.over.is_cancelled() {
             CLOCK.park(TURN); // it starts, or says that it cannot
-            let Some((http, process)) = self.listens(number) else { continue };
+            let Some((http, process)) = self.listens(number) else {
+                continue;
+            };
             // The most that REST gives at a time. Nobody receives any more once it is over.
             while let Ok(ids) = http.ids(1000) {
                 let received = UnixMillis(CLOCK.wall_seconds() * 1000);
@@ -301,11 +339,17 @@ impl Chaos<'_> {
     /// The server of a place, once it listens, and the number of its process.
     fn listens(&self, number: u16) -> Option<(Http, u32)> {
         let said = std::fs::read_to_string(self.file(number, "out")).ok()?;
-        let of =
-            |label| said.lines().find_map(|line| line.trim().strip_prefix(label)).map(str::trim);
+        let of = |label| {
+            said.lines()
+                .find_map(|line| line.trim().strip_prefix(label))
+                .map(str::trim)
+        };
         let http = Http::new(
             &format!("http://{}", of("HTTP")?).parse().ok()?,
-            &Access { token: None, ca: None },
+            &Access {
+                token: None,
+                ca: None,
+            },
         );
         Some((http.ok()?, of("process")?.parse().ok()?))
     }
@@ -313,21 +357,41 @@ impl Chaos<'_> {
     fn start(&self, number: u16, off: i64) -> Result<Child, Error> {
         let file = |kind| File::create(self.file(number, kind)).map_err(failed);
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args([MEMBER, &off.to_string(), "--namespace"]).arg(self.namespace());
-        command.args(["--listen", "127.0.0.1:0", "--admin-listen", "off", "--log-level", "error"]);
-        command.arg("--state-dir").arg(self.folder.join("state")).arg("--machine-store");
+        command
+            .args([MEMBER, &off.to_string(), "--namespace"])
+            .arg(self.namespace());
+        command.args([
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "off",
+            "--log-level",
+            "error",
+        ]);
+        command
+            .arg("--state-dir")
+            .arg(self.folder.join("state"))
+            .arg("--machine-store");
         match &self.args.store {
             Some(store) => command.arg(store),
             // So few machine IDs that they come again soon; elsewhere, those of the dead take minutes.
             None => command
                 .arg(format!("sqlite:{}", self.folder.join("pool.db").display()))
-                .args(["--machine-range", &format!("0-{}", 2 * self.args.processes - 1)]),
+                .args([
+                    "--machine-range",
+                    &format!("0-{}", 2 * self.args.processes - 1),
+                ]),
         };
         // Settings of servers that are not these.
         let is_setting = |name: &OsString| name.as_encoded_bytes().starts_with(b"VESTA_");
-        let names = std::env::vars_os().map(|variable| variable.0).filter(is_setting);
+        let names = std::env::vars_os()
+            .map(|variable| variable.0)
+            .filter(is_setting);
         names.for_each(|name| _ = command.env_remove(name));
-        command.stdin(Stdio::piped()).stdout(file("out")?).stderr(file("log")?);
+        command
+            .stdin(Stdio::piped())
+            .stdout(file("out")?)
+            .stderr(file("log")?);
         command.spawn().map_err(failed)
     }
 
@@ -357,9 +421,14 @@ mod tests {
         for planted in [0, 1, 999, 1000, 12_345, 19_999] {
             let mut seen = Seen::default();
             // Two machine IDs, batches of each in any order, and others here and there.
-            for start in (0..20_000).step_by(2000).chain((1000..20_000).step_by(2000)) {
+            for start in (0..20_000)
+                .step_by(2000)
+                .chain((1000..20_000).step_by(2000))
+            {
                 for machine in [3, 4] {
-                    let ids = (start..start + 1000).rev().map(|at| at * machines + machine);
+                    let ids = (start..start + 1000)
+                        .rev()
+                        .map(|at| at * machines + machine);
                     seen.add(ids.collect(), origin(machine as u32));
                 }
             }

@@ -17,7 +17,12 @@ use crate::values::{self, ServerUrl};
 /// Data goes to standard output, words to standard error. Exit codes: 0; 1 if the answer is no; 64 for bad
 /// input; 69 if something cannot be reached; 70 for another failure.
 #[derive(Debug, Parser)]
-#[command(name = "vesta", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "vesta",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 #[command(
     after_help = "Examples:\n  vesta gen\n  vesta explain 1785223470585921538 --layout snowflake\n  \
                         vesta help store free\n\n`vesta serve` starts a server: REST on port 8088, gRPC on 50051."
@@ -28,7 +33,14 @@ pub(crate) struct Cli {
     /// TOML file with settings, for the commands that take the settings of a server
     ///
     /// Flags and the environment win over it. [env: VESTA_CONFIG]
-    #[arg(long, short, value_name = "FILE", env = "VESTA_CONFIG", hide_env = true, global = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "FILE",
+        env = "VESTA_CONFIG",
+        hide_env = true,
+        global = true
+    )]
     pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -117,7 +129,12 @@ pub(crate) enum ServeCommand {
 #[derive(Debug, Args)]
 pub(crate) struct Layout {
     /// Layout: a name of `vesta layout list`, or a file with a table [layout.custom]
-    #[arg(long, value_name = "NAME|FILE", default_value = "max-peak", env = "VESTA_LAYOUT")]
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "max-peak",
+        env = "VESTA_LAYOUT"
+    )]
     #[arg(hide_env_values = true, value_parser = values::layout)]
     pub(crate) layout: IdMeta,
 }
@@ -143,7 +160,12 @@ pub(crate) struct GenArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Access {
     /// Bearer token of the server
-    #[arg(long, value_name = "TOKEN", env = "VESTA_TOKEN", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "VESTA_TOKEN",
+        hide_env_values = true
+    )]
     pub(crate) token: Option<String>,
     /// Authority of the server's certificate (PEM)
     #[arg(long, value_name = "FILE")]
@@ -186,7 +208,11 @@ pub(crate) struct ChaosArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     /// The admin listeners: http://host:8089,http://host:50052
-    #[arg(value_delimiter = ',', value_name = "URL", default_value = "http://127.0.0.1:8089")]
+    #[arg(
+        value_delimiter = ',',
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8089"
+    )]
     pub(crate) servers: Vec<ServerUrl>,
     /// Rows for each, then end
     #[arg(short = 'n', long, value_name = "N")]
@@ -204,7 +230,12 @@ pub(crate) struct ExplainArgs {
     /// Layout: a name of `vesta layout list`, a file with a table [layout.custom], or guess
     ///
     /// Of Vesta's two layouts the one that the ID's type bit names is taken.
-    #[arg(long, value_name = "NAME|FILE|guess", default_value = "max-peak", env = "VESTA_LAYOUT")]
+    #[arg(
+        long,
+        value_name = "NAME|FILE|guess",
+        default_value = "max-peak",
+        env = "VESTA_LAYOUT"
+    )]
     #[arg(hide_env_values = true)]
     pub(crate) layout: String,
     /// Year, month or day (UTC) in which it was made, or the moment, for a guess: 2016, 2016-04,
@@ -233,17 +264,34 @@ impl Upper {
     /// The layout, and an ID of it with these fields alone.
     pub(crate) fn blank(&self) -> (IdMeta, Id) {
         let layout = self.layout.layout;
-        let own = if layout.bits(Field::GenMethod) == 0 { 0 } else { 2 };
+        let own = if layout.bits(Field::GenMethod) == 0 {
+            0
+        } else {
+            2
+        };
         let gen_method = self.gen_method.unwrap_or(own);
-        (layout, Id { gen_method, version: self.id_version, ..layout.blank() })
+        (
+            layout,
+            Id {
+                gen_method,
+                version: self.id_version,
+                ..layout.blank()
+            },
+        )
     }
 
     /// The same ID with each genMethod that IDs can have, or with the one that is given.
     pub(crate) fn blanks(&self) -> Vec<Id> {
         let (layout, blank) = self.blank();
-        let last = layout.max(Field::GenMethod).min(GenMethod::Reserved.value());
+        let last = layout
+            .max(Field::GenMethod)
+            .min(GenMethod::Reserved.value());
         let all = self.gen_method.map_or(0..=last, |only| only..=only);
-        all.map(|gen_method| Id { gen_method, ..blank }).collect()
+        all.map(|gen_method| Id {
+            gen_method,
+            ..blank
+        })
+        .collect()
     }
 }
 
@@ -325,8 +373,10 @@ pub(crate) enum PlanCommand {
     /// `counter,from=M,until=N` those from M on.
     ///
     /// Prints `disjoint`, or a number that belongs to both and what it is in each: then the exit code is 1.
-    #[command(after_help = "Example:\n  vesta plan overlap snowflake,until=2027-01-01 \
-                            max-peak,genMethod=1,from=2026-11-22")]
+    #[command(
+        after_help = "Example:\n  vesta plan overlap snowflake,until=2027-01-01 \
+                            max-peak,genMethod=1,from=2026-11-22"
+    )]
     Overlap {
         /// The IDs that there are
         old: String,
@@ -366,7 +416,12 @@ pub(crate) struct TableArgs {
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<String>,
     /// Database instead of a file: mysql://…, postgres://…, sqlite:FILE
-    #[arg(long, value_name = "URL", env = "VESTA_AUDIT_FROM", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "VESTA_AUDIT_FROM",
+        hide_env_values = true
+    )]
     pub(crate) from: Option<String>,
     /// The table
     #[arg(long, value_name = "NAME")]
@@ -428,16 +483,21 @@ pub(crate) fn tree() -> clap::Command {
     let hidden = || vesta_boot::arguments(Role::Vesta).map(|arg| arg.hide(true).global(false));
     // The others come from the environment and the file all the same, and are checked.
     let shared = || {
-        vesta_boot::arguments(Role::Vesta)
-            .map(|arg| if arg.is_global_set() { arg } else { arg.hide(true) })
+        vesta_boot::arguments(Role::Vesta).map(|arg| {
+            if arg.is_global_set() {
+                arg
+            } else {
+                arg.hide(true)
+            }
+        })
     };
     let tree = Cli::command().mut_subcommand("serve", |_| serve.display_order(0));
-    let tree = WITH_SETTINGS
-        .into_iter()
-        .fold(tree, |tree, name| tree.mut_subcommand(name, |command| command.args(hidden())));
-    OF_SERVERS
-        .into_iter()
-        .fold(tree, |tree, name| tree.mut_subcommand(name, |command| command.args(shared())))
+    let tree = WITH_SETTINGS.into_iter().fold(tree, |tree, name| {
+        tree.mut_subcommand(name, |command| command.args(hidden()))
+    });
+    OF_SERVERS.into_iter().fold(tree, |tree, name| {
+        tree.mut_subcommand(name, |command| command.args(shared()))
+    })
 }
 
 /// Commands whose output has no other form.

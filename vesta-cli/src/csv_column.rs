@@ -26,10 +26,19 @@ pub(crate) fn read(
     mut each: impl FnMut(Option<&str>),
 ) -> Result<Found, String> {
     let mut first = Vec::new();
-    input.read_until(b'\n', &mut first).map_err(|error| error.to_string())?;
-    let line = first.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&first).to_vec();
+    input
+        .read_until(b'\n', &mut first)
+        .map_err(|error| error.to_string())?;
+    let line = first
+        .strip_prefix("\u{feff}".as_bytes())
+        .unwrap_or(&first)
+        .to_vec();
     let count = |delimiter: &u8| line.iter().filter(|byte| *byte == delimiter).count();
-    let delimiter = DELIMITERS.into_iter().rev().max_by_key(count).unwrap_or(b',');
+    let delimiter = DELIMITERS
+        .into_iter()
+        .rev()
+        .max_by_key(count)
+        .unwrap_or(b',');
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -54,7 +63,9 @@ pub(crate) fn read(
 }
 
 fn next<R: Read>(reader: &mut Reader<R>, record: &mut StringRecord) -> Result<bool, String> {
-    reader.read_record(record).map_err(|error| error.to_string())
+    reader
+        .read_record(record)
+        .map_err(|error| error.to_string())
 }
 
 /// The column by the first line, which has names unless its cell is an ID.
@@ -83,8 +94,13 @@ fn column(first: &StringRecord, wanted: Option<&str>) -> Result<Found, String> {
             )
         })?,
     };
-    let name = Some(names[index]).filter(|name| id_of(name).is_err()).map(str::to_owned);
-    Ok(Found { number: index + 1, name })
+    let name = Some(names[index])
+        .filter(|name| id_of(name).is_err())
+        .map(str::to_owned);
+    Ok(Found {
+        number: index + 1,
+        name,
+    })
 }
 
 #[cfg(test)]
@@ -93,22 +109,40 @@ mod tests {
 
     fn cells(text: &str, wanted: Option<&str>) -> Result<(Vec<String>, Found), String> {
         let mut cells = Vec::new();
-        let found =
-            read(text.as_bytes(), wanted, |cell| cells.push(cell.unwrap_or("-").to_owned()));
+        let found = read(text.as_bytes(), wanted, |cell| {
+            cells.push(cell.unwrap_or("-").to_owned())
+        });
         found.map(|found| (cells, found))
     }
 
     #[test]
     fn a_column_is_found_by_name_by_number_or_alone() {
-        let id = |number| Found { number, name: Some("id".to_owned()) };
+        let id = |number| Found {
+            number,
+            name: Some("id".to_owned()),
+        };
         for (text, wanted, expected) in [
             ("user_id,id\n1,7\n1,8\n", Some("id"), id(2)),
             ("user_id,id\r\n1,7\r\n1,8\r\n", None, id(2)),
             ("\u{feff}id;name\n7;\"a;b\"\n8;\"c\n\"\n", None, id(1)),
             ("name\tid\n\"a, b\"\t7\nc\t\"8\"\n", Some("2"), id(2)),
             ("id\n7\n8", None, id(1)),
-            ("\u{feff}7\n8\n", None, Found { number: 1, name: None }),
-            ("x,7\ny,8\n", Some("2"), Found { number: 2, name: None }),
+            (
+                "\u{feff}7\n8\n",
+                None,
+                Found {
+                    number: 1,
+                    name: None,
+                },
+            ),
+            (
+                "x,7\ny,8\n",
+                Some("2"),
+                Found {
+                    number: 2,
+                    name: None,
+                },
+            ),
         ] {
             let (cells, found) = cells(text, wanted).expect(text);
             assert_eq!(
@@ -117,7 +151,10 @@ mod tests {
                 "{text:?}"
             );
         }
-        assert_eq!(cells("a,id\n1\n", Some("id")).expect("a short line").0, ["-"]);
+        assert_eq!(
+            cells("a,id\n1\n", Some("id")).expect("a short line").0,
+            ["-"]
+        );
     }
 
     #[test]

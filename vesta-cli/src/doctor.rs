@@ -26,7 +26,8 @@ struct Report {
 impl Report {
     fn note(&mut self, mark: &str, what: &str, said: impl Display) {
         self.has_failed |= mark == "fail";
-        self.table.row([mark.into(), what.into(), said.to_string().into()]);
+        self.table
+            .row([mark.into(), what.into(), said.to_string().into()]);
     }
 
     fn ok(&mut self, what: &str, said: impl Display) {
@@ -51,7 +52,10 @@ impl Report {
 
 pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
     let table = Table::new(["result", "what", "said"]);
-    let mut report = Report { table, has_failed: false };
+    let mut report = Report {
+        table,
+        has_failed: false,
+    };
     match settings.and_then(|values| Config::check(&values)) {
         Err(error) => report.fail("settings", error),
         Ok(config) => {
@@ -71,7 +75,11 @@ pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
         (Output::Text, Some((_, lines))) => lines,
         _ => &text,
     })?;
-    Ok(if report.has_failed { Answer::No } else { Answer::Yes })
+    Ok(if report.has_failed {
+        Answer::No
+    } else {
+        Answer::Yes
+    })
 }
 
 const TWO_YEARS: u64 = 2 * 365 * 86_400_000;
@@ -80,9 +88,15 @@ fn layout(config: &Config, report: &mut Report) {
     let (layout, now) = (&config.ids.layout, now());
     let (name, end) = (layout.name(), layout.end());
     if now < layout.spec().epoch {
-        report.fail("clock", format!("{now} is before the layout's epoch; set the clock"));
+        report.fail(
+            "clock",
+            format!("{now} is before the layout's epoch; set the clock"),
+        );
     } else if now >= end {
-        report.fail("layout", format!("{name} ran out on {}; choose another one", day(end)));
+        report.fail(
+            "layout",
+            format!("{name} ran out on {}; choose another one", day(end)),
+        );
     } else {
         let said = format!("{name} runs out on {} ({})", day(end), relative(end, now));
         let doubt = format!("{said}; plan a new layout or epoch");
@@ -91,8 +105,9 @@ fn layout(config: &Config, report: &mut Report) {
 }
 
 fn synchronisation(report: &mut Report) {
-    let asked =
-        Command::new("timedatectl").args(["show", "-p", "NTPSynchronized", "--value"]).output();
+    let asked = Command::new("timedatectl")
+        .args(["show", "-p", "NTPSynchronized", "--value"])
+        .output();
     match asked.ok().filter(|asked| asked.status.success()).as_ref().map(|asked| &*asked.stdout) {
         Some(b"yes\n") => report.ok("clock", "it is synchronised"),
         Some(_) => report.warn(
@@ -111,16 +126,32 @@ fn folder(config: &Config, report: &mut Report) {
     let (folder, what) = (&config.state_dir, "state");
     let shown = folder.display();
     let urls = config.segments.store.iter().chain(&config.serials.store);
-    let files = urls.chain(config.machine.store()).filter_map(StoreUrl::file);
-    for said in files.chain([&**folder]).filter_map(|path| check_local(path, false).err()) {
-        report.note(if config.allow_network_fs { "warn" } else { "fail" }, what, said);
+    let files = urls
+        .chain(config.machine.store())
+        .filter_map(StoreUrl::file);
+    for said in files
+        .chain([&**folder])
+        .filter_map(|path| check_local(path, false).err())
+    {
+        report.note(
+            if config.allow_network_fs {
+                "warn"
+            } else {
+                "fail"
+            },
+            what,
+            said,
+        );
     }
     let Some(existing) = folder.ancestors().find(|path| path.is_dir()) else {
         return report.fail(what, format!("{shown} cannot be made"));
     };
     let probe = existing.join(format!(".vesta-doctor-{}", std::process::id()));
     if let Err(error) = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)) {
-        return report.fail(what, format!("{} cannot be written: {error}", existing.display()));
+        return report.fail(
+            what,
+            format!("{} cannot be written: {error}", existing.display()),
+        );
     }
     let free = statvfs(existing).map_or(u64::MAX, |it| it.f_bavail.saturating_mul(it.f_frsize));
     match free < ROOM {
@@ -177,7 +208,10 @@ const APART: u128 = 1000;
 const REFUSED: u128 = 60_000;
 
 fn doubted(report: &mut Report, what: &str, name: &str, doubt: Option<&str>) {
-    let doubts = format!("{name} may forget: {}; see docs/SAFETY.md", doubt.unwrap_or_default());
+    let doubts = format!(
+        "{name} may forget: {}; see docs/SAFETY.md",
+        doubt.unwrap_or_default()
+    );
     let said = format!("{name} answers, and keeps what it acknowledges");
     report.either(doubt.is_none(), what, said, doubts);
 }
@@ -186,7 +220,10 @@ fn doubted(report: &mut Report, what: &str, name: &str, doubt: Option<&str>) {
 fn unfit(config: &Config, report: &mut Report, what: &str, error: Error) {
     match error {
         Error::Setting(said) if config.store.auto_init && said.contains("auto_init is off") => {
-            let said = said.split(", and auto_init is off").next().unwrap_or_default();
+            let said = said
+                .split(", and auto_init is off")
+                .next()
+                .unwrap_or_default();
             report.warn(what, format!("{said}; the first start makes it"));
         }
         error => report.fail(what, error),
@@ -216,15 +253,24 @@ fn pool(config: &Config, leases: &Leases, report: &mut Report) {
             Machine::Reserved { number: Number::Id(id), .. } if *id == lost);
         report.note(if is_own { "fail" } else { "warn" }, what, said);
     }
-    let Machine::Pool { range, count, .. } = &config.machine else { return };
+    let Machine::Pool { range, count, .. } = &config.machine else {
+        return;
+    };
     let range = range.clone().unwrap_or(config.ids.layout.machines());
     let all = range.end() - range.start() + 1;
-    let taken = snapshot.records.range(range).filter(|(_, record)| record.owner != 0).count();
+    let taken = snapshot
+        .records
+        .range(range)
+        .filter(|(_, record)| record.owner != 0)
+        .count();
     let (free, wanted) = (all.saturating_sub(taken as u64), *count as u64);
     let said = format!("{} of {} machine IDs are free", grouped(free), grouped(all));
     // A server that runs already may be the one that holds them.
     if free < wanted {
-        report.warn(what, format!("{said}, and {wanted} are wanted; widen machine.range"));
+        report.warn(
+            what,
+            format!("{said}, and {wanted} are wanted; widen machine.range"),
+        );
     } else {
         let doubt = format!("{said}; widen machine.range");
         report.either(free >= all / 10, what, said, doubt);
@@ -234,12 +280,17 @@ fn pool(config: &Config, leases: &Leases, report: &mut Report) {
 fn ports(config: &Config, report: &mut Report) {
     let admin = config.admin_listen.as_ref().map(|at| ("admin.listen", at));
     let grpc = config.grpc_listen.as_ref().map(|at| ("grpc.listen", at));
-    for (setting, at) in [("listen", &config.listen)].into_iter().chain(grpc).chain(admin) {
+    for (setting, at) in [("listen", &config.listen)]
+        .into_iter()
+        .chain(grpc)
+        .chain(admin)
+    {
         match at.check() {
             Ok(()) => report.ok("ports", format!("{setting} ({at}) is free")),
-            Err(error) => {
-                report.warn("ports", format!("{setting}{error}; or a server runs already"))
-            }
+            Err(error) => report.warn(
+                "ports",
+                format!("{setting}{error}; or a server runs already"),
+            ),
         }
     }
 }
@@ -252,7 +303,11 @@ pub(crate) fn healthcheck(settings: &Values) -> Done {
     };
     let (status, text) = http::get_here(&admin.reachable(), config.admin_tls.is_some(), "/readyz")?;
     print(&text)?;
-    Ok(if status == 200 { Answer::Yes } else { Answer::No })
+    Ok(if status == 200 {
+        Answer::Yes
+    } else {
+        Answer::No
+    })
 }
 
 fn descriptors(config: &Config, report: &mut Report) {
@@ -262,5 +317,10 @@ fn descriptors(config: &Config, report: &mut Report) {
     let doubt = format!(
         "{most} file descriptors are less than max_connections = {wanted}; raise LimitNOFILE"
     );
-    report.either(most >= (wanted as u64).saturating_add(64), "limits", said, doubt);
+    report.either(
+        most >= (wanted as u64).saturating_add(64),
+        "limits",
+        said,
+        doubt,
+    );
 }

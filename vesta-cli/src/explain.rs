@@ -30,17 +30,27 @@ impl Explained {
     fn new(raw: u64, layout: &IdMeta) -> Result<Self, Error> {
         let layout = layout.explaining(raw);
         let id = layout.unpack(raw).map_err(|error| {
-            Error::setting(format!("{raw} is no ID of the layout {}: {error}", layout.name()))
+            Error::setting(format!(
+                "{raw} is no ID of the layout {}: {error}",
+                layout.name()
+            ))
         })?;
         let made = layout.moment_of(id.time).map_err(Error::setting)?;
-        Ok(Self { raw, layout, id, made })
+        Ok(Self {
+            raw,
+            layout,
+            id,
+            made,
+        })
     }
 
     /// The friendly form, which IDs of CosId have.
     fn friendly(&self, zone: &TimeZone) -> Option<String> {
         let is_cosids = IdMeta::COSID_LAYOUTS.contains(&self.layout);
         let local = |moment| moved(moment, zone, &TimeZone::UTC);
-        is_cosids.then(|| self.layout.friendly(self.raw, local).ok()).flatten()
+        is_cosids
+            .then(|| self.layout.friendly(self.raw, local).ok())
+            .flatten()
     }
 }
 
@@ -49,7 +59,9 @@ fn raw_of(text: &str, layout: &IdMeta, zone: &TimeZone) -> Result<u64, Error> {
     if !is_friendly(text) {
         return id_of(text);
     }
-    layout.parse_friendly(text, |local| moved(local, &TimeZone::UTC, zone)).map_err(Error::setting)
+    layout
+        .parse_friendly(text, |local| moved(local, &TimeZone::UTC, zone))
+        .map_err(Error::setting)
 }
 
 pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
@@ -59,7 +71,11 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     }
     let layout = (!guessed).then(|| layout(&args.layout)).transpose();
     let layout = layout.map_err(Error::setting)?;
-    let zone = args.zone.as_deref().map_or(Ok(TimeZone::UTC), zone).map_err(Error::setting)?;
+    let zone = args
+        .zone
+        .as_deref()
+        .map_or(Ok(TimeZone::UTC), zone)
+        .map_err(Error::setting)?;
     if output == Output::Csv && layout.is_some() {
         print(CSV_HEAD)?;
     }
@@ -128,7 +144,12 @@ fn from_stdin(layout: &IdMeta, output: Output, zone: &TimeZone) -> Result<(), Er
 
 /// An ID on a line.
 fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> String {
-    let Explained { raw, layout, id, made } = it;
+    let Explained {
+        raw,
+        layout,
+        id,
+        made,
+    } = it;
     match output {
         Output::Text => {
             let mut line = format!("{raw}  {}  {}", layout.name(), exact(*made, layout));
@@ -145,22 +166,46 @@ fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> String {
 const CSV_HEAD: &str = "id,layout,made,version,type,genMethod,time,seq,machine\n";
 
 fn as_csv(it: &Explained) -> String {
-    let Id { version, id_type, gen_method, time, seq, machine } = it.id;
+    let Id {
+        version,
+        id_type,
+        gen_method,
+        time,
+        seq,
+        machine,
+    } = it.id;
     let numbers = [version, id_type, gen_method, time, seq, machine].map(|it| it.to_string());
-    let head = [it.raw.to_string(), it.layout.name().to_owned(), exact(it.made, &it.layout)];
+    let head = [
+        it.raw.to_string(),
+        it.layout.name().to_owned(),
+        exact(it.made, &it.layout),
+    ];
     csv_line(&[&head[..], &numbers[..]].concat())
 }
 
 fn as_json(it: &Explained, zone: &TimeZone) -> Value {
-    let Explained { raw, layout, id, made } = it;
+    let Explained {
+        raw,
+        layout,
+        id,
+        made,
+    } = it;
     let mut json = json!({ "id": raw.to_string(), "layout": layout.name() });
-    for field in layout.fields().into_iter().filter(|field| layout.bits(*field) > 0) {
+    for field in layout
+        .fields()
+        .into_iter()
+        .filter(|field| layout.bits(*field) > 0)
+    {
         json[field.name()] = id.get(field).into();
     }
     json["made"] = exact(*made, layout).into();
     let forms = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
-    let forms = forms.into_iter().map(|form| (form.name(), form.encode(*raw)));
-    json["forms"] = forms.chain(it.friendly(zone).map(|text| ("friendly", text))).collect();
+    let forms = forms
+        .into_iter()
+        .map(|form| (form.name(), form.encode(*raw)));
+    json["forms"] = forms
+        .chain(it.friendly(zone).map(|text| ("friendly", text)))
+        .collect();
     if let Some((lower, upper)) = tick(it) {
         json["tick"] = json!([lower.to_string(), upper.to_string()]);
     }
@@ -182,7 +227,15 @@ fn with_rounded(mut json: Value, raw: u64) -> Value {
 
 /// The smallest and the largest ID of its tick, where a layout sorts by time.
 fn tick(it: &Explained) -> Option<(u64, u64)> {
-    let bound = |seq, machine| it.layout.pack(&Id { seq, machine, ..it.id }).ok();
+    let bound = |seq, machine| {
+        it.layout
+            .pack(&Id {
+                seq,
+                machine,
+                ..it.id
+            })
+            .ok()
+    };
     let sorts = it.layout.spec().order.sorts_by_time();
     let last = bound(it.layout.max(Field::Seq), it.layout.max(Field::Machine));
     bound(0, 0).zip(last).filter(|_| sorts)
@@ -190,7 +243,12 @@ fn tick(it: &Explained) -> Option<(u64, u64)> {
 
 /// Everything about one ID, as a drawing.
 fn in_full(it: &Explained, beside: Option<&str>, zone: &TimeZone) -> Result<String, Error> {
-    let Explained { raw, layout, id, made } = it;
+    let Explained {
+        raw,
+        layout,
+        id,
+        made,
+    } = it;
     let mut text = format!("{raw}  {}\n{}", layout.name(), drawing(id, layout));
     let local = in_zone(*made, beside).map_err(Error::setting)?;
     let local = local.map_or(String::new(), |local| format!("   ({local})"));
@@ -199,10 +257,21 @@ fn in_full(it: &Explained, beside: Option<&str>, zone: &TimeZone) -> Result<Stri
     let [hex, base62, crockford] = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford]
         .map(|form| format!("{} {}", form.name(), form.format(*raw)));
     let js = in_javascript(*raw);
-    let note = if js == raw.to_string() { "" } else { " (not exact)" };
-    let _ = writeln!(text, "  forms    {hex}  {base62}  {crockford}  js {js}{note}");
+    let note = if js == raw.to_string() {
+        ""
+    } else {
+        " (not exact)"
+    };
+    let _ = writeln!(
+        text,
+        "  forms    {hex}  {base62}  {crockford}  js {js}{note}"
+    );
     if let Some(friendly) = it.friendly(zone) {
-        let _ = writeln!(text, "  friendly {friendly}   ({})", zone.iana_name().unwrap_or("UTC"));
+        let _ = writeln!(
+            text,
+            "  friendly {friendly}   ({})",
+            zone.iana_name().unwrap_or("UTC")
+        );
     }
     if let Some((lower, upper)) = tick(it) {
         let _ = writeln!(text, "  tick     {lower} .. {upper}");
@@ -241,7 +310,13 @@ fn drawing(id: &Id, layout: &IdMeta) -> String {
             (Field::GenMethod, Some(GenMethod::Rest)) => " (REST)",
             _ => "",
         };
-        labels.insert(0, (column, format!("└ {} {}{note}", field.name(), id.get(field))));
+        labels.insert(
+            0,
+            (
+                column,
+                format!("└ {} {}{note}", field.name(), id.get(field)),
+            ),
+        );
         column += width + 1;
     }
     while !labels.is_empty() {
@@ -292,8 +367,12 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
         Output::Csv => {
             let mut csv = String::from("id,layout,probability,made\n");
             for it in &found.candidates {
-                csv +=
-                    &format!("{raw},{},{},{}\n", it.layout.name(), share(it.probability), made(it));
+                csv += &format!(
+                    "{raw},{},{},{}\n",
+                    it.layout.name(),
+                    share(it.probability),
+                    made(it)
+                );
             }
             csv + &format!("{raw},{OTHER},{},\n", share(found.other))
         }
@@ -311,7 +390,13 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
                 format!("{name} {} % {day}", percent(it.probability))
             };
             let last = format!("{OTHER} {} %\n", percent(found.other));
-            found.candidates.iter().map(one).chain([last]).collect::<Vec<_>>().join(" · ")
+            found
+                .candidates
+                .iter()
+                .map(one)
+                .chain([last])
+                .collect::<Vec<_>>()
+                .join(" · ")
         }
     })?;
     if let Some(rounded) = rounded(raw).filter(|_| output == Output::Text) {

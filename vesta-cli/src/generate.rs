@@ -35,10 +35,12 @@ pub(crate) fn gen_ids(
     while left > 0 {
         let count = left.min(BATCH);
         let ids = take(usize::try_from(count).unwrap_or(1))?;
-        let lines = ids.iter().map(|id| match (args.format.format(*id), output) {
-            (id, Output::Json) => format!("{}\n", json!({ "id": id.as_str() })),
-            (id, _) => format!("{id}\n"),
-        });
+        let lines = ids
+            .iter()
+            .map(|id| match (args.format.format(*id), output) {
+                (id, Output::Json) => format!("{}\n", json!({ "id": id.as_str() })),
+                (id, _) => format!("{id}\n"),
+            });
         print(&lines.collect::<String>())?;
         left -= count;
     }
@@ -52,7 +54,9 @@ type Take = Box<dyn FnMut(usize) -> Result<Vec<u64>, Error>>;
 pub(crate) fn remote(url: &ServerUrl, access: &Access) -> Result<Take, Error> {
     let http = Http::new(url, access)?;
     // A gRPC server does not speak HTTP/1.1, and says so by closing the connection.
-    let Err(error) = http.get("/") else { return Ok(Box::new(move |count| http.ids(count))) };
+    let Err(error) = http.get("/") else {
+        return Ok(Box::new(move |count| http.ids(count)));
+    };
     let mut client = Client::builder().endpoint(url.to_string());
     if let Some(token) = &access.token {
         client = client.bearer_token(token.as_str());
@@ -88,14 +92,25 @@ fn embedded(settings: &Values) -> Result<LocalIdService, Error> {
     let config = Config::check(settings)?;
     let service = assemble(&config)?.service;
     let is_set = settings.is_explicit("gen_method");
-    let gen_method = if is_set { config.ids.gen_method } else { GenMethod::Embed };
+    let gen_method = if is_set {
+        config.ids.gen_method
+    } else {
+        GenMethod::Embed
+    };
     service.with_gen_method(gen_method).map_err(Error::setting)
 }
 
 pub(crate) fn make(args: &MakeArgs, output: Output) -> Done {
-    let MakeArgs { time, seq, machine, .. } = *args;
+    let MakeArgs {
+        time, seq, machine, ..
+    } = *args;
     let (layout, blank) = args.upper.blank();
-    let id = layout.pack(&Id { time, seq, machine, ..blank });
+    let id = layout.pack(&Id {
+        time,
+        seq,
+        machine,
+        ..blank
+    });
     let id = id.map_err(Error::setting)?;
     record(output, format!("{id}\n"), ["id"], [id.to_string().into()])
 }
@@ -108,27 +123,47 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
     let (from, until) = ends(&args.time);
     let (from, until) = (at(from)?, until.map(at).transpose()?);
     let lower = |at: &RangeInclusive<UnixMillis>, base: &Id| {
-        layout.lower_bound(*at.start(), base).map_err(Error::setting)
+        layout
+            .lower_bound(*at.start(), base)
+            .map_err(Error::setting)
     };
     let range = |base: &Id| {
         let first = lower(&from, base)?;
         let last = match &until {
-            Some(until) => lower(until, base)?.checked_sub(1).filter(|last| *last >= first),
-            None => Some(layout.upper_bound(*from.end(), base).map_err(Error::setting)?),
+            Some(until) => lower(until, base)?
+                .checked_sub(1)
+                .filter(|last| *last >= first),
+            None => Some(
+                layout
+                    .upper_bound(*from.end(), base)
+                    .map_err(Error::setting)?,
+            ),
         };
         let must = "TIME must end in a later tick of the layout than it begins";
-        last.map(|last| first..=last).ok_or_else(|| Error::setting(must))
+        last.map(|last| first..=last)
+            .ok_or_else(|| Error::setting(must))
     };
     if let Some(column) = &args.sql {
         let ranges: Result<Vec<_>, _> = args.upper.blanks().iter().map(range).collect();
         return print(&condition(column, &ranges?));
     }
     let (lower, upper) = range(&base)?.into_inner();
-    let cells = [lower.to_string().into(), upper.to_string().into(), base.gen_method.into()];
-    record(output, format!("{lower} {upper}\n"), ["lower", "upper", "gen method"], cells)?;
+    let cells = [
+        lower.to_string().into(),
+        upper.to_string().into(),
+        base.gen_method.into(),
+    ];
+    record(
+        output,
+        format!("{lower} {upper}\n"),
+        ["lower", "upper", "gen method"],
+        cells,
+    )?;
     if args.upper.blanks().len() > 1 {
         let own = base.gen_method;
-        say(&format!("of genMethod {own} alone: --gen-method for another, --sql COLUMN for all"));
+        say(&format!(
+            "of genMethod {own} alone: --gen-method for another, --sql COLUMN for all"
+        ));
     }
     Ok(Answer::Yes)
 }

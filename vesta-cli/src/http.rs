@@ -31,7 +31,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 impl Access {
     /// The authority of the server's certificate.
     pub(crate) fn ca_pem(&self) -> Result<Option<Vec<u8>>, Error> {
-        let Some(path) = &self.ca else { return Ok(None) };
+        let Some(path) = &self.ca else {
+            return Ok(None);
+        };
         let failed = |error| Error::setting(format!("cannot read {}: {error}", path.display()));
         std::fs::read(path).map(Some).map_err(failed)
     }
@@ -48,7 +50,10 @@ pub(crate) fn get_here(at: &Address, tls: bool, path: &str) -> Result<(u16, Stri
             let tls = TlsConfig::builder().disable_verification(true).build();
             let response = agent(tls).get(format!("{scheme}://{at}{path}")).call();
             let mut response = response.map_err(|error| failed(&error))?;
-            let text = response.body_mut().read_to_string().map_err(|error| failed(&error))?;
+            let text = response
+                .body_mut()
+                .read_to_string()
+                .map_err(|error| failed(&error))?;
             Ok((response.status().as_u16(), text))
         }
         Address::Unix(socket) => {
@@ -61,7 +66,10 @@ pub(crate) fn get_here(at: &Address, tls: bool, path: &str) -> Result<(u16, Stri
             };
             let said = ask().map_err(|error: io::Error| failed(&error))?;
             let (head, text) = said.split_once("\r\n\r\n").unwrap_or_default();
-            let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+            let status = head
+                .split(' ')
+                .nth(1)
+                .and_then(|status| status.parse().ok());
             Ok((status.ok_or_else(|| failed(&"no HTTP"))?, text.to_owned()))
         }
     }
@@ -91,7 +99,11 @@ impl Http {
         }
         let agent = agent(tls.build());
         let authorization = access.token.as_ref().map(|token| format!("Bearer {token}"));
-        Ok(Self { agent, base: url.clone(), authorization })
+        Ok(Self {
+            agent,
+            base: url.clone(),
+            authorization,
+        })
     }
 
     /// Host and port.
@@ -107,7 +119,10 @@ impl Http {
         }
         let failed = |error: ureq::Error| {
             let hint = scheme_hint(&self.base.to_string(), &error.to_string());
-            Error::lasting(false, format!("{} does not answer ({error}){hint}", self.base))
+            Error::lasting(
+                false,
+                format!("{} does not answer ({error}){hint}", self.base),
+            )
         };
         let mut response = request.call().map_err(failed)?;
         let text = response.body_mut().read_to_string().map_err(failed)?;
@@ -123,7 +138,10 @@ impl Http {
         }
         let said = json.get("detail").and_then(Value::as_str);
         let said = said.map_or(status.to_string(), str::to_owned);
-        Err(Error::lasting(status.is_client_error(), format!("{}{path}: {said}", self.base)))
+        Err(Error::lasting(
+            status.is_client_error(),
+            format!("{}{path}: {said}", self.base),
+        ))
     }
 
     /// New IDs by REST.
@@ -132,6 +150,7 @@ impl Http {
         let numbers = |ids: &Vec<Value>| ids.iter().map(|id| id.as_str()?.parse().ok()).collect();
         let ids: Option<Vec<u64>> = json["ids"].as_array().and_then(numbers);
         let said = || format!("{} answered something that is no list of IDs", self.base);
-        ids.filter(|ids| ids.len() == count).ok_or_else(|| Error::lasting(false, said()))
+        ids.filter(|ids| ids.len() == count)
+            .ok_or_else(|| Error::lasting(false, said()))
     }
 }

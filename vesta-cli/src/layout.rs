@@ -18,7 +18,13 @@ pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {
             layout.check_generates().map_err(Error::setting)?;
             show(&layout, output)
         }
-        LayoutCommand::Design { years, machines, per_second, epoch, toml } => {
+        LayoutCommand::Design {
+            years,
+            machines,
+            per_second,
+            epoch,
+            toml,
+        } => {
             let epoch = epoch.unwrap_or_else(this_year);
             let spec =
                 IdMeta::design(years, machines, per_second, epoch).map_err(Error::setting)?;
@@ -38,12 +44,24 @@ fn this_year() -> UnixMillis {
 fn list(output: Output) -> Done {
     let mut table = Table::new(["name", "bits", "unit", "ends", "about"]);
     for layout in IdMeta::all_known() {
-        let fields = layout.fields().into_iter().filter(|field| layout.bits(*field) > 0);
+        let fields = layout
+            .fields()
+            .into_iter()
+            .filter(|field| layout.bits(*field) > 0);
         let bits = fields.map(|field| format!("{} {}", field.name(), layout.bits(field)));
         let bits = bits.collect::<Vec<_>>().join(" + ");
         let unit = layout.spec().unit.to_string();
         let name = layout.name().to_owned();
-        table.row([name, bits, unit, day(layout.end()), layout.about().to_owned()].map(Cell::from));
+        table.row(
+            [
+                name,
+                bits,
+                unit,
+                day(layout.end()),
+                layout.about().to_owned(),
+            ]
+            .map(Cell::from),
+        );
     }
     print(&table.render(output))
 }
@@ -73,19 +91,36 @@ fn show(layout: &IdMeta, output: Output) -> Done {
     let rows = [
         ("layout", layout.to_string(), layout.name().into()),
         ("bits", total.to_string(), u64::from(total).into()),
-        ("begins", spec.epoch.to_string(), spec.epoch.to_string().into()),
+        (
+            "begins",
+            spec.epoch.to_string(),
+            spec.epoch.to_string().into(),
+        ),
         (
             "ends",
             format!("{} ({})", layout.end(), relative(layout.end(), now())),
             layout.end().to_string().into(),
         ),
         ("machine IDs", grouped(machines), machines.into()),
-        ("capacity/s", format!("{} IDs of each machine ID", grouped(capacity)), capacity.into()),
-        ("same low bits", sharding(layout), u64::from(layout.same_low_bits()).into()),
+        (
+            "capacity/s",
+            format!("{} IDs of each machine ID", grouped(capacity)),
+            capacity.into(),
+        ),
+        (
+            "same low bits",
+            sharding(layout),
+            u64::from(layout.same_low_bits()).into(),
+        ),
         ("makes IDs", generates.clone(), generates.into()),
     ];
     let text = facts(&rows.each_ref().map(|(name, text, _)| (*name, text.clone())));
-    record(output, text, rows.each_ref().map(|row| row.0), rows.map(|row| row.2))?;
+    record(
+        output,
+        text,
+        rows.each_ref().map(|row| row.0),
+        rows.map(|row| row.2),
+    )?;
     if total == 64 && spec.version_bits == 0 {
         say("its IDs need 64 bits: as signed numbers some of them are negative");
     } else if total > JS_BITS {

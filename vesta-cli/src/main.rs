@@ -65,10 +65,17 @@ fn run(args: Vec<OsString>) -> Done {
         Parsed::Matches(matches) => matches,
         Parsed::Help(help) => return output::written(help.print()).map(|()| Answer::Yes),
     };
-    let Cli { format: Format { output }, command, .. } =
-        Cli::from_arg_matches(&matches).expect("clap has checked it");
+    let Cli {
+        format: Format { output },
+        command,
+        ..
+    } = Cli::from_arg_matches(&matches).expect("clap has checked it");
     let (name, of_command) = matches.subcommand().expect("clap demands one");
-    let name = if of_command.subcommand_name() == Some("table") { "audit table" } else { name };
+    let name = if of_command.subcommand_name() == Some("table") {
+        "audit table"
+    } else {
+        name
+    };
     for option in ["config", "output"] {
         let is_typed = of_command.value_source(option) == Some(ValueSource::CommandLine);
         if is_typed && !cli::has_effect(option, name) {
@@ -91,9 +98,10 @@ fn run(args: Vec<OsString>) -> Done {
         Command::Bound(args) => generate::bound(&args, output),
         Command::Layout(command) => layout::run(command, output),
         Command::Plan(command) => plan::run(&command, output),
-        Command::Audit(AuditArgs { command: Some(AuditCommand::Table(args)), .. }) => {
-            audit_table::run(&args, output)
-        }
+        Command::Audit(AuditArgs {
+            command: Some(AuditCommand::Table(args)),
+            ..
+        }) => audit_table::run(&args, output),
         Command::Audit(AuditArgs { id, .. }) => {
             audit::audit_id(&id.unwrap_or_default(), &settings()?, output)
         }
@@ -115,7 +123,9 @@ fn serve(front: Option<ServeCommand>, matches: &ArgMatches) -> Done {
         Some(ServeCommand::Rest) => (Role::Rest, &FRONTS[..1]),
         Some(ServeCommand::Grpc) => (Role::Server, &FRONTS[1..]),
     };
-    let matches = matches.subcommand().map_or(matches, |(_, of_front)| of_front);
+    let matches = matches
+        .subcommand()
+        .map_or(matches, |(_, of_front)| of_front);
     let invocation = Invocation::serving(role, matches)?;
     vesta_boot::start(None, role, fronts, invocation).map(|()| Answer::Yes)
 }

@@ -21,7 +21,11 @@ pub(crate) fn record<const N: usize>(
 ) -> Done {
     let mut table = Table::new(names);
     table.row(cells);
-    print(&if output == Output::Text { text } else { table.render(output) })
+    print(&if output == Output::Text {
+        text
+    } else {
+        table.render(output)
+    })
 }
 
 /// Prints data, which answers the question.
@@ -41,6 +45,10 @@ pub(crate) fn has_colour() -> bool {
 /// `1,048,576`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    let groups = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(",")
 }

@@ -33,19 +33,34 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
         });
         words.collect::<Vec<_>>().join(" ")
     };
-    let meeting = format!("they meet at {id}\n  old  {}\n  new  {}\n", text(&old), text(&new));
+    let meeting = format!(
+        "they meet at {id}\n  old  {}\n  new  {}\n",
+        text(&old),
+        text(&new)
+    );
     let csv = csv_line(&["false".to_owned(), id.to_string(), text(&old), text(&new)]);
     let [old, new] = [old, new].map(|reading| reading.into_iter().collect::<Value>());
     let json = json!({ "disjoint": false, "id": id.to_string(), "old": old, "new": new });
-    answer(output, false, &meeting, &json, &format!("disjoint,id,old,new\n{csv}"))
+    answer(
+        output,
+        false,
+        &meeting,
+        &json,
+        &format!("disjoint,id,old,new\n{csv}"),
+    )
 }
 
 /// An ID as one of the sets has it.
 fn reading(described: &Described, id: u64) -> Vec<(&'static str, Value)> {
     let Some((layout, fields)) = described.layout.zip(described.set.reading(id)) else {
-        return vec![("layout", "counter".into()), ("number", id.to_string().into())];
+        return vec![
+            ("layout", "counter".into()),
+            ("number", id.to_string().into()),
+        ];
     };
-    let made = layout.moment_of(fields.time).map_or(String::new(), |at| exact(at, &layout));
+    let made = layout
+        .moment_of(fields.time)
+        .map_or(String::new(), |at| exact(at, &layout));
     let mut reading = vec![("layout", layout.name().into()), ("made", made.into())];
     reading.extend(beside(&layout, &fields).map(|(name, value)| (name, value.into())));
     reading
@@ -66,22 +81,35 @@ fn describe(text: &str) -> Result<Described, Error> {
 
 /// The numbers FIRST to LAST of `counter,from=FIRST,until=LAST`.
 fn counter(pairs: &[Pair]) -> Result<Described, String> {
-    if let Some((key, _)) = pairs.iter().find(|pair| !["from", "until"].contains(&&*pair.0)) {
-        return Err(format!("a counter takes from=FIRST and until=LAST, but no `{key}`"));
+    if let Some((key, _)) = pairs
+        .iter()
+        .find(|pair| !["from", "until"].contains(&&*pair.0))
+    {
+        return Err(format!(
+            "a counter takes from=FIRST and until=LAST, but no `{key}`"
+        ));
     }
     let given = |key| {
         let values = pairs.iter().filter(move |pair| pair.0 == key);
         let number = |(key, value): &Pair| {
-            value.parse().map_err(|_| format!("{key} must be a number, but is {}", quoted(value)))
+            value
+                .parse()
+                .map_err(|_| format!("{key} must be a number, but is {}", quoted(value)))
         };
         values.map(number).collect::<Result<Vec<u64>, _>>()
     };
     let from = given("from")?.into_iter().max().unwrap_or(1);
-    let until = given("until")?.into_iter().min().ok_or("a counter needs until=LAST")?;
+    let until = given("until")?
+        .into_iter()
+        .min()
+        .ok_or("a counter needs until=LAST")?;
     if until < from {
         return Err(format!("a counter from {from} until {until} has no number"));
     }
-    Ok(Described { layout: None, set: IdSet::counter(from..=until) })
+    Ok(Described {
+        layout: None,
+        set: IdSet::counter(from..=until),
+    })
 }
 
 fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
@@ -120,7 +148,10 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
         return Err("it ends before it begins".to_owned());
     }
     let set = set.between(from..=until).map_err(refused)?;
-    Ok(Described { layout: Some(*layout), set })
+    Ok(Described {
+        layout: Some(*layout),
+        set,
+    })
 }
 
 type Pair = (String, String);
@@ -137,8 +168,9 @@ fn from_words(text: &str) -> Parts {
     let mut words = text.split(',');
     let layout = named(words.next().unwrap_or_default().trim())?;
     let pair = |word: &str| {
-        let pair =
-            word.split_once('=').map(|(key, value)| (key.trim().into(), value.trim().into()));
+        let pair = word
+            .split_once('=')
+            .map(|(key, value)| (key.trim().into(), value.trim().into()));
         pair.ok_or_else(|| format!("{} must be FIELD=FIRST-LAST", quoted(word)))
     };
     Ok((layout, words.map(pair).collect::<Result<_, _>>()?))
@@ -147,14 +179,15 @@ fn from_words(text: &str) -> Parts {
 /// A file of `key = value` lines, with the name of a layout or a table [layout.custom].
 fn from_file(path: &str) -> Parts {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let mut table: toml::Table =
-        text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let mut table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| error.to_string())?;
     let layout = match table.remove("layout") {
         Some(toml::Value::String(name)) => named(&name)?,
         Some(toml::Value::Table(table)) => Some(layout_of(table)?),
         _ => {
             return Err(
-                "it names no layout: layout = \"NAME\", or a table [layout.custom]".to_owned()
+                "it names no layout: layout = \"NAME\", or a table [layout.custom]".to_owned(),
             );
         }
     };
@@ -162,9 +195,14 @@ fn from_file(path: &str) -> Parts {
         toml::Value::String(text) => Ok((key, text)),
         toml::Value::Integer(number) => Ok((key, number.to_string())),
         toml::Value::Datetime(moment) => Ok((key, moment.to_string())),
-        other => Err(format!("{key} must be text, a number or a date, but is {other}")),
+        other => Err(format!(
+            "{key} must be text, a number or a date, but is {other}"
+        )),
     };
-    Ok((layout, table.into_iter().map(pair).collect::<Result<_, _>>()?))
+    Ok((
+        layout,
+        table.into_iter().map(pair).collect::<Result<_, _>>()?,
+    ))
 }
 
 #[cfg(test)]
@@ -176,7 +214,10 @@ mod tests {
 
     impl Random {
         fn below(&mut self, bound: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(99);
             (self.0 >> 33) % bound
         }
     }
@@ -191,7 +232,10 @@ mod tests {
             0 => format!("2026-05-31T{}:00:0{tick}Z", hour(0)),
             1 => format!("2026-06-01 0{}:00:0{tick}+08:00", hour(8)),
             2 => format!("20260601T0{}000{tick}+0800", hour(8)),
-            3 => format!("2026-06-01t0{}:00:0{tick}.000+08:00[Asia/Shanghai]", hour(8)),
+            3 => format!(
+                "2026-06-01t0{}:00:0{tick}.000+08:00[Asia/Shanghai]",
+                hour(8)
+            ),
             _ => (EPOCH + tick * 1000).to_string(),
         }
     }
@@ -206,7 +250,9 @@ mod tests {
             ("from", written(random, low)),
             ("until", written(random, high)),
         ];
-        let lines = keys.iter().map(|(key, value)| format!("{key} = \"{value}\"\n"));
+        let lines = keys
+            .iter()
+            .map(|(key, value)| format!("{key} = \"{value}\"\n"));
         let table = "[layout.custom]\ntime_bits = 3\nseq_bits = 2\nmachine_bits = 2\n\
                      unit = \"second\"\nepoch = \"2026-06-01T04:00:00+08:00\"\n";
         let file = folder.join("set.toml");
@@ -222,7 +268,10 @@ mod tests {
             let (time, machine) = (id >> 4, id & 3);
             (low..high).contains(&time) && (first..=last).contains(&machine)
         };
-        (describe(&text).expect(&text), (0..128).filter(is_in).collect())
+        (
+            describe(&text).expect(&text),
+            (0..128).filter(is_in).collect(),
+        )
     }
 
     #[test]

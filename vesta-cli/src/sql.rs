@@ -13,12 +13,22 @@ pub(crate) fn run(args: &SqlArgs) -> Done {
     let layout = args.layout.layout;
     if layout.spec().unit.micros() < 1000 {
         let name = layout.name();
-        return Error::refuse(format!("{name} has ticks that are shorter than a millisecond"));
+        return Error::refuse(format!(
+            "{name} has ticks that are shorter than a millisecond"
+        ));
     }
-    let base = Id { version: args.id_version, ..layout.blank() };
-    let base = layout.lower_bound(layout.spec().epoch, &base).map_err(Error::setting)?;
+    let base = Id {
+        version: args.id_version,
+        ..layout.blank()
+    };
+    let base = layout
+        .lower_bound(layout.spec().epoch, &base)
+        .map_err(Error::setting)?;
     let functions = functions(&layout, base, args.dialect);
-    print(&format!("-- {layout}, since {}\n{functions}", layout.spec().epoch))
+    print(&format!(
+        "-- {layout}, since {}\n{functions}",
+        layout.spec().epoch
+    ))
 }
 
 /// The functions of a layout, or statements where an ordinary user can create no functions; `base` is the ID
@@ -50,21 +60,66 @@ fn functions(layout: &IdMeta, base: u64, dialect: Dialect) -> String {
     }
     // A bound of the tick of a time; NULL outside the layout's time.
     let shift = layout.shift(Field::Time);
-    let end = layout.max(Field::Time).saturating_add(1).saturating_mul(unit);
-    let div = if dialect == Dialect::Mysql { "DIV" } else { "/" };
+    let end = layout
+        .max(Field::Time)
+        .saturating_add(1)
+        .saturating_mul(unit);
+    let div = if dialect == Dialect::Mysql {
+        "DIV"
+    } else {
+        "/"
+    };
     let since = format!("({millis} - {epoch})");
     let bound = |low: u64| {
-        let ticks = format!("{since} {div} {unit} << {shift} | {}", (base | low).cast_signed());
+        let ticks = format!(
+            "{since} {div} {unit} << {shift} | {}",
+            (base | low).cast_signed()
+        );
         format!("CASE WHEN {since} >= 0 AND {since} < {end}{within} THEN ({ticks}{above}) END")
     };
     let (machine, seq) = (of_own(field(Field::Machine)), of_own(field(Field::Seq)));
     let (lower, upper) = (bound(0), bound((1 << shift) - 1));
     let statements = [
-        ("time", &of_id, time, of_own(made), "the time at which an ID was made", ""),
-        ("machine", &of_id, "bigint", machine, "the machine ID that made an ID", ""),
-        ("seq", &of_id, "bigint", seq, "the number of an ID inside its tick", ""),
-        ("lower", &of_time, "bigint", lower, "the smallest ID of the tick of a time", whose),
-        ("upper", &of_time, "bigint", upper, "the largest ID of the tick of a time", whose),
+        (
+            "time",
+            &of_id,
+            time,
+            of_own(made),
+            "the time at which an ID was made",
+            "",
+        ),
+        (
+            "machine",
+            &of_id,
+            "bigint",
+            machine,
+            "the machine ID that made an ID",
+            "",
+        ),
+        (
+            "seq",
+            &of_id,
+            "bigint",
+            seq,
+            "the number of an ID inside its tick",
+            "",
+        ),
+        (
+            "lower",
+            &of_time,
+            "bigint",
+            lower,
+            "the smallest ID of the tick of a time",
+            whose,
+        ),
+        (
+            "upper",
+            &of_time,
+            "bigint",
+            upper,
+            "the largest ID of the tick of a time",
+            whose,
+        ),
     ]
     .map(|(name, takes, returns, body, about, whose)| {
         let name = format!("vesta_{}_{name}", layout.name().replace('-', "_"));
@@ -118,10 +173,21 @@ pub(crate) fn condition(column: &str, ranges: &[RangeInclusive<u64>]) -> String 
     const SIGN: u64 = 1 << 63;
     let both = |range: &RangeInclusive<u64>| {
         let (lower, upper) = (*range.start(), *range.end());
-        let signed = (lower.max(SIGN).cast_signed().into(), upper.cast_signed().into());
-        [Some((lower.into(), upper.into())), (upper >= SIGN).then_some(signed)]
+        let signed = (
+            lower.max(SIGN).cast_signed().into(),
+            upper.cast_signed().into(),
+        );
+        [
+            Some((lower.into(), upper.into())),
+            (upper >= SIGN).then_some(signed),
+        ]
     };
     let between = |(lower, upper): (i128, i128)| format!("{column} BETWEEN {lower} AND {upper}");
-    let all: Vec<_> = ranges.iter().flat_map(both).flatten().map(between).collect();
+    let all: Vec<_> = ranges
+        .iter()
+        .flat_map(both)
+        .flatten()
+        .map(between)
+        .collect();
     format!("({})\n", all.join("\n  OR "))
 }

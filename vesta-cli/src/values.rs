@@ -17,7 +17,15 @@ use vesta_service::clock::{Clock as _, SystemClock};
 const EPOCHS_ZONE: &str = "Asia/Shanghai";
 
 /// Names of UTC, and of a zone that a system does not know.
-const UTC: [&str; 7] = ["UTC", "Etc/UTC", "Etc/Unknown", "Etc/UCT", "Zulu", "Universal", "UCT"];
+const UTC: [&str; 7] = [
+    "UTC",
+    "Etc/UTC",
+    "Etc/Unknown",
+    "Etc/UCT",
+    "Zulu",
+    "Universal",
+    "UCT",
+];
 
 /// An ID in any of its forms.
 pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
@@ -44,7 +52,9 @@ impl FromStr for ServerUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let base = text.trim_end_matches('/');
-        let host = base.strip_prefix("http://").or_else(|| base.strip_prefix("https://"));
+        let host = base
+            .strip_prefix("http://")
+            .or_else(|| base.strip_prefix("https://"));
         match host {
             None | Some("") => Err("must begin with http:// or https://"),
             Some(host) if host.contains(['@', '?', '#']) => {
@@ -85,7 +95,10 @@ pub(crate) fn layout(text: &str) -> Result<IdMeta, String> {
     IdMeta::known(text).map_err(|_| {
         let names: Vec<_> = IdMeta::all_known().map(|layout| layout.name()).collect();
         let typed = quoted(text);
-        format!("{typed} is not one of {}, nor a file that ends in .toml", names.join(", "))
+        format!(
+            "{typed} is not one of {}, nor a file that ends in .toml",
+            names.join(", ")
+        )
     })
 }
 
@@ -111,7 +124,10 @@ pub(crate) fn beside(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static
 
 /// A length of time: `10s`, `1m`.
 pub(crate) fn length(text: &str) -> Result<Duration, String> {
-    let length = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
+    let length = text
+        .parse::<SignedDuration>()
+        .ok()
+        .and_then(|it| Duration::try_from(it).ok());
     length
         .filter(|length| !length.is_zero())
         .ok_or_else(|| "must be a time such as 10s or 1m".to_owned())
@@ -119,7 +135,10 @@ pub(crate) fn length(text: &str) -> Result<Duration, String> {
 
 /// A number of minutes: `1`, `0.5`.
 pub(crate) fn minutes(text: &str) -> Result<f64, String> {
-    let minutes = text.parse().ok().filter(|minutes| (0.01..=1440.0).contains(minutes));
+    let minutes = text
+        .parse()
+        .ok()
+        .filter(|minutes| (0.01..=1440.0).contains(minutes));
     minutes.ok_or_else(|| "must be a number of minutes, 0.01 to 1440".to_owned())
 }
 
@@ -147,7 +166,10 @@ pub(crate) fn relative(moment: UnixMillis, now: UnixMillis) -> String {
         ("hour", 3_600),
         ("minute", 60),
     ];
-    let (unit, length) = units.into_iter().find(|unit| seconds >= unit.1).unwrap_or(("second", 1));
+    let (unit, length) = units
+        .into_iter()
+        .find(|unit| seconds >= unit.1)
+        .unwrap_or(("second", 1));
     let count = seconds / length;
     let s = if count == 1 { "" } else { "s" };
     match moment > now {
@@ -159,9 +181,16 @@ pub(crate) fn relative(moment: UnixMillis, now: UnixMillis) -> String {
 /// The time in a zone, with its name: `Asia/Shanghai 2018-01-04 10:08:23`. Without a name the system's
 /// zone is meant, or where that is UTC the one in which Vesta's layouts begin.
 pub(crate) fn in_zone(moment: UnixMillis, name: Option<&str>) -> Result<Option<String>, String> {
-    let system =
-        || TimeZone::system().iana_name().filter(|name| !UTC.contains(name)).map(str::to_owned);
-    let name = name.map(str::to_owned).or_else(system).unwrap_or(EPOCHS_ZONE.to_owned());
+    let system = || {
+        TimeZone::system()
+            .iana_name()
+            .filter(|name| !UTC.contains(name))
+            .map(str::to_owned)
+    };
+    let name = name
+        .map(str::to_owned)
+        .or_else(system)
+        .unwrap_or(EPOCHS_ZONE.to_owned());
     let zone = zone(&name)?;
     let shown =
         |it: Timestamp| format!("{name} {}", it.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S"));
@@ -174,7 +203,9 @@ pub(crate) fn zone(name: &str) -> Result<TimeZone, String> {
 }
 
 fn timestamp(moment: UnixMillis) -> Option<Timestamp> {
-    i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
+    i64::try_from(moment.0)
+        .ok()
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
 }
 
 /// The moment at which clocks of one zone show what those of another show at a moment. Of a time that

@@ -30,7 +30,13 @@ impl id_service_server::IdService for Counting {
     async fn gen_runs(&self, request: Request<GenRunsRequest>) -> Answer<GenRunsResponse> {
         let count = request.into_inner().count;
         let first = 1 + self.0.fetch_add(u64::from(count), Ordering::Relaxed);
-        Ok(Response::new(GenRunsResponse { runs: vec![v1::IdRun { first, step: 1, count }] }))
+        Ok(Response::new(GenRunsResponse {
+            runs: vec![v1::IdRun {
+                first,
+                step: 1,
+                count,
+            }],
+        }))
     }
 
     async fn gen_id(&self, _: Request<v1::GenIdRequest>) -> Answer<v1::GenIdResponse> {
@@ -73,10 +79,14 @@ impl id_service_server::IdService for Counting {
 fn serve() -> SocketAddr {
     let (bound, address) = mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async move {
-            let incoming =
-                TcpIncoming::bind(([127, 0, 0, 1], 0).into()).unwrap().with_nodelay(Some(true));
+            let incoming = TcpIncoming::bind(([127, 0, 0, 1], 0).into())
+                .unwrap()
+                .with_nodelay(Some(true));
             bound.send(incoming.local_addr().unwrap()).unwrap();
             tonic::transport::Server::builder()
                 .add_service(IdServiceServer::new(Counting::default()))
@@ -117,9 +127,15 @@ fn measure(
 
 fn cost_of_an_id(c: &mut Criterion) {
     let address = format!("http://{}", serve());
-    let prefetch = |capacity| Prefetch { capacity, low_water: capacity / 2, ..Prefetch::default() };
+    let prefetch = |capacity| Prefetch {
+        capacity,
+        low_water: capacity / 2,
+        ..Prefetch::default()
+    };
     let client = |capacity| -> blocking::Client {
-        let builder = Client::builder().endpoint(address.clone()).prefetch(prefetch(capacity));
+        let builder = Client::builder()
+            .endpoint(address.clone())
+            .prefetch(prefetch(capacity));
         let client = builder.build_blocking().unwrap();
         client.gen_id().unwrap();
         client
@@ -130,9 +146,15 @@ fn cost_of_an_id(c: &mut Criterion) {
     let mut group = c.benchmark_group("what does an id cost from a prefetching client");
     group.throughput(Throughput::Elements(1)).sample_size(30);
     for threads in [1, 8] {
-        measure(&mut group, "counter", threads, || counter.fetch_add(1, Ordering::Relaxed));
-        measure(&mut group, "prefetch 1048576", threads, || large.gen_id().unwrap());
-        measure(&mut group, "prefetch 10000", threads, || small.gen_id().unwrap());
+        measure(&mut group, "counter", threads, || {
+            counter.fetch_add(1, Ordering::Relaxed)
+        });
+        measure(&mut group, "prefetch 1048576", threads, || {
+            large.gen_id().unwrap()
+        });
+        measure(&mut group, "prefetch 10000", threads, || {
+            small.gen_id().unwrap()
+        });
     }
 
     // The asynchronous call, from one task.
@@ -140,7 +162,9 @@ fn cost_of_an_id(c: &mut Criterion) {
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
     let client = {
         let _inside = runtime.enter();
-        let builder = Client::builder().endpoint(address.clone()).prefetch(prefetch(1_048_576));
+        let builder = Client::builder()
+            .endpoint(address.clone())
+            .prefetch(prefetch(1_048_576));
         builder.build().unwrap()
     };
     runtime.block_on(client.gen_id()).unwrap();

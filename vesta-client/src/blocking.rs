@@ -85,7 +85,9 @@ impl<C: Clone> Blocking<C> {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let Some((stop, thread)) = self.thread.take() else { return };
+        let Some((stop, thread)) = self.thread.take() else {
+            return;
+        };
         // Ends the thread, which waits for this sender to be dropped.
         drop(stop);
         if std::thread::current().id() != self.id && fork::check(self.process).is_ok() {
@@ -98,7 +100,10 @@ impl Client {
     pub(crate) fn start(
         build: impl FnOnce() -> Result<AsyncClient, IdError>,
     ) -> Result<Self, IdError> {
-        let runtime = Runtime::new_current_thread().enable_all().build().map_err(cannot_start)?;
+        let runtime = Runtime::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(cannot_start)?;
         let client = {
             let _inside = runtime.enter();
             build()
@@ -119,8 +124,16 @@ impl Client {
             .map_err(cannot_start)?;
         let id = thread.thread().id();
         let (process, thread) = (fork::watched_process(), Some((stop, thread)));
-        let background = Arc::new(Background { runtime: handle, id, process, thread });
-        Ok(Self(Blocking { inner: client, background }))
+        let background = Arc::new(Background {
+            runtime: handle,
+            id,
+            process,
+            thread,
+        });
+        Ok(Self(Blocking {
+            inner: client,
+            background,
+        }))
     }
 
     /// Statistics since the start of the client.
@@ -137,7 +150,9 @@ impl IdService for Client {
     fn gen_id(&self) -> Result<u64, IdError> {
         match self.0.inner.take_one() {
             Some(id) => Ok(id),
-            None => self.0.wait_for(|client| async move { client.gen_id_slow().await }),
+            None => self
+                .0
+                .wait_for(|client| async move { client.gen_id_slow().await }),
         }
     }
 
@@ -156,9 +171,9 @@ impl IdService for Client {
         check_count(count, MAX_IDS_PER_CALL)?;
         let ids = match self.0.inner.take_batch(count) {
             ids if ids.len() == out.len() => ids,
-            ids => {
-                self.0.wait_for(move |client| async move { client.complete(ids, count).await })?
-            }
+            ids => self
+                .0
+                .wait_for(move |client| async move { client.complete(ids, count).await })?,
         };
         out.copy_from_slice(&ids);
         Ok(())
@@ -169,16 +184,19 @@ impl IdService for Client {
     }
 
     fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
-        self.0.wait_for(move |client| async move { client.exp_id(raw).await })
+        self.0
+            .wait_for(move |client| async move { client.exp_id(raw).await })
     }
 
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError> {
         let parts = *parts;
-        self.0.wait_for(move |client| async move { client.make_id(&parts).await })
+        self.0
+            .wait_for(move |client| async move { client.make_id(&parts).await })
     }
 
     fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
-        self.0.wait_for(move |client| async move { client.trans_time(time).await })
+        self.0
+            .wait_for(move |client| async move { client.trans_time(time).await })
     }
 }
 
@@ -191,5 +209,8 @@ fn cannot_start(error: std::io::Error) -> IdError {
 
 fn stopped_early() -> IdError {
     let reason = "the client's background thread has stopped".into();
-    IdError::Internal { reason, source: None }
+    IdError::Internal {
+        reason,
+        source: None,
+    }
 }

@@ -122,7 +122,10 @@ impl Builder {
     /// Connections to each server, used in turn: 1 to 64, default 1. Several give more throughput
     /// when many calls are in flight (half as much again was measured), and cost a socket each.
     pub fn channels_per_endpoint(self, channels: usize) -> Self {
-        Self { channels_per_endpoint: channels, ..self }
+        Self {
+            channels_per_endpoint: channels,
+            ..self
+        }
     }
 
     /// Time limit of one call with all its attempts: 1 ms to 1 h, default 3 s. It is sent to the server
@@ -134,12 +137,18 @@ impl Builder {
     /// Time limit of one attempt, after which another endpoint is tried: at least 1 ms, default half of
     /// the deadline, or all of it with a single endpoint.
     pub fn attempt_timeout(self, timeout: Duration) -> Self {
-        Self { attempt_timeout: Some(timeout), ..self }
+        Self {
+            attempt_timeout: Some(timeout),
+            ..self
+        }
     }
 
     /// Time limit of opening a connection: 1 ms to 1 h, default 1 s.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
-        Self { connect_timeout: timeout, ..self }
+        Self {
+            connect_timeout: timeout,
+            ..self
+        }
     }
 
     /// Retry policy of failed calls.
@@ -149,7 +158,10 @@ impl Builder {
 
     /// Prefetches IDs, so that `gen_id` costs nanoseconds. Off by default.
     pub fn prefetch(self, prefetch: Prefetch) -> Self {
-        Self { prefetch: Some(prefetch), ..self }
+        Self {
+            prefetch: Some(prefetch),
+            ..self
+        }
     }
 
     /// A local service that makes the IDs while no server can, such as
@@ -164,7 +176,10 @@ impl Builder {
     /// because it fills in their machine ID. While it is in use, one caller every half a second
     /// triggers a probe of the servers. Only its `try_` calls are used.
     pub fn fallback(self, local: Arc<dyn IdService>) -> Self {
-        Self { fallback: Some(Secret(local)), ..self }
+        Self {
+            fallback: Some(Secret(local)),
+            ..self
+        }
     }
 
     /// A bearer token, sent with each call as `authorization: Bearer …`. It appears in no log, no
@@ -173,12 +188,18 @@ impl Builder {
     /// Without TLS it is readable on the network: an `http://` endpoint that is not on this host is
     /// refused together with a token, unless [`allow_plaintext`](Self::allow_plaintext) is set.
     pub fn bearer_token(self, token: impl Into<Box<str>>) -> Self {
-        Self { bearer_token: Some(Secret(token.into())), ..self }
+        Self {
+            bearer_token: Some(Secret(token.into())),
+            ..self
+        }
     }
 
     /// Allows the bearer token without encryption, in a trusted network.
     pub fn allow_plaintext(self) -> Self {
-        Self { allow_plaintext: true, ..self }
+        Self {
+            allow_plaintext: true,
+            ..self
+        }
     }
 
     /// Trusted authorities of `https://` servers, as PEM. Default: those of the system.
@@ -214,7 +235,10 @@ impl Builder {
     /// too if this is not called inside a Tokio runtime.
     pub fn build(self) -> Result<Client, IdError> {
         let runtime = Handle::try_current().map_err(|_| {
-            IdError::invalid("runtime", "call build inside a tokio runtime, or use build_blocking")
+            IdError::invalid(
+                "runtime",
+                "call build inside a tokio runtime, or use build_blocking",
+            )
         })?;
         self.check()?;
         let token = self.bearer_token.clone().map(Token::new).transpose()?;
@@ -231,8 +255,16 @@ impl Builder {
                 Ok(Endpoint::new(address.clone(), channels))
             }
         };
-        let list = self.endpoints.iter().map(endpoint).collect::<Result<Vec<_>, IdError>>()?;
-        let share = if list.len() == 1 { self.deadline } else { self.deadline / 2 };
+        let list = self
+            .endpoints
+            .iter()
+            .map(endpoint)
+            .collect::<Result<Vec<_>, IdError>>()?;
+        let share = if list.len() == 1 {
+            self.deadline
+        } else {
+            self.deadline / 2
+        };
         let attempt_timeout = self.attempt_timeout.unwrap_or(share).min(self.deadline);
         // Clients that start together should not all start with the same server.
         let first = rng.next() as usize % list.len();
@@ -266,14 +298,38 @@ impl Builder {
                 "give at least one, as https://host:port or http://host:port",
             ));
         }
-        IdError::check("endpoints", self.endpoints.len() as u64, 1, MOST_ENDPOINTS as u64)?;
-        IdError::check("channels_per_endpoint", self.channels_per_endpoint as u64, 1, 64)?;
+        IdError::check(
+            "endpoints",
+            self.endpoints.len() as u64,
+            1,
+            MOST_ENDPOINTS as u64,
+        )?;
+        IdError::check(
+            "channels_per_endpoint",
+            self.channels_per_endpoint as u64,
+            1,
+            64,
+        )?;
         check_time("deadline", self.deadline)?;
         check_time("attempt_timeout", self.attempt_timeout.unwrap_or(LONGEST))?;
         check_time("connect_timeout", self.connect_timeout)?;
-        let Retry { max_attempts, successes_per_retry, .. } = self.retry;
-        IdError::check("retry.max_attempts", max_attempts.into(), 1, u32::MAX.into())?;
-        IdError::check("retry.successes_per_retry", successes_per_retry.into(), 1, 1_000_000)?;
+        let Retry {
+            max_attempts,
+            successes_per_retry,
+            ..
+        } = self.retry;
+        IdError::check(
+            "retry.max_attempts",
+            max_attempts.into(),
+            1,
+            u32::MAX.into(),
+        )?;
+        IdError::check(
+            "retry.successes_per_retry",
+            successes_per_retry.into(),
+            1,
+            1_000_000,
+        )?;
         self.prefetch.as_ref().map_or(Ok(()), Prefetch::check)
     }
 
@@ -310,7 +366,11 @@ impl Builder {
             .connect_timeout(self.connect_timeout)
             .http2_keep_alive_interval(HTTP2_PING_EVERY)
             .keep_alive_timeout(HTTP2_PING_TIMEOUT);
-        if encrypted { self.tls.over(transport) } else { Ok(transport) }
+        if encrypted {
+            self.tls.over(transport)
+        } else {
+            Ok(transport)
+        }
     }
 }
 

@@ -78,9 +78,21 @@ impl Client {
         let remote = Arc::new(remote);
         let fallback = local.map(|local| Arc::new(Fallback::new(local)));
         let prefetcher = prefetch.map(|prefetch| {
-            Prefetcher::new(&prefetch, Source::Ids(fallback.clone()), Arc::clone(&remote), &runtime)
+            Prefetcher::new(
+                &prefetch,
+                Source::Ids(fallback.clone()),
+                Arc::clone(&remote),
+                &runtime,
+            )
         });
-        Self { shared: Arc::new(Shared { prefetcher, remote, fallback, runtime }) }
+        Self {
+            shared: Arc::new(Shared {
+                prefetcher,
+                remote,
+                fallback,
+                runtime,
+            }),
+        }
     }
 
     /// An ID without waiting: from the prefetch buffer, or from the local service while that is in use.
@@ -126,8 +138,16 @@ impl Client {
 
     /// Statistics since the start of the client.
     pub fn stats(&self) -> Stats {
-        let Shared { prefetcher, remote, fallback, .. } = &*self.shared;
-        let stock = prefetcher.as_ref().map(|prefetcher| prefetcher.stats()).unwrap_or_default();
+        let Shared {
+            prefetcher,
+            remote,
+            fallback,
+            ..
+        } = &*self.shared;
+        let stock = prefetcher
+            .as_ref()
+            .map(|prefetcher| prefetcher.stats())
+            .unwrap_or_default();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
             calls: count(&remote.counters.calls),
@@ -136,7 +156,9 @@ impl Client {
             prefetched_left: stock.left,
             stale_ids: stock.stale,
             fallback_ids: fallback.as_ref().map_or(0, |fallback| count(&fallback.ids)),
-            fallback_switches: fallback.as_ref().map_or(0, |fallback| count(&fallback.switches)),
+            fallback_switches: fallback
+                .as_ref()
+                .map_or(0, |fallback| count(&fallback.switches)),
             fallback_active: fallback.as_ref().is_some_and(|fallback| fallback.active()),
             last_error: remote.counters.last_error.lock().clone(),
         }
@@ -144,16 +166,24 @@ impl Client {
 
     #[inline]
     pub(crate) fn take_one(&self) -> Option<u64> {
-        self.shared.prefetcher.as_ref()?.take(1).map(|run| run.first)
+        self.shared
+            .prefetcher
+            .as_ref()?
+            .take(1)
+            .map(|run| run.first)
     }
 
     /// Fills the beginning of `out` from the prefetch buffer.
     pub(crate) fn take_into(&self, out: &mut [u64]) -> usize {
-        let Some(prefetcher) = &self.shared.prefetcher else { return 0 };
+        let Some(prefetcher) = &self.shared.prefetcher else {
+            return 0;
+        };
         let mut filled = 0;
         while filled < out.len() {
             let missing = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
-            let Some(run) = prefetcher.take(missing) else { break };
+            let Some(run) = prefetcher.take(missing) else {
+                break;
+            };
             run.write_to(&mut out[filled..]);
             filled += run.count as usize;
         }
@@ -162,20 +192,32 @@ impl Client {
 
     /// Slow path of `gen_id`: the prefetch buffer is empty.
     pub(crate) async fn gen_id_slow(&self) -> Result<u64, IdError> {
-        let Shared { prefetcher, remote, .. } = &*self.shared;
+        let Shared {
+            prefetcher, remote, ..
+        } = &*self.shared;
         let from_servers = async {
             match prefetcher {
-                Some(prefetcher) => prefetcher.wait_for_one(Instant::now() + remote.deadline).await,
+                Some(prefetcher) => {
+                    prefetcher
+                        .wait_for_one(Instant::now() + remote.deadline)
+                        .await
+                }
                 None => remote.gen_id().await,
             }
         };
-        self.or_locally(1, from_servers, |local| local.try_gen_id()).await
+        self.or_locally(1, from_servers, |local| local.try_gen_id())
+            .await
     }
 
     /// `count` ascending IDs from the prefetch buffer, if it has as many; fewer if others were faster.
     pub(crate) fn take_batch(&self, count: u32) -> Vec<u64> {
         let mut ids = Vec::new();
-        if self.shared.prefetcher.as_ref().is_some_and(|m| m.left() >= u64::from(count)) {
+        if self
+            .shared
+            .prefetcher
+            .as_ref()
+            .is_some_and(|m| m.left() >= u64::from(count))
+        {
             ids.resize(count as usize, 0);
             let filled = self.take_into(&mut ids);
             ids.truncate(filled);
@@ -193,7 +235,11 @@ impl Client {
         let missing = count - ids.len() as u32;
         if missing > 0 {
             let from_servers = self.shared.remote.gen_ids(missing);
-            ids.append(&mut self.or_locally(missing, from_servers, fill(missing)).await?);
+            ids.append(
+                &mut self
+                    .or_locally(missing, from_servers, fill(missing))
+                    .await?,
+            );
             sort(&mut ids);
         }
         Ok(ids)
@@ -206,7 +252,9 @@ impl Client {
         from_servers: impl Future<Output = Result<T, IdError>> + Send,
         mut local: impl FnMut(&dyn IdService) -> Result<T, IdError> + Send,
     ) -> Result<T, IdError> {
-        let Some(fallback) = &self.shared.fallback else { return from_servers.await };
+        let Some(fallback) = &self.shared.fallback else {
+            return from_servers.await;
+        };
         let deadline = Instant::now() + self.shared.remote.deadline;
         if fallback.active() {
             self.probe(fallback);
@@ -313,7 +361,8 @@ impl Client {
     /// As for [`IdService::exp_id`], and those of the call.
     pub async fn exp_id(&self, raw: impl Into<u64>) -> Result<Id, IdError> {
         let raw = raw.into();
-        self.or_locally(0, self.shared.remote.exp_id(raw), |local| local.exp_id(raw)).await
+        self.or_locally(0, self.shared.remote.exp_id(raw), |local| local.exp_id(raw))
+            .await
     }
 
     /// Assembles an ID from its parts: see [`IdService::make_id`]. Never served by the local service, which
@@ -330,8 +379,10 @@ impl Client {
     /// # Errors
     /// As for [`IdService::trans_time`], and those of the call.
     pub async fn trans_time(&self, time: u64) -> Result<SystemTime, IdError> {
-        self.or_locally(0, self.shared.remote.trans_time(time), |local| local.trans_time(time))
-            .await
+        self.or_locally(0, self.shared.remote.trans_time(time), |local| {
+            local.trans_time(time)
+        })
+        .await
     }
 }
 
@@ -372,7 +423,11 @@ fn runs_of(ids: &[u64]) -> Vec<IdRun> {
                 run.count = 2;
             }
             Some(run) if id - run.first == run.step * u64::from(run.count) => run.count += 1,
-            _ => runs.push(IdRun { first: id, step: 1, count: 1 }),
+            _ => runs.push(IdRun {
+                first: id,
+                step: 1,
+                count: 1,
+            }),
         }
     }
     runs

@@ -29,7 +29,12 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     pub(crate) fn new(name: String, channels: impl IntoIterator<Item = Channel>) -> Self {
         let channels = channels.into_iter().collect();
-        Self { name, channels, next: AtomicUsize::new(0), health: Mutex::default() }
+        Self {
+            name,
+            channels,
+            next: AtomicUsize::new(0),
+            health: Mutex::default(),
+        }
     }
 
     /// One of its connections, round-robin.
@@ -116,8 +121,15 @@ pub(crate) struct Endpoints {
 
 impl Endpoints {
     pub(crate) fn new(list: Vec<Endpoint>, first: usize, trial_time: Duration) -> Self {
-        assert!((1..=MOST_ENDPOINTS).contains(&list.len()), "checked by the builder");
-        Self { list, next: AtomicUsize::new(first), trial_time }
+        assert!(
+            (1..=MOST_ENDPOINTS).contains(&list.len()),
+            "checked by the builder"
+        );
+        Self {
+            list,
+            next: AtomicUsize::new(first),
+            trial_time,
+        }
     }
 
     /// Picks the endpoint for the next attempt of a call that already tried those in `tried`.
@@ -154,7 +166,10 @@ enum Health {
 /// call is never refused for lack of a healthy endpoint.
 fn choose(start: usize, count: usize, tried: u64, health: impl Fn(usize) -> Health) -> usize {
     let rank = |index: &usize| (health(*index), tried >> index & 1);
-    (0..count).map(|k| (start + k) % count).min_by_key(rank).unwrap_or(start)
+    (0..count)
+        .map(|k| (start + k) % count)
+        .min_by_key(rank)
+        .unwrap_or(start)
 }
 
 #[cfg(test)]
@@ -217,13 +232,21 @@ mod tests {
     fn one_call_at_a_time_finds_out_whether_an_endpoint_is_back() {
         let mut health = HealthTracker::default();
         health.claim(MS, 500 * MS);
-        assert_eq!(health.skip_until, Duration::ZERO, "healthy ones are not on trial");
+        assert_eq!(
+            health.skip_until,
+            Duration::ZERO,
+            "healthy ones are not on trial"
+        );
         health.failed(MS, 0);
         let back = health.skip_until;
         health.claim(back - MS, 500 * MS);
         assert_eq!(health.skip_until, back);
         health.claim(back, 500 * MS);
-        assert_eq!(health.skip_until, back + 500 * MS, "others keep away meanwhile");
+        assert_eq!(
+            health.skip_until,
+            back + 500 * MS,
+            "others keep away meanwhile"
+        );
         health.failed(back + 2 * MS, 0);
         assert_eq!(health.failures, 2);
     }

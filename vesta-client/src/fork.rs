@@ -26,7 +26,9 @@ pub(crate) fn check(built_in: u32) -> Result<(), IdError> {
         return Ok(());
     }
     let reason = "this process was forked after the client was built; build it in the child";
-    Err(IdError::Sealed { reason: reason.into() })
+    Err(IdError::Sealed {
+        reason: reason.into(),
+    })
 }
 
 #[cfg(unix)]

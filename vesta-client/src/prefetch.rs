@@ -45,17 +45,34 @@ pub struct Prefetch {
 
 impl Default for Prefetch {
     fn default() -> Self {
-        Self { capacity: 10_000, low_water: 5_000, max_age: Duration::from_secs(60) }
+        Self {
+            capacity: 10_000,
+            low_water: 5_000,
+            max_age: Duration::from_secs(60),
+        }
     }
 }
 
 impl Prefetch {
     pub(crate) fn check(&self) -> Result<(), IdError> {
         let capacity = u64::from(self.capacity);
-        IdError::check("prefetch.capacity", capacity, 1, u64::from(MAX_RUN_IDS_PER_CALL))?;
-        IdError::check("prefetch.low_water", u64::from(self.low_water), 0, capacity - 1)?;
+        IdError::check(
+            "prefetch.capacity",
+            capacity,
+            1,
+            u64::from(MAX_RUN_IDS_PER_CALL),
+        )?;
+        IdError::check(
+            "prefetch.low_water",
+            u64::from(self.low_water),
+            0,
+            capacity - 1,
+        )?;
         if self.max_age < Duration::from_millis(1) {
-            return Err(IdError::invalid("prefetch.max_age", "must be 1 ms or longer"));
+            return Err(IdError::invalid(
+                "prefetch.max_age",
+                "must be 1 ms or longer",
+            ));
         }
         Ok(())
     }
@@ -104,7 +121,8 @@ struct State {
 impl State {
     /// Number of IDs to fetch now.
     fn wanted(&self, ring: &Ring) -> Option<u32> {
-        self.buffer.wanted(ring.left(&self.writer).into(), self.awaited)
+        self.buffer
+            .wanted(ring.left(&self.writer).into(), self.awaited)
     }
 }
 
@@ -124,7 +142,11 @@ impl PrefetchBuffer {
     fn new(prefetch: &Prefetch) -> Self {
         let (ring, writer) = Ring::new();
         // Small enough that the low-water mark is noticed in time.
-        let mark = if prefetch.low_water == 0 { u32::MAX } else { prefetch.low_water / 4 };
+        let mark = if prefetch.low_water == 0 {
+            u32::MAX
+        } else {
+            prefetch.low_water / 4
+        };
         let this = Self {
             ring,
             state: Mutex::new(State {
@@ -166,11 +188,18 @@ impl PrefetchBuffer {
         if let Some(run) = self.ring.take(most) {
             return Some(run);
         }
-        let State { buffer, writer, ring_asked_at, .. } = &mut *state;
-        let next = buffer.take(self.start.elapsed(), self.chunk.max(most)).map(|aged| {
-            let (mine, rest) = split(aged.run, most);
-            (mine, rest, aged.asked_at)
-        });
+        let State {
+            buffer,
+            writer,
+            ring_asked_at,
+            ..
+        } = &mut *state;
+        let next = buffer
+            .take(self.start.elapsed(), self.chunk.max(most))
+            .map(|aged| {
+                let (mine, rest) = split(aged.run, most);
+                (mine, rest, aged.asked_at)
+            });
         match next {
             Some((_, Some(rest), asked_at)) => {
                 // Fails only after 2^38 runs, when the ring runs out of generations.
@@ -192,7 +221,12 @@ impl PrefetchBuffer {
     pub(crate) fn take_batch(&self, count: u32) -> Option<Vec<IdRun>> {
         fork::check(self.process).ok()?;
         let mut state = self.state.lock();
-        let State { buffer, writer, ring_asked_at, .. } = &mut *state;
+        let State {
+            buffer,
+            writer,
+            ring_asked_at,
+            ..
+        } = &mut *state;
         let available = |buffer: &Buffer, writer: &Writer| {
             buffer.left + u64::from(self.ring.left(writer)) >= u64::from(count)
         };
@@ -206,7 +240,9 @@ impl PrefetchBuffer {
             buffer.drop_stale(now);
             let mut missing = if available(buffer, writer) { count } else { 0 };
             while missing > 0 {
-                let Some(aged) = buffer.take(now, missing) else { break };
+                let Some(aged) = buffer.take(now, missing) else {
+                    break;
+                };
                 missing -= aged.run.count;
                 aged.run.append_to(&mut runs);
             }
@@ -219,7 +255,9 @@ impl PrefetchBuffer {
 
     /// Takes an ID, waiting for a refill if there is none.
     pub(crate) async fn wait_for_one(&self, deadline: Instant) -> Result<u64, IdError> {
-        self.wait_for(|| self.take(1), deadline).await.map(|run| run.first)
+        self.wait_for(|| self.take(1), deadline)
+            .await
+            .map(|run| run.first)
     }
 
     /// Takes `count` IDs, waiting for refills until there are as many.
@@ -253,7 +291,11 @@ impl PrefetchBuffer {
             match timeout_at(deadline, outcome.changed()).await {
                 Err(_) => return Err(IdError::DeadlineExceeded),
                 // The sender lives in `self`.
-                Ok(Err(_)) => return Err(IdError::Sealed { reason: "the client is gone".into() }),
+                Ok(Err(_)) => {
+                    return Err(IdError::Sealed {
+                        reason: "the client is gone".into(),
+                    });
+                }
                 Ok(Ok(())) => {
                     if let Some(error) = outcome.borrow().clone() {
                         return Err(error);
@@ -273,7 +315,11 @@ impl PrefetchBuffer {
             Some((error, until)) if !left(until).is_zero() => {
                 with_retry_after(error.clone(), left(until))
             }
-            _ => NotReady { retry_after: REFILL_TIME, why: NotReadyReason::AwaitingLease }.into(),
+            _ => NotReady {
+                retry_after: REFILL_TIME,
+                why: NotReadyReason::AwaitingLease,
+            }
+            .into(),
         }
     }
 
@@ -289,7 +335,11 @@ impl PrefetchBuffer {
         let state = self.state.lock();
         let left = state.buffer.left + u64::from(self.ring.left(&state.writer));
         let stale = state.buffer.stale + state.ring_stale;
-        SegmentStats { left, stale, handed_out: state.stored - left - stale }
+        SegmentStats {
+            left,
+            stale,
+            handed_out: state.stored - left - stale,
+        }
     }
 
     /// Refill task: fetches whenever IDs are wanted.
@@ -297,7 +347,9 @@ impl PrefetchBuffer {
         let mut failures = 0_u32;
         loop {
             self.wanted.notified().await;
-            let Some(count) = self.state.lock().wanted(&self.ring) else { continue };
+            let Some(count) = self.state.lock().wanted(&self.ring) else {
+                continue;
+            };
             let asked_at = self.start.elapsed();
             match source.fetch(&remote, count).await {
                 Ok(runs) => {
@@ -354,7 +406,13 @@ impl PrefetchBuffer {
     fn expire(&self) {
         let now = self.start.elapsed();
         let mut state = self.state.lock();
-        let State { buffer, writer, ring_stale, ring_asked_at, .. } = &mut *state;
+        let State {
+            buffer,
+            writer,
+            ring_stale,
+            ring_asked_at,
+            ..
+        } = &mut *state;
         if buffer.is_stale(*ring_asked_at, now) {
             *ring_stale += u64::from(self.ring.close(writer));
         }
@@ -383,12 +441,15 @@ impl Drop for Awaited<'_> {
 
 fn with_retry_after(error: IdError, left: Duration) -> IdError {
     match error {
-        IdError::NotReady(NotReady { why, .. }) => {
-            IdError::NotReady(NotReady { retry_after: left, why })
-        }
-        IdError::Unavailable { reason, source, .. } => {
-            IdError::Unavailable { reason, retry_after: Some(left), source }
-        }
+        IdError::NotReady(NotReady { why, .. }) => IdError::NotReady(NotReady {
+            retry_after: left,
+            why,
+        }),
+        IdError::Unavailable { reason, source, .. } => IdError::Unavailable {
+            reason,
+            retry_after: Some(left),
+            source,
+        },
         other => other,
     }
 }

@@ -57,7 +57,10 @@ impl Token {
         let mut header =
             MetadataValue::try_from(format!("Bearer {text}")).map_err(|_| invalid())?;
         header.set_sensitive(true);
-        Ok(Self { header, text: Secret(text) })
+        Ok(Self {
+            header,
+            text: Secret(text),
+        })
     }
 }
 
@@ -86,7 +89,10 @@ impl Remote {
         max_attempts: u32,
     ) -> Result<R::Response, IdError> {
         fork::check(self.process)?;
-        let retry = Retry { max_attempts, ..self.retry };
+        let retry = Retry {
+            max_attempts,
+            ..self.retry
+        };
         let deadline = Instant::now() + self.deadline;
         let (mut tried, mut attempts) = (0, 0);
         loop {
@@ -134,7 +140,9 @@ impl Remote {
         let mut request = Request::new(message);
         request.set_timeout(limit);
         if let Some(token) = &self.token {
-            request.metadata_mut().insert("authorization", token.header.clone());
+            request
+                .metadata_mut()
+                .insert("authorization", token.header.clone());
         }
         match timeout(limit, R::send(endpoint.channel(), request)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
@@ -161,18 +169,30 @@ impl Remote {
             let reason = format!("no response from {}: {cause}{hint}", endpoint.name);
             let reason = self.redact(&reason).into();
             let source = Some(Arc::new(status) as _);
-            let error = IdError::Unavailable { reason, retry_after: None, source };
-            return Fault { error, endpoint_failed: true };
+            let error = IdError::Unavailable {
+                reason,
+                retry_after: None,
+                source,
+            };
+            return Fault {
+                error,
+                endpoint_failed: true,
+            };
         }
         match self.refusal(status) {
             // The server met the deadline of this attempt; the call may have more time.
-            IdError::DeadlineExceeded if limit < left => {
-                Fault { endpoint_failed: false, ..self.no_response(endpoint, limit, left) }
-            }
-            error @ (IdError::Unavailable { .. } | IdError::Sealed { .. }) => {
-                Fault { error, endpoint_failed: true }
-            }
-            error => Fault { error, endpoint_failed: false },
+            IdError::DeadlineExceeded if limit < left => Fault {
+                endpoint_failed: false,
+                ..self.no_response(endpoint, limit, left)
+            },
+            error @ (IdError::Unavailable { .. } | IdError::Sealed { .. }) => Fault {
+                error,
+                endpoint_failed: true,
+            },
+            error => Fault {
+                error,
+                endpoint_failed: false,
+            },
         }
     }
 
@@ -182,7 +202,11 @@ impl Remote {
         let error = match status.source().is_some() || status.code() == Code::Unknown {
             true => {
                 let reason = self.redact(&reason).into();
-                IdError::Unavailable { reason, retry_after: None, source: None }
+                IdError::Unavailable {
+                    reason,
+                    retry_after: None,
+                    source: None,
+                }
             }
             false => self.refusal(status),
         };
@@ -201,11 +225,25 @@ impl Remote {
         // The last attempt of a call may have had too little time to be a verdict on the server.
         let endpoint_failed = limit >= self.attempt_timeout / 2;
         if limit >= left {
-            return Fault { error: IdError::DeadlineExceeded, endpoint_failed };
+            return Fault {
+                error: IdError::DeadlineExceeded,
+                endpoint_failed,
+            };
         }
-        let reason = format!("no response from {} within {} ms", endpoint.name, limit.as_millis());
-        let error = IdError::Unavailable { reason: reason.into(), retry_after: None, source: None };
-        Fault { error, endpoint_failed }
+        let reason = format!(
+            "no response from {} within {} ms",
+            endpoint.name,
+            limit.as_millis()
+        );
+        let error = IdError::Unavailable {
+            reason: reason.into(),
+            retry_after: None,
+            source: None,
+        };
+        Fault {
+            error,
+            endpoint_failed,
+        }
     }
 
     fn record(&self, endpoint: &Endpoint, fault: &Fault) {
@@ -245,5 +283,7 @@ fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
 
 /// The innermost error, which is the most specific: "Connection refused" rather than "transport error".
 fn root_cause(status: &Status) -> String {
-    causes(status).last().map_or_else(|| status.message().to_owned(), ToString::to_string)
+    causes(status)
+        .last()
+        .map_or_else(|| status.message().to_owned(), ToString::to_string)
 }

@@ -75,7 +75,10 @@ impl Retry {
     pub(crate) fn decide(&self, failed: &Failed<'_>, budget: &Budget) -> Result<Duration, GiveUp> {
         // Only these can pass later, or on another server.
         use IdError::{NotReady, Sealed, Unavailable};
-        if !matches!(failed.error, NotReady(_) | Sealed { .. } | Unavailable { .. }) {
+        if !matches!(
+            failed.error,
+            NotReady(_) | Sealed { .. } | Unavailable { .. }
+        ) {
             return Err(GiveUp::Final);
         }
         if failed.attempts >= self.max_attempts {
@@ -96,8 +99,11 @@ impl Retry {
             return Ok(Duration::ZERO);
         }
         // Half of the room is kept for the attempt itself.
-        let longest =
-            doubled(self.backoff_base, self.backoff_cap, failed.attempts.saturating_sub(1));
+        let longest = doubled(
+            self.backoff_base,
+            self.backoff_cap,
+            failed.attempts.saturating_sub(1),
+        );
         Ok(earliest + jitter(longest.min(room / 2), failed.random))
     }
 }
@@ -111,7 +117,8 @@ pub(crate) struct Rng {
 
 impl Rng {
     pub(crate) fn next(&self) -> u64 {
-        self.hasher.hash_one(self.draws.fetch_add(1, Ordering::Relaxed))
+        self.hasher
+            .hash_one(self.draws.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -144,20 +151,28 @@ impl Budget {
     pub(crate) fn new(retry: &Retry) -> Self {
         let cost = u64::from(retry.successes_per_retry);
         let full = cost * u64::from(retry.budget);
-        Self { balance: AtomicU64::new(full), cost, full }
+        Self {
+            balance: AtomicU64::new(full),
+            cost,
+            full,
+        }
     }
 
     /// Records a successful call.
     pub(crate) fn deposit(&self) {
         // Relaxed: the balance guards no other memory. It is nearly always full, and then not written.
-        let _ = self.balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| {
-            (b < self.full).then_some(b + 1)
-        });
+        let _ = self
+            .balance
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| {
+                (b < self.full).then_some(b + 1)
+            });
     }
 
     fn withdraw(&self) -> bool {
         self.balance
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| b.checked_sub(self.cost))
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |b| {
+                b.checked_sub(self.cost)
+            })
             .is_ok()
     }
 }
@@ -169,38 +184,65 @@ mod tests {
     use vesta_intf::{NotReady, NotReadyReason};
 
     fn unavailable(retry_after: Option<Duration>) -> IdError {
-        IdError::Unavailable { reason: "down".into(), retry_after, source: None }
+        IdError::Unavailable {
+            reason: "down".into(),
+            retry_after,
+            source: None,
+        }
     }
 
     fn not_ready(millis: u64) -> IdError {
         let retry_after = Duration::from_millis(millis);
-        IdError::NotReady(NotReady { retry_after, why: NotReadyReason::AwaitingLease })
+        IdError::NotReady(NotReady {
+            retry_after,
+            why: NotReadyReason::AwaitingLease,
+        })
     }
 
     fn failed(error: &IdError, attempts: u32, remaining_ms: u64) -> Failed<'_> {
         let remaining = Duration::from_millis(remaining_ms);
-        Failed { attempts, error, remaining, elsewhere: false, random: u64::MAX }
+        Failed {
+            attempts,
+            error,
+            remaining,
+            elsewhere: false,
+            random: u64::MAX,
+        }
     }
 
     #[test]
     fn only_what_can_succeed_later_is_tried_again() {
         let retry = Retry::default();
         let budget = Budget::new(&retry);
-        let sealed = IdError::Sealed { reason: "shut down".into() };
+        let sealed = IdError::Sealed {
+            reason: "shut down".into(),
+        };
         for error in [not_ready(1), unavailable(None), sealed] {
             let decision = retry.decide(&failed(&error, 1, 1000), &budget);
             assert!(decision.is_ok(), "{error:?}");
         }
         for error in [
             IdError::invalid("id", "not a number"),
-            IdError::OutOfRange { field: "count", value: 0, min: 1, max: 2 },
+            IdError::OutOfRange {
+                field: "count",
+                value: 0,
+                min: 1,
+                max: 2,
+            },
             IdError::TimeExhausted,
             IdError::DeadlineExceeded,
             IdError::NotFound { what: "it".into() },
             IdError::Unsupported { what: "it".into() },
-            IdError::Unauthenticated { reason: "no token".into() },
-            IdError::PermissionDenied { reason: "no scope".into() },
-            IdError::Internal { reason: "bug".into(), source: None },
+            IdError::Unauthenticated {
+                reason: "no token".into(),
+            },
+            IdError::PermissionDenied {
+                reason: "no scope".into(),
+            },
+            IdError::Internal {
+                reason: "bug".into(),
+                source: None,
+            },
         ] {
             let decision = retry.decide(&failed(&error, 1, 1000), &budget);
             assert_eq!(decision, Err(GiveUp::Final), "{error:?}");
@@ -209,12 +251,22 @@ mod tests {
 
     #[test]
     fn a_moment_beyond_the_deadline_ends_the_call_at_once_and_costs_nothing() {
-        let retry = Retry { budget: 1, ..Retry::default() };
+        let retry = Retry {
+            budget: 1,
+            ..Retry::default()
+        };
         let budget = Budget::new(&retry);
         let late = retry.decide(&failed(&not_ready(500), 1, 400), &budget);
         assert_eq!(late, Err(GiveUp::Deadline));
-        assert!(retry.decide(&failed(&not_ready(500), 1, 600), &budget).is_ok());
-        assert_eq!(retry.decide(&failed(&not_ready(500), 1, 600), &budget), Err(GiveUp::Budget));
+        assert!(
+            retry
+                .decide(&failed(&not_ready(500), 1, 600), &budget)
+                .is_ok()
+        );
+        assert_eq!(
+            retry.decide(&failed(&not_ready(500), 1, 600), &budget),
+            Err(GiveUp::Budget)
+        );
     }
 
     #[test]
@@ -236,14 +288,20 @@ mod tests {
     fn another_healthy_endpoint_is_asked_at_once() {
         let retry = Retry::default();
         let error = not_ready(60_000);
-        let failed = Failed { elsewhere: true, ..failed(&error, 1, 100) };
+        let failed = Failed {
+            elsewhere: true,
+            ..failed(&error, 1, 100)
+        };
         let decision = retry.decide(&failed, &Budget::new(&retry));
         assert_eq!(decision, Ok(Duration::ZERO));
     }
 
     #[test]
     fn ten_successes_earn_one_retry() {
-        let retry = Retry { budget: 2, ..Retry::default() };
+        let retry = Retry {
+            budget: 2,
+            ..Retry::default()
+        };
         let budget = Budget::new(&retry);
         assert!(budget.withdraw() && budget.withdraw());
         (0..9).for_each(|_| budget.deposit());

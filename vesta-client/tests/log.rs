@@ -55,8 +55,13 @@ async fn each_change_to_the_local_service_and_back_is_one_line() {
     let _collecting = tracing::subscriber::set_default(lines);
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
-    let builder = Client::builder().channel("pipe", pipe.channel()).bearer_token(TOKEN);
-    let client = builder.fallback(Arc::new(Local::default())).build().unwrap();
+    let builder = Client::builder()
+        .channel("pipe", pipe.channel())
+        .bearer_token(TOKEN);
+    let client = builder
+        .fallback(Arc::new(Local::default()))
+        .build()
+        .unwrap();
     for _ in 0..2 {
         pipe.cut();
         for _ in 0..2000 {
@@ -80,8 +85,13 @@ async fn each_change_to_the_local_service_and_back_is_one_line() {
     assert_eq!(messages, [expected, expected].concat());
 
     // A server that repeats the token.
-    fake.always(Reply::Status(|| tonic::Status::unavailable("no such token: s3cr3t-t0ken")));
+    fake.always(Reply::Status(|| {
+        tonic::Status::unavailable("no such token: s3cr3t-t0ken")
+    }));
     client.gen_id().await.unwrap();
     let lines = format!("{:?}", lines.0.lock());
-    assert!(lines.contains("no such token: [redacted]") && !lines.contains(TOKEN), "{lines}");
+    assert!(
+        lines.contains("no such token: [redacted]") && !lines.contains(TOKEN),
+        "{lines}"
+    );
 }

@@ -46,9 +46,18 @@ fn shuffled(c: &mut Criterion) {
 fn written(c: &mut Criterion) {
     let mut group = c.benchmark_group("a counter as a serial");
     group.throughput(Throughput::Elements(1));
-    let date = CivilHour { year: 2026, month: 11, day: 22, hour: 9 };
+    let date = CivilHour {
+        year: 2026,
+        month: 11,
+        day: 22,
+        hour: 9,
+    };
     for text in ["INV-{date:yyMMdd}-{n:6}{check:damm}", "{n:12}"] {
-        let reset = if text.contains("date") { Reset::Day } else { Reset::Never };
+        let reset = if text.contains("date") {
+            Reset::Day
+        } else {
+            Reset::Never
+        };
         let pattern = Pattern::new(text, reset).expect("a pattern");
         let mut n = 0;
         group.bench_function(text, |b| {

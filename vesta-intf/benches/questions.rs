@@ -10,10 +10,18 @@ const NOW: UnixMillis = UnixMillis(1_795_305_600_000);
 
 fn questions(c: &mut Criterion) {
     let leaf = IdSet::of(&IdMeta::SNOWFLAKE);
-    let vesta = IdSet::of(&IdMeta::MAX_PEAK).with(Field::GenMethod, 1..=1).unwrap();
-    let machines = |range| IdSet::of(&IdMeta::SNOWFLAKE).with(Field::Machine, range).unwrap();
+    let vesta = IdSet::of(&IdMeta::MAX_PEAK)
+        .with(Field::GenMethod, 1..=1)
+        .unwrap();
+    let machines = |range| {
+        IdSet::of(&IdMeta::SNOWFLAKE)
+            .with(Field::Machine, range)
+            .unwrap()
+    };
     let (old, new) = (machines(0..=39), machines(40..=1023));
-    let meeting = vesta.between(NOW..=UnixMillis(IdMeta::MAX_PEAK.end().0 - 1)).unwrap();
+    let meeting = vesta
+        .between(NOW..=UnixMillis(IdMeta::MAX_PEAK.end().0 - 1))
+        .unwrap();
     assert!(overlap(&leaf, &meeting).is_some() && overlap(&old, &new).is_none());
 
     let mut group = c.benchmark_group("what does a question cost");

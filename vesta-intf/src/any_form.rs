@@ -96,7 +96,9 @@ pub fn read(text: &str) -> Result<Written, IdError> {
         _ => long::read(text),
     };
     let digits = text.strip_prefix("0x").or(text.strip_prefix("0X"));
-    let Some(digits) = digits.filter(|digits| !digits.is_empty()) else { return plain };
+    let Some(digits) = digits.filter(|digits| !digits.is_empty()) else {
+        return plain;
+    };
     match (hex(digits), plain) {
         (Ok(Written::Id { id: hex, .. }), Ok(Written::Id { id, form })) => {
             let (form, name) = (form.name(), "hexadecimal");
@@ -109,7 +111,10 @@ pub fn read(text: &str) -> Result<Written, IdError> {
 }
 
 fn id(format: IdFormat, text: &str) -> Result<Written, IdError> {
-    Ok(Written::Id { id: format.parse(text)?, form: Form::Format(format) })
+    Ok(Written::Id {
+        id: format.parse(text)?,
+        form: Form::Format(format),
+    })
 }
 
 /// Hexadecimal digits, 1 to 16 of them.
@@ -124,11 +129,16 @@ fn is_decimal(text: &str) -> bool {
 /// A decimal number that may be negative.
 fn signed(text: &str, form: Form) -> Result<Written, IdError> {
     let Some(digits) = text.strip_prefix('-') else {
-        return Ok(Written::Id { id: IdFormat::Decimal.parse(text)?, form });
+        return Ok(Written::Id {
+            id: IdFormat::Decimal.parse(text)?,
+            form,
+        });
     };
     let id = text.parse::<i64>().ok().filter(|_| is_decimal(digits));
     let reason = "a negative one must be -9223372036854775808 or above";
-    let id = id.ok_or_else(|| IdError::invalid("id", reason))?.cast_unsigned();
+    let id = id
+        .ok_or_else(|| IdError::invalid("id", reason))?
+        .cast_unsigned();
     Ok(Written::Id { id, form })
 }
 
@@ -136,7 +146,10 @@ fn signed(text: &str, form: Form) -> Result<Written, IdError> {
 fn tid(text: &str) -> Option<Written> {
     let mut values = text.chars().map(|digit| TID.value(digit));
     let id = values.try_fold(0, |id, value| Some(id << 5 | u64::from(value?)))?;
-    text.starts_with('3').then_some(Written::Id { id, form: Form::Tid })
+    text.starts_with('3').then_some(Written::Id {
+        id,
+        form: Form::Tid,
+    })
 }
 
 fn unknown() -> IdError {
@@ -159,7 +172,10 @@ mod tests {
             "0x216A5BC5C00003FD",
             "'2rrvDihMXHR'",
         ] {
-            assert!(matches!(read(text), Ok(Written::Id { id: ID, .. })), "{text}");
+            assert!(
+                matches!(read(text), Ok(Written::Id { id: ID, .. })),
+                "{text}"
+            );
         }
         for format in IdFormat::ALL {
             let text = format.encode(ID);
@@ -175,36 +191,65 @@ mod tests {
             assert_eq!(right, !looks_like_another, "{text}");
         }
         assert!(matches!(read("0x7"), Ok(Written::Id { id: 7, .. })));
-        assert!(matches!(read("22tjvrqoooozx"), Ok(Written::Id { id: ID, .. })), "o for 0");
-        let signed = Written::Id { id: u64::MAX, form: Form::Signed };
+        assert!(
+            matches!(read("22tjvrqoooozx"), Ok(Written::Id { id: ID, .. })),
+            "o for 0"
+        );
+        let signed = Written::Id {
+            id: u64::MAX,
+            form: Form::Signed,
+        };
         assert_eq!(read("-1").ok(), Some(signed));
         assert!(matches!(
             read("-9223372036854775808"),
-            Ok(Written::Id { id: 0x8000_0000_0000_0000, .. })
+            Ok(Written::Id {
+                id: 0x8000_0000_0000_0000,
+                ..
+            })
         ));
         let decimal = read("1234567890123456");
-        assert!(matches!(decimal, Ok(Written::Id { id: 1_234_567_890_123_456, .. })), "not hex");
+        assert!(
+            matches!(
+                decimal,
+                Ok(Written::Id {
+                    id: 1_234_567_890_123_456,
+                    ..
+                })
+            ),
+            "not hex"
+        );
     }
 
     #[test]
     fn what_begins_as_hexadecimal_may_be_base62_or_crockford() {
         for format in [IdFormat::Base62, IdFormat::Crockford] {
             let form = Form::Format(format);
-            let last = "zzzzzzzzzzz".get(..format.lengths().0 - 2).expect("as many");
+            let last = "zzzzzzzzzzz"
+                .get(..format.lengths().0 - 2)
+                .expect("as many");
             for text in [format!("0x{last}"), format!("0X{last}")] {
                 let id = format.parse(&text).expect("an ID");
                 assert_eq!(read(&text).ok(), Some(Written::Id { id, form }), "{text}");
             }
         }
         for (text, both) in [
-            ("0x123456789", "hexadecimal, 4886718345, or base62, 798913663704924021: give"),
+            (
+                "0x123456789",
+                "hexadecimal, 4886718345, or base62, 798913663704924021: give",
+            ),
             ("0x123456789ab", "or crockford, 1046034823752459595: give"),
         ] {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains(both), "{text}: {error}");
         }
         // A zero more, and it is hexadecimal alone.
-        assert!(matches!(read("0x0123456789"), Ok(Written::Id { id: 4_886_718_345, .. })));
+        assert!(matches!(
+            read("0x0123456789"),
+            Ok(Written::Id {
+                id: 4_886_718_345,
+                ..
+            })
+        ));
     }
 
     /// The examples of RFC 9562, Appendix A, and of the ULID specification.
@@ -230,8 +275,11 @@ mod tests {
                 "{text}"
             );
         }
-        let unversioned =
-            Some(Written::Long { kind: "UUID of version 4".to_owned(), bits: 128, moment: None });
+        let unversioned = Some(Written::Long {
+            kind: "UUID of version 4".to_owned(),
+            bits: 128,
+            moment: None,
+        });
         let random = read("919108f7-52d1-4320-9bac-f847db4148a8");
         assert_eq!(random.ok(), unversioned);
         let digits = read("12345678901242348901234567890123"); // all decimal, but too many
@@ -243,22 +291,81 @@ mod tests {
     #[test]
     fn longer_ids_are_named_with_their_time() {
         for (text, kind, bits, time) in [
-            ("01ARYZ6S41TSV4RRFFQ69G5FAV", "ULID", 128, "2016-07-30T22:36:16.385Z"),
-            ("507c7f79bcf86cd7994f6c0e", "ObjectId", 96, "2012-10-15T21:26:17.000Z"),
-            ("\"507C7F79BCF86CD7994F6C0E\"", "ObjectId", 96, "2012-10-15T21:26:17.000Z"),
-            ("507079790286077994160120", "ObjectId", 96, "2012-10-06T18:33:29.000Z"), // digits alone
-            ("0ujtsYcgvSTl8PAuAdqWYSMnLOv", "KSUID", 160, "2017-10-10T04:00:47.000Z"),
-            ("1srOrx2ZWZBpBUvZwXKQmoEYga2", "KSUID", 160, "2021-05-21T20:04:03.000Z"),
-            ("151zOCJ2I9szGtX4VwDJjnmvrpZ", "KSUID", 160, "2018-05-24T01:46:00.000Z"),
-            ("aWgEPTl1tmebfsQzFP4bxwgy80V", "KSUID", 160, "2150-06-19T23:21:35.000Z"), // the largest
-            ("9m4e2mr0ui3e8a215n4g", "XID", 96, "2011-03-22T17:50:19.000Z"),
-            ("cnisffq7qo0qnbtbu5gg", "XID", 96, "2024-03-04T13:08:15.000Z"),
+            (
+                "01ARYZ6S41TSV4RRFFQ69G5FAV",
+                "ULID",
+                128,
+                "2016-07-30T22:36:16.385Z",
+            ),
+            (
+                "507c7f79bcf86cd7994f6c0e",
+                "ObjectId",
+                96,
+                "2012-10-15T21:26:17.000Z",
+            ),
+            (
+                "\"507C7F79BCF86CD7994F6C0E\"",
+                "ObjectId",
+                96,
+                "2012-10-15T21:26:17.000Z",
+            ),
+            (
+                "507079790286077994160120",
+                "ObjectId",
+                96,
+                "2012-10-06T18:33:29.000Z",
+            ), // digits alone
+            (
+                "0ujtsYcgvSTl8PAuAdqWYSMnLOv",
+                "KSUID",
+                160,
+                "2017-10-10T04:00:47.000Z",
+            ),
+            (
+                "1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                "KSUID",
+                160,
+                "2021-05-21T20:04:03.000Z",
+            ),
+            (
+                "151zOCJ2I9szGtX4VwDJjnmvrpZ",
+                "KSUID",
+                160,
+                "2018-05-24T01:46:00.000Z",
+            ),
+            (
+                "aWgEPTl1tmebfsQzFP4bxwgy80V",
+                "KSUID",
+                160,
+                "2150-06-19T23:21:35.000Z",
+            ), // the largest
+            (
+                "9m4e2mr0ui3e8a215n4g",
+                "XID",
+                96,
+                "2011-03-22T17:50:19.000Z",
+            ),
+            (
+                "cnisffq7qo0qnbtbu5gg",
+                "XID",
+                96,
+                "2024-03-04T13:08:15.000Z",
+            ),
         ] {
-            let Ok(Written::Long { kind: found, bits: width, moment }) = read(text) else {
+            let Ok(Written::Long {
+                kind: found,
+                bits: width,
+                moment,
+            }) = read(text)
+            else {
                 panic!("{text}")
             };
             let moment = moment.expect(text).to_string();
-            assert_eq!((found.as_str(), width, moment.as_str()), (kind, bits, time), "{text}");
+            assert_eq!(
+                (found.as_str(), width, moment.as_str()),
+                (kind, bits, time),
+                "{text}"
+            );
         }
     }
 
@@ -276,13 +383,24 @@ mod tests {
         ] {
             assert_eq!(read(text).ok(), Some(Written::Id { id, form }), "{text}");
         }
-        for text in ["1e5", "1e18", "n", "L", "1.5n", "7e39c56700g0001", "18446744073709551616n"] {
+        for text in [
+            "1e5",
+            "1e18",
+            "n",
+            "L",
+            "1.5n",
+            "7e39c56700g0001",
+            "18446744073709551616n",
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
         // Where another form has the length, that form it is.
         assert!(matches!(
             read("7E39C56700C00"),
-            Ok(Written::Id { form: Form::Format(IdFormat::Crockford), .. })
+            Ok(Written::Id {
+                form: Form::Format(IdFormat::Crockford),
+                ..
+            })
         ));
     }
 
@@ -290,7 +408,16 @@ mod tests {
     #[test]
     fn other_texts_of_13_characters_are_not_tids() {
         for text in ["3jzfcijpj2z21", "3JZFCIJPJ2Z2A", "22tjvrqoooozx"] {
-            assert!(!matches!(read(text), Ok(Written::Id { form: Form::Tid, .. })), "{text}");
+            assert!(
+                !matches!(
+                    read(text),
+                    Ok(Written::Id {
+                        form: Form::Tid,
+                        ..
+                    })
+                ),
+                "{text}"
+            );
         }
     }
 

@@ -37,7 +37,10 @@ impl Symbols {
     }
 
     const fn one(symbol: u8) -> Self {
-        Self { bytes: [symbol, 0], count: 1 }
+        Self {
+            bytes: [symbol, 0],
+            count: 1,
+        }
     }
 
     /// A digit below 10.
@@ -48,7 +51,10 @@ impl Symbols {
     /// The two that leave 1 when the whole number is divided by 97; `rest` is that of the number itself.
     fn mod_97(rest: usize) -> Self {
         let check = 98 - rest * 100 % 97;
-        Self { bytes: [CROCKFORD[check / 10], CROCKFORD[check % 10]], count: 2 }
+        Self {
+            bytes: [CROCKFORD[check / 10], CROCKFORD[check % 10]],
+            count: 2,
+        }
     }
 }
 
@@ -119,7 +125,10 @@ impl CheckSymbol {
     /// The symbols of a text. What has no value in this method is passed over: letters for digits alone,
     /// and what is neither.
     pub(crate) fn of_text(self, text: &str) -> Symbols {
-        let digits = text.bytes().filter(u8::is_ascii_digit).map(|digit| usize::from(digit - b'0'));
+        let digits = text
+            .bytes()
+            .filter(u8::is_ascii_digit)
+            .map(|digit| usize::from(digit - b'0'));
         match self {
             CheckSymbol::Damm => {
                 Symbols::digit(digits.fold(0, |state, digit| DAMM[state][digit].into()))
@@ -147,18 +156,24 @@ impl CheckSymbol {
     /// True if the symbols that were given are the right ones: in either case, and of Crockford's I and L
     /// count as 1, O as 0.
     pub(crate) fn agrees(self, given: &str, right: &str) -> bool {
-        let meant = given.chars().map(|character| match (self, character.to_ascii_uppercase()) {
-            (CheckSymbol::Crockford, 'I' | 'L') => '1',
-            (CheckSymbol::Crockford, 'O') => '0',
-            (_, character) => character,
-        });
+        let meant = given
+            .chars()
+            .map(|character| match (self, character.to_ascii_uppercase()) {
+                (CheckSymbol::Crockford, 'I' | 'L') => '1',
+                (CheckSymbol::Crockford, 'O') => '0',
+                (_, character) => character,
+            });
         meant.eq(right.chars())
     }
 
     /// The refusal of a text with other symbols. It does not name the right ones: they would make a
     /// wrong number look right.
     pub(crate) fn wrong(self, field: &'static str) -> IdError {
-        let symbols = if self.count() == 1 { "symbol is" } else { "symbols are" };
+        let symbols = if self.count() == 1 {
+            "symbol is"
+        } else {
+            "symbols are"
+        };
         let reason = format!(
             "its check {symbols} wrong ({self}): a character of it was mistyped, swapped, lost or added"
         );
@@ -176,10 +191,13 @@ impl FromStr for CheckSymbol {
     type Err = IdError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|symbol| symbol.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            IdError::invalid("check", format!("`{name}` is not one of {names}"))
-        })
+        Self::ALL
+            .into_iter()
+            .find(|symbol| symbol.name() == name)
+            .ok_or_else(|| {
+                let names = Self::ALL.map(Self::name).join(", ");
+                IdError::invalid("check", format!("`{name}` is not one of {names}"))
+            })
     }
 }
 
@@ -192,7 +210,10 @@ fn damm(mut number: u64) -> usize {
         (*three = (number % 1000) as usize);
         number /= 1000;
     }
-    digits.iter().fold(0, |state, three| usize::from(DAMM_STEPS[state + three])) / 1000
+    digits
+        .iter()
+        .fold(0, |state, three| usize::from(DAMM_STEPS[state + three]))
+        / 1000
 }
 
 /// Of a number, four digits at a time.

@@ -11,7 +11,10 @@ pub fn is_friendly(text: &str) -> bool {
 fn parts(text: &str) -> Option<[&str; 3]> {
     let parts: Vec<_> = text.split('-').collect();
     let digits = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    parts.try_into().ok().filter(|parts: &[&str; 3]| parts.iter().all(digits))
+    parts
+        .try_into()
+        .ok()
+        .filter(|parts: &[&str; 3]| parts.iter().all(digits))
 }
 
 impl IdMeta {
@@ -44,8 +47,16 @@ impl IdMeta {
         let time =
             time.ok_or_else(|| IdError::invalid("id", "its time is not one of that zone"))?;
         let time = time.to_string(); // 2026-01-31T12:00:00.123Z
-        let digits = time.chars().filter(char::is_ascii_digit).take(self.time_digits());
-        Ok(format!("{}-{}-{}", digits.collect::<String>(), id.machine, id.seq))
+        let digits = time
+            .chars()
+            .filter(char::is_ascii_digit)
+            .take(self.time_digits());
+        Ok(format!(
+            "{}-{}-{}",
+            digits.collect::<String>(),
+            id.machine,
+            id.seq
+        ))
     }
 
     /// The ID of a friendly text, whose machine ID and sequence may begin with zeros. What else a layout
@@ -65,21 +76,34 @@ impl IdMeta {
         let parts = parts(text).filter(|[time, ..]| time.len() == form.len());
         let Some([time, machine, seq]) = parts else {
             let name = self.name();
-            return Err(invalid(format!("a friendly ID of {name} is {form}-MACHINE-SEQUENCE")));
+            return Err(invalid(format!(
+                "a friendly ID of {name} is {form}-MACHINE-SEQUENCE"
+            )));
         };
         let never = || invalid(format!("there is no time {time} ({form})"));
         let moment = civil(time).and_then(moment).ok_or_else(never)?;
         let tick = self.tick_within(moment)?;
         if self.moment_of(tick)? != moment {
             let (name, unit) = (self.name(), self.spec().unit);
-            return Err(invalid(format!("{time} is between two ticks of {name} (one: {unit})")));
+            return Err(invalid(format!(
+                "{time} is between two ticks of {name} (one: {unit})"
+            )));
         }
         let number = |digits: &str| digits.parse().unwrap_or(u64::MAX); // too large for any field
-        self.pack(&Id { time: tick, machine: number(machine), seq: number(seq), ..self.blank() })
+        self.pack(&Id {
+            time: tick,
+            machine: number(machine),
+            seq: number(seq),
+            ..self.blank()
+        })
     }
 
     fn time_digits(&self) -> usize {
-        if self.spec().unit.millis() < 1000 { 17 } else { 14 }
+        if self.spec().unit.millis() < 1000 {
+            17
+        } else {
+            14
+        }
     }
 }
 

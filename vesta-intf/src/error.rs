@@ -101,7 +101,10 @@ pub enum NotReadyReason {
 /// The kinds of errors: the rows of the table that gRPC and HTTP share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "each is documented at the corresponding variant of IdError")]
+#[allow(
+    missing_docs,
+    reason = "each is documented at the corresponding variant of IdError"
+)]
 pub enum ErrorKind {
     SequenceUsedUp,
     AwaitingLease,
@@ -144,7 +147,10 @@ impl ErrorKind {
     }
 
     fn row(self) -> &'static (ErrorKind, &'static str, i32, u16) {
-        TABLE.iter().find(|row| row.0 == self).expect("every kind has its row")
+        TABLE
+            .iter()
+            .find(|row| row.0 == self)
+            .expect("every kind has its row")
     }
 
     /// The stable name that errors carry over a wire: `SEQUENCE_USED_UP`, ….
@@ -202,7 +208,10 @@ impl IdError {
 
     /// Creates an [`IdError::Invalid`].
     pub fn invalid(field: &'static str, reason: impl Into<Box<str>>) -> Self {
-        IdError::Invalid { field, reason: reason.into() }
+        IdError::Invalid {
+            field,
+            reason: reason.into(),
+        }
     }
 
     /// Refuses a value outside `min..=max`.
@@ -211,7 +220,12 @@ impl IdError {
     /// [`IdError::OutOfRange`] with the field's name and range.
     pub const fn check(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), Self> {
         if value < min || value > max {
-            return Err(IdError::OutOfRange { field, value, min, max });
+            return Err(IdError::OutOfRange {
+                field,
+                value,
+                min,
+                max,
+            });
         }
         Ok(())
     }
@@ -244,9 +258,18 @@ impl fmt::Display for IdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             IdError::NotReady(NotReady { retry_after, why }) => {
-                write!(f, "{why}; try again in {} ms", retry_after.as_micros().div_ceil(1000))
+                write!(
+                    f,
+                    "{why}; try again in {} ms",
+                    retry_after.as_micros().div_ceil(1000)
+                )
             }
-            IdError::OutOfRange { field, value, min, max } => {
+            IdError::OutOfRange {
+                field,
+                value,
+                min,
+                max,
+            } => {
                 write!(f, "{field} must be {min} to {max}, but is {value}")
             }
             IdError::Invalid { field, reason } => write!(f, "{field}: {reason}"),
@@ -295,15 +318,20 @@ mod tests {
     #[test]
     fn debug_is_one_short_line_without_the_underlying_error() {
         let source = Some(Arc::new(std::io::Error::other("a\nb")) as _);
-        let error = IdError::Internal { reason: "no".into(), source };
+        let error = IdError::Internal {
+            reason: "no".into(),
+            source,
+        };
         let expected = "IdError(INTERNAL: no)";
         assert_eq!([format!("{error:?}"), format!("{error:#?}")], [expected; 2]);
     }
 
     #[test]
     fn what_can_be_retried_says_when() {
-        let hold =
-            NotReady { retry_after: Duration::from_millis(3), why: NotReadyReason::SequenceUsedUp };
+        let hold = NotReady {
+            retry_after: Duration::from_millis(3),
+            why: NotReadyReason::SequenceUsedUp,
+        };
         let error = IdError::from(hold);
         assert_eq!(error.retry_after(), Some(Duration::from_millis(3)));
         assert_eq!(error.kind().http_status(), 429);

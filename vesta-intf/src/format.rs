@@ -65,7 +65,10 @@ impl Digits {
     const fn new(symbols: &'static [u8]) -> Self {
         let (mut values, mut i) = ([NONE; 256], 0);
         while i < symbols.len() {
-            #[allow(clippy::cast_possible_truncation, reason = "there are at most 62 symbols")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "there are at most 62 symbols"
+            )]
             let value = i as u8;
             values[symbols[i] as usize] = value;
             i += 1;
@@ -199,17 +202,27 @@ impl IdFormat {
         let (min, max) = self.lengths();
         let length = text.chars().count();
         if length < min || length > max {
-            let takes =
-                if min == max { format!("exactly {min}") } else { format!("{min} to {max}") };
+            let takes = if min == max {
+                format!("exactly {min}")
+            } else {
+                format!("{min} to {max}")
+            };
             return invalid(format!("{self} takes {takes} characters, not {length}"));
         }
         if let Some((check, body)) = self.check() {
-            let cut = text.char_indices().nth(length - check.count()).map_or(0, |(at, _)| at);
+            let cut = text
+                .char_indices()
+                .nth(length - check.count())
+                .map_or(0, |(at, _)| at);
             let (text, symbols) = text.split_at(cut);
             let id = body.parse(text)?;
             let right = check.of_number(id);
             let agrees = check.agrees(symbols, right.as_str());
-            return if agrees { Ok(id) } else { Err(check.wrong("id")) };
+            return if agrees {
+                Ok(id)
+            } else {
+                Err(check.wrong("id"))
+            };
         }
         let digits = self.digits();
         let mut id = Some(0u64);
@@ -255,10 +268,13 @@ impl FromStr for IdFormat {
     type Err = IdError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            IdError::invalid("format", format!("`{name}` is not one of {names}"))
-        })
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == name)
+            .ok_or_else(|| {
+                let names = Self::ALL.map(Self::name).join(", ");
+                IdError::invalid("format", format!("`{name}` is not one of {names}"))
+            })
     }
 }
 
@@ -286,7 +302,11 @@ impl IdText {
             bytes[start] = digits.symbols[digit];
             id /= RADIX;
         }
-        Self { bytes, start: start.min(DIGITS - least), end: DIGITS }
+        Self {
+            bytes,
+            start: start.min(DIGITS - least),
+            end: DIGITS,
+        }
     }
 
     /// The same text, of this ID, with its check symbols.

@@ -54,7 +54,9 @@ impl From<IdError> for Status {
 /// proxy, or from the transport) from its code.
 #[must_use]
 pub fn kind_of(status: &Status) -> ErrorKind {
-    let info = status.get_details_error_info().filter(|info| info.domain == ERROR_DOMAIN);
+    let info = status
+        .get_details_error_info()
+        .filter(|info| info.domain == ERROR_DOMAIN);
     let named = info.and_then(|info| ErrorKind::from_name(&info.reason));
     named.unwrap_or_else(|| kind_of_code(status.code()))
 }
@@ -62,10 +64,15 @@ pub fn kind_of(status: &Status) -> ErrorKind {
 /// Decodes an error.
 impl From<Status> for IdError {
     fn from(status: Status) -> Self {
-        let retry_after = status.get_details_retry_info().and_then(|info| info.retry_delay);
+        let retry_after = status
+            .get_details_retry_info()
+            .and_then(|info| info.retry_delay);
         let kind = kind_of(&status);
         let not_ready = |why| {
-            IdError::NotReady(NotReady { retry_after: retry_after.unwrap_or(Duration::ZERO), why })
+            IdError::NotReady(NotReady {
+                retry_after: retry_after.unwrap_or(Duration::ZERO),
+                why,
+            })
         };
         let message: Box<str> = status.message().into();
         match kind {
@@ -73,9 +80,10 @@ impl From<Status> for IdError {
             ErrorKind::AwaitingLease => not_ready(NotReadyReason::AwaitingLease),
             ErrorKind::ClockBehind => not_ready(NotReadyReason::ClockBehind),
             // The range is not transmitted as numbers; the message names it.
-            ErrorKind::OutOfRange | ErrorKind::Invalid => {
-                IdError::Invalid { field: "request", reason: message }
-            }
+            ErrorKind::OutOfRange | ErrorKind::Invalid => IdError::Invalid {
+                field: "request",
+                reason: message,
+            },
             ErrorKind::TimeExhausted => IdError::TimeExhausted,
             ErrorKind::Sealed => IdError::Sealed { reason: message },
             ErrorKind::DeadlineExceeded => IdError::DeadlineExceeded,
@@ -88,9 +96,10 @@ impl From<Status> for IdError {
                 retry_after,
                 source: Some(Arc::new(status)),
             },
-            ErrorKind::Internal => {
-                IdError::Internal { reason: message, source: Some(Arc::new(status)) }
-            }
+            ErrorKind::Internal => IdError::Internal {
+                reason: message,
+                source: Some(Arc::new(status)),
+            },
         }
     }
 }
@@ -110,15 +119,43 @@ fn kind_of_code(code: Code) -> ErrorKind {
 
 impl From<Id> for v1::Id {
     fn from(id: Id) -> Self {
-        let Id { gen_method, machine, seq, time, id_type, version } = id;
-        Self { version, r#type: id_type, gen_method, time, seq, machine }
+        let Id {
+            gen_method,
+            machine,
+            seq,
+            time,
+            id_type,
+            version,
+        } = id;
+        Self {
+            version,
+            r#type: id_type,
+            gen_method,
+            time,
+            seq,
+            machine,
+        }
     }
 }
 
 impl From<v1::Id> for Id {
     fn from(id: v1::Id) -> Self {
-        let v1::Id { version, r#type, gen_method, time, seq, machine } = id;
-        Self { gen_method, machine, seq, time, id_type: r#type, version }
+        let v1::Id {
+            version,
+            r#type,
+            gen_method,
+            time,
+            seq,
+            machine,
+        } = id;
+        Self {
+            gen_method,
+            machine,
+            seq,
+            time,
+            id_type: r#type,
+            version,
+        }
     }
 }
 
@@ -136,15 +173,43 @@ impl From<v1::IdRun> for IdRun {
 
 impl From<MakeId> for v1::MakeIdRequest {
     fn from(parts: MakeId) -> Self {
-        let MakeId { time, seq, machine, gen_method, id_type, version } = parts;
-        Self { time, seq, machine, gen_method, r#type: id_type, version }
+        let MakeId {
+            time,
+            seq,
+            machine,
+            gen_method,
+            id_type,
+            version,
+        } = parts;
+        Self {
+            time,
+            seq,
+            machine,
+            gen_method,
+            r#type: id_type,
+            version,
+        }
     }
 }
 
 impl From<v1::MakeIdRequest> for MakeId {
     fn from(request: v1::MakeIdRequest) -> Self {
-        let v1::MakeIdRequest { time, seq, machine, gen_method, r#type, version } = request;
-        Self { time, seq, machine, gen_method, id_type: r#type, version }
+        let v1::MakeIdRequest {
+            time,
+            seq,
+            machine,
+            gen_method,
+            r#type,
+            version,
+        } = request;
+        Self {
+            time,
+            seq,
+            machine,
+            gen_method,
+            id_type: r#type,
+            version,
+        }
     }
 }
 
@@ -159,19 +224,34 @@ mod tests {
             NotReadyReason::AwaitingLease,
             NotReadyReason::ClockBehind,
         ] {
-            let sent = IdError::from(NotReady { retry_after: Duration::from_micros(1500), why });
+            let sent = IdError::from(NotReady {
+                retry_after: Duration::from_micros(1500),
+                why,
+            });
             let back = IdError::from(Status::from(sent.clone()));
             assert_eq!(back.kind(), sent.kind());
             assert_eq!(back.retry_after(), sent.retry_after());
         }
-        let sent = IdError::OutOfRange { field: "count", value: 0, min: 1, max: 10_000 };
+        let sent = IdError::OutOfRange {
+            field: "count",
+            value: 0,
+            min: 1,
+            max: 10_000,
+        };
         let status = Status::from(sent);
         assert_eq!(status.code(), Code::InvalidArgument);
-        let violations = status.get_details_bad_request().expect("the field").field_violations;
+        let violations = status
+            .get_details_bad_request()
+            .expect("the field")
+            .field_violations;
         assert_eq!((violations.len(), &*violations[0].field), (1, "count"));
         assert_eq!(violations[0].description, status.message());
         let back = IdError::from(status);
-        assert!(back.to_string().contains("count must be 1 to 10000, but is 0"), "{back}");
+        assert!(
+            back.to_string()
+                .contains("count must be 1 to 10000, but is 0"),
+            "{back}"
+        );
     }
 
     #[test]
@@ -183,13 +263,17 @@ mod tests {
 
     #[test]
     fn a_refusal_keeps_its_sentence() {
-        let sent =
-            IdError::PermissionDenied { reason: "the token `ci` has no scope `read`".into() };
+        let sent = IdError::PermissionDenied {
+            reason: "the token `ci` has no scope `read`".into(),
+        };
         let status = Status::from(sent.clone());
         assert_eq!(status.code(), Code::PermissionDenied);
         assert_eq!(IdError::from(status).to_string(), sent.to_string());
         let back = IdError::from(Status::unauthenticated("no token"));
-        assert_eq!((back.kind(), &*back.to_string()), (ErrorKind::Unauthenticated, "no token"));
+        assert_eq!(
+            (back.kind(), &*back.to_string()),
+            (ErrorKind::Unauthenticated, "no token")
+        );
     }
 
     #[test]

@@ -71,9 +71,13 @@ pub fn guess(raw: u64, now: UnixMillis, made: Option<RangeInclusive<UnixMillis>>
     let mut twin = 0f64;
     let mut candidates = Vec::new();
     for (layout, known) in IdMeta::all_known().filter_map(|it| known(&it).map(|of| (it, of))) {
-        let Some(id) = layout.unpack(raw).ok().filter(|id| is_usual(&layout, id)) else { continue };
+        let Some(id) = layout.unpack(raw).ok().filter(|id| is_usual(&layout, id)) else {
+            continue;
+        };
         let score = score(&layout, known, &id);
-        let Ok(moment) = layout.moment_of(id.time) else { continue };
+        let Ok(moment) = layout.moment_of(id.time) else {
+            continue;
+        };
         // A system that begins in 1970 or later may have made it.
         if moment.0 - layout.spec().epoch.0 <= latest {
             twin = twin.max(TWIN * score);
@@ -81,19 +85,31 @@ pub fn guess(raw: u64, now: UnixMillis, made: Option<RangeInclusive<UnixMillis>>
         let in_time = civil_from_days(moment.0 / DAY).0 >= known.1 && moment.0 <= latest;
         if in_time && made.as_ref().is_none_or(|made| made.contains(&moment)) {
             let probability = score * youth(moment, now);
-            candidates.push(Guess { layout, probability, id, moment });
+            candidates.push(Guess {
+                layout,
+                probability,
+                id,
+                moment,
+            });
         }
     }
     let mut other = twin + ANY_NUMBER / (float(raw) + 1.0) / 2f64.powi(64).ln();
     if let Some(made) = made {
         // That an ID of any system is from this time.
-        let length = made.end().0.saturating_sub(made.start().0).saturating_add(1);
+        let length = made
+            .end()
+            .0
+            .saturating_sub(made.start().0)
+            .saturating_add(1);
         other *= (float(length) / AGE * youth(*made.end(), now)).min(1.0);
     }
     let sum = other + candidates.iter().map(|it| it.probability).sum::<f64>();
     candidates.iter_mut().for_each(|it| it.probability /= sum);
     candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    Guesses { candidates, other: other / sum }
+    Guesses {
+        candidates,
+        other: other / sum,
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "probabilities need few digits")]

@@ -12,7 +12,10 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "camelCase", deny_unknown_fields))]
+#[cfg_attr(
+    feature = "serde",
+    serde(rename_all = "camelCase", deny_unknown_fields)
+)]
 pub struct MakeId {
     /// Ticks since the layout's epoch, in the layout's unit.
     pub time: u64,
@@ -35,6 +38,13 @@ pub struct MakeId {
 impl MakeId {
     /// An ID of this time and sequence; everything else as the service has it.
     pub const fn new(time: u64, seq: u64) -> Self {
-        Self { time, seq, machine: None, gen_method: None, id_type: None, version: None }
+        Self {
+            time,
+            seq,
+            machine: None,
+            gen_method: None,
+            id_type: None,
+            version: None,
+        }
     }
 }

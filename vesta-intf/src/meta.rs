@@ -15,7 +15,10 @@ use crate::{Id, IdError, IdType, TimeUnit, UnixMillis};
 
 /// Definition of a layout, unchecked. [`IdMeta::new`] checks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the widths are in bits, named after the fields of Id")]
+#[allow(
+    missing_docs,
+    reason = "the widths are in bits, named after the fields of Id"
+)]
 pub struct LayoutSpec {
     pub version_bits: u8,
     pub type_bits: u8,
@@ -48,7 +51,11 @@ pub struct IdMeta {
 }
 
 const fn max_of(bits: u8) -> u64 {
-    if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
+    if bits == 0 {
+        0
+    } else {
+        u64::MAX >> (64 - bits)
+    }
 }
 
 impl IdMeta {
@@ -85,13 +92,21 @@ impl IdMeta {
     /// as positions have.
     pub fn check_generates(&self) -> Result<(), IdError> {
         match Self::blocker(&self.spec) {
-            Some(reason) => Err(IdError::invalid("layout", format!("{} {reason}", self.name))),
+            Some(reason) => Err(IdError::invalid(
+                "layout",
+                format!("{} {reason}", self.name),
+            )),
             None => Ok(()),
         }
     }
 
     pub(crate) const fn unchecked(name: &'static str, id_type: u64, spec: LayoutSpec) -> Self {
-        Self { name, id_type, spec, region: (0, 0) }
+        Self {
+            name,
+            id_type,
+            spec,
+            region: (0, 0),
+        }
     }
 
     /// Validation error of a layout definition.
@@ -220,9 +235,17 @@ impl IdMeta {
     /// # Errors
     /// [`IdError::OutOfRange`] if the machine field has not so many bits, or the region needs more.
     pub fn in_region(self, bits: u8, region: u64) -> Result<Self, IdError> {
-        IdError::check("region bits", bits.into(), 0, self.bits(Field::Machine).into())?;
+        IdError::check(
+            "region bits",
+            bits.into(),
+            0,
+            self.bits(Field::Machine).into(),
+        )?;
         IdError::check("region", region, 0, max_of(bits))?;
-        Ok(Self { region: (bits, region), ..self })
+        Ok(Self {
+            region: (bits, region),
+            ..self
+        })
     }
 
     /// The machine IDs of the layout, or of its region.
@@ -253,7 +276,14 @@ impl IdMeta {
     /// The fields, most significant first; those that the layout does not have are 0 bits wide.
     pub const fn fields(&self) -> [Field; 6] {
         let [first, second, third] = self.spec.order.fields();
-        [Field::Version, Field::Type, Field::GenMethod, first, second, third]
+        [
+            Field::Version,
+            Field::Type,
+            Field::GenMethod,
+            first,
+            second,
+            third,
+        ]
     }
 
     /// Distance of a field from the lowest bit.
@@ -282,7 +312,11 @@ impl IdMeta {
 
     const fn put(&self, field: Field, value: u64) -> u64 {
         // A field without bits may have a shift of 64; its value is 0.
-        if self.bits(field) == 0 { 0 } else { value << self.shift(field) }
+        if self.bits(field) == 0 {
+            0
+        } else {
+            value << self.shift(field)
+        }
     }
 
     /// Packs the fields into an ID.
@@ -346,7 +380,11 @@ impl IdMeta {
     /// Lowest bits that are the same in all IDs of one machine ID. `id % 2^k` sends them to one shard as long as
     /// `k` is at most that; a hash or an odd modulus does not. 0 if the sequence number lies lowest.
     pub const fn same_low_bits(&self) -> u8 {
-        if self.shift(Field::Machine) == 0 { self.bits(Field::Machine) } else { 0 }
+        if self.shift(Field::Machine) == 0 {
+            self.bits(Field::Machine)
+        } else {
+            0
+        }
     }
 
     /// Maximum number of IDs per second and machine ID.
@@ -362,7 +400,10 @@ impl IdMeta {
         let Some(since) = moment.since(self.spec.epoch) else {
             return Err(IdError::invalid(
                 "clock",
-                format!("{moment} is before the layout's epoch {}; set the clock", self.spec.epoch),
+                format!(
+                    "{moment} is before the layout's epoch {}; set the clock",
+                    self.spec.epoch
+                ),
             ));
         };
         let tick = self.spec.unit.ticks_in(since);

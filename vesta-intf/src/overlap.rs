@@ -38,14 +38,22 @@ impl IdSet {
             };
             *slot = (Some(field), layout.bits(field), low, high);
         }
-        Self { layout: Some(*layout), fields, has_version: false }
+        Self {
+            layout: Some(*layout),
+            fields,
+            has_version: false,
+        }
     }
 
     /// Plain numbers: those of a counter, a sequence or a segment.
     pub fn counter(numbers: RangeInclusive<u64>) -> Self {
         let mut fields = [(None, 0, 0, 0); 7];
         fields[0] = (None, 64, *numbers.start(), *numbers.end());
-        Self { layout: None, fields, has_version: false }
+        Self {
+            layout: None,
+            fields,
+            has_version: false,
+        }
     }
 
     /// The IDs of the set with this field in a range, and in those that were given before.
@@ -55,7 +63,10 @@ impl IdSet {
     /// or the set is one of plain numbers.
     pub fn with(mut self, field: Field, range: RangeInclusive<u64>) -> Result<Self, IdError> {
         let Some(layout) = self.layout else {
-            return Err(IdError::invalid(field.name(), "plain numbers have no fields"));
+            return Err(IdError::invalid(
+                field.name(),
+                "plain numbers have no fields",
+            ));
         };
         for value in [*range.start(), *range.end()] {
             IdError::check(field.name(), value, 0, layout.max(field))?;
@@ -68,7 +79,10 @@ impl IdSet {
             }
             (*low, *high) = (*range.start().max(low), *range.end().min(high));
             if low > high {
-                return Err(IdError::invalid(field.name(), "no value is in every range given"));
+                return Err(IdError::invalid(
+                    field.name(),
+                    "no value is in every range given",
+                ));
             }
         }
         Ok(self)
@@ -102,17 +116,22 @@ impl IdSet {
     /// The fields of a number that belongs to the set; `None` if it does not, or the set is one of plain
     /// numbers.
     pub fn reading(&self, raw: u64) -> Option<Id> {
-        self.contains(raw).then(|| self.layout?.unpack(raw).ok()).flatten()
+        self.contains(raw)
+            .then(|| self.layout?.unpack(raw).ok())
+            .flatten()
     }
 
     /// True if a number belongs to the set.
     pub fn contains(&self, raw: u64) -> bool {
         let mut below = 64;
-        self.fields.iter().filter(|field| field.1 > 0).all(|(_, width, low, high)| {
-            below -= u32::from(*width);
-            let value = raw >> below & (u64::MAX >> (64 - width));
-            (*low..=*high).contains(&value)
-        })
+        self.fields
+            .iter()
+            .filter(|field| field.1 > 0)
+            .all(|(_, width, low, high)| {
+                below -= u32::from(*width);
+                let value = raw >> below & (u64::MAX >> (64 - width));
+                (*low..=*high).contains(&value)
+            })
     }
 
     /// For each bit from the highest on: whether a field begins with it, and that bit of the field's smallest
@@ -153,9 +172,12 @@ pub fn overlap(a: &IdSet, b: &IdSet) -> Option<u64> {
     let mut state = 0b1111;
     let mut number = 0;
     for at in 0..64 {
-        let steps =
-            [0, 1].into_iter().filter_map(|bit| Some((bit, step(a[at], b[at], state, bit)?)));
-        let (bit, next) = steps.into_iter().find(|(_, next)| possible[at + 1][*next])?;
+        let steps = [0, 1]
+            .into_iter()
+            .filter_map(|bit| Some((bit, step(a[at], b[at], state, bit)?)));
+        let (bit, next) = steps
+            .into_iter()
+            .find(|(_, next)| possible[at + 1][*next])?;
         number = number << 1 | bit;
         state = next;
     }

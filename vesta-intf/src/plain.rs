@@ -23,7 +23,11 @@ pub fn plain(text: &str) -> String {
     for part in text.split_inclusive(is_control) {
         let shown = part.trim_end_matches(is_control);
         plain += shown;
-        plain.extend(part[shown.len()..].chars().map(|it| format!("\\u{:04x}", u32::from(it))));
+        plain.extend(
+            part[shown.len()..]
+                .chars()
+                .map(|it| format!("\\u{:04x}", u32::from(it))),
+        );
     }
     plain
 }

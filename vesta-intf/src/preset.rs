@@ -99,8 +99,13 @@ impl IdMeta {
     );
 
     /// The layouts in which Vesta makes IDs.
-    pub const PRESETS: [IdMeta; 5] =
-        [Self::MAX_PEAK, Self::MIN_GRANULARITY, Self::SNOWFLAKE, Self::UID, Self::JS_SAFE];
+    pub const PRESETS: [IdMeta; 5] = [
+        Self::MAX_PEAK,
+        Self::MIN_GRANULARITY,
+        Self::SNOWFLAKE,
+        Self::UID,
+        Self::JS_SAFE,
+    ];
 
     /// The layout of this name among [`PRESETS`](Self::PRESETS).
     pub fn preset(name: &str) -> Option<Self> {
@@ -119,11 +124,13 @@ impl IdMeta {
     /// # Errors
     /// [`IdError::Invalid`] for `layout`, with the names there are.
     pub fn known(name: &str) -> Result<Self, IdError> {
-        Self::all_known().find(|meta| meta.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::all_known().map(|meta| meta.name()).collect();
-            let reason = format!("`{name}` is not one of {}", names.join(", "));
-            IdError::invalid("layout", reason)
-        })
+        Self::all_known()
+            .find(|meta| meta.name() == name)
+            .ok_or_else(|| {
+                let names: Vec<_> = Self::all_known().map(|meta| meta.name()).collect();
+                let reason = format!("`{name}` is not one of {}", names.join(", "));
+                IdError::invalid("layout", reason)
+            })
     }
 
     /// One-line description of the layout.

@@ -27,7 +27,11 @@ const fn double(id: u64) -> f64 {
 }
 
 /// The whole number that is halfway between a double, given by its bits, and the next one.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is below 2^65")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is below 2^65"
+)]
 const fn halfway(bits: u64) -> u128 {
     (f64::from_bits(bits) as u128 + f64::from_bits(bits + 1) as u128) / 2
 }
@@ -55,5 +59,9 @@ pub fn rounded(id: u64) -> Option<Rounded> {
     }
     let by = if is_excels { "Excel" } else { "JavaScript" };
     // Above u64::MAX there are no IDs.
-    Some(Rounded { by, from: from.try_into().ok()?, until: until.try_into().unwrap_or(u64::MAX) })
+    Some(Rounded {
+        by,
+        from: from.try_into().ok()?,
+        until: until.try_into().unwrap_or(u64::MAX),
+    })
 }

@@ -54,10 +54,16 @@ impl ShuffleKey {
     pub fn new(key: &[u8; 32]) -> Self {
         let padded = |pad: u8| {
             let mut block = [pad; 64];
-            block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+            block
+                .iter_mut()
+                .zip(key)
+                .for_each(|(byte, key)| *byte ^= key);
             hash(&INITIAL, &block)
         };
-        Self { inner: padded(0x36), outer: padded(0x5c) }
+        Self {
+            inner: padded(0x36),
+            outer: padded(0x5c),
+        }
     }
 
     /// A key of 64 hexadecimal digits, as in a key file; white space around them does not matter.
@@ -66,7 +72,11 @@ impl ShuffleKey {
     /// [`IdError::Invalid`] for `key`, which does not repeat any of it.
     pub fn from_hex(text: &str) -> Result<Self, IdError> {
         let text = text.trim().as_bytes();
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        let digit = |byte: u8| {
+            char::from(byte)
+                .to_digit(16)
+                .and_then(|it| u8::try_from(it).ok())
+        };
         let mut key = [0; 32];
         let mut good = text.len() == 64;
         for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
@@ -76,7 +86,11 @@ impl ShuffleKey {
             }
         }
         let reason = "it must be 64 hexadecimal digits";
-        if good { Ok(Self::new(&key)) } else { Err(IdError::invalid("key", reason)) }
+        if good {
+            Ok(Self::new(&key))
+        } else {
+            Err(IdError::invalid("key", reason))
+        }
     }
 
     /// Eight bytes as hexadecimal digits that tell this key from others, and nothing more about it.
@@ -111,7 +125,12 @@ impl Shuffle {
     pub fn new(key: ShuffleKey, size: u64) -> Result<Self, IdError> {
         IdError::check("size", size, 1, 1 << 63)?;
         let bits = (64 - (size - 1).leading_zeros()).div_ceil(2);
-        let mut shuffle = Self { key, size, bits, table: Arc::default() };
+        let mut shuffle = Self {
+            key,
+            size,
+            bits,
+            table: Arc::default(),
+        };
         if bits <= TABLE_BITS {
             let halves = |round| (0..1u64 << bits).map(move |half| (round, half));
             let value = |(round, half)| u16::try_from(shuffle.compute(round, half)).ok();
@@ -141,7 +160,11 @@ impl Shuffle {
     /// # Panics
     /// If the shuffled number is not below the size.
     pub fn restore(&self, shuffled: u64) -> u64 {
-        assert!(shuffled < self.size, "{shuffled} is not below {}", self.size);
+        assert!(
+            shuffled < self.size,
+            "{shuffled} is not below {}",
+            self.size
+        );
         self.walk(shuffled, |this, number| {
             let (mut left, mut right) = this.halves(number);
             for round in (0..ROUNDS).rev() {

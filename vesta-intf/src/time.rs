@@ -47,13 +47,21 @@ pub(crate) fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 /// Days since 1970-01-01 of a date in 1970 or later: the inverse of [`civil_from_days`].
 pub(crate) fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
-    let (year, from_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, from_march) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let (era, year_of_era) = (year / 400, year % 400);
     let day_of_year = (153 * from_march + 2) / 5 + day - 1;
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468

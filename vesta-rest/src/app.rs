@@ -17,9 +17,15 @@ use crate::state::{self, Call, Document, authorize};
 
 /// Adds every endpoint and the shared state to an application.
 pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
-    app.app_data(running).app_data(Document::new(openapi::document));
+    app.app_data(running)
+        .app_data(Document::new(openapi::document));
     for (method, endpoint) in ENDPOINTS.iter().enumerate() {
-        let Endpoint { needs, handler, verb, .. } = *endpoint;
+        let Endpoint {
+            needs,
+            handler,
+            verb,
+            ..
+        } = *endpoint;
         // Documents are long; an ID is shorter than what would say that it is compressed.
         let is_document = needs == Scopes::NONE && endpoint.params.is_empty();
         let known = (!is_document).then_some(endpoint.params);
@@ -34,7 +40,13 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
                         }
                         _ => Params::read(req.query_string(), known)?,
                     };
-                    handler(Call { req, caller, params, body }).await
+                    handler(Call {
+                        req,
+                        caller,
+                        params,
+                        body,
+                    })
+                    .await
                 })
             };
             resource = resource.route(web::method(way.clone()).to(route));
@@ -42,12 +54,9 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
         let allow = verb.allow();
         let resource = resource.wrap(Condition::new(is_document, Compress::default()));
         app.service(resource.default_service(web::to(move |req| {
-            answer(
-                req,
-                OTHER,
-                needs,
-                move |_, _| async move { Err(Problem::method_not_allowed(allow)) },
-            )
+            answer(req, OTHER, needs, move |_, _| async move {
+                Err(Problem::method_not_allowed(allow))
+            })
         })));
     }
     app.default_service(web::to(|req| {
@@ -67,10 +76,14 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
     needs: Scopes,
     handler: impl FnOnce(HttpRequest, Caller) -> F,
 ) -> HttpResponse {
-    let running = req.app_data::<web::Data<Running>>().cloned().expect("see state::running");
+    let running = req
+        .app_data::<web::Data<Running>>()
+        .cloned()
+        .expect("see state::running");
     let call = running.metrics.start(method);
-    let mut span =
-        Span::begin("http.route", METHODS[method], |name| state::text(req.headers(), name));
+    let mut span = Span::begin("http.route", METHODS[method], |name| {
+        state::text(req.headers(), name)
+    });
     let result = match authorize(&running, req.headers(), needs) {
         Ok(caller) => handler(req, caller).await,
         Err(denied) => Err(denied.into()),
@@ -107,7 +120,9 @@ async fn body(verb: Verb, req: &HttpRequest, payload: Payload) -> Result<Bytes, 
     match tokio::time::timeout(limit, payload.to_bytes_limited(MAX_BODY)).await {
         Err(_) => Err(Problem::body_too_slow(limit)),
         Ok(Err(_)) => Err(Problem::body_too_large(MAX_BODY)),
-        Ok(Ok(Err(error))) => Err(Problem::bad_body(format!("the body cannot be read: {error}"))),
+        Ok(Ok(Err(error))) => Err(Problem::bad_body(format!(
+            "the body cannot be read: {error}"
+        ))),
         Ok(Ok(Ok(body))) => Ok(body),
     }
 }

@@ -97,8 +97,22 @@ pub struct Fields {
 
 impl From<Id> for Fields {
     fn from(id: Id) -> Self {
-        let Id { gen_method, machine, seq, time, id_type, version } = id;
-        Self { gen_method, machine, seq, time, id_type, version }
+        let Id {
+            gen_method,
+            machine,
+            seq,
+            time,
+            id_type,
+            version,
+        } = id;
+        Self {
+            gen_method,
+            machine,
+            seq,
+            time,
+            id_type,
+            version,
+        }
     }
 }
 
@@ -156,7 +170,11 @@ pub struct Bounds {
 /// One number, or with `count` several.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-#[allow(missing_docs, dead_code, reason = "describes the responses of two types")]
+#[allow(
+    missing_docs,
+    dead_code,
+    reason = "describes the responses of two types"
+)]
 pub enum OneOrMany {
     One(OneId),
     Many(ManyIds),

@@ -181,7 +181,10 @@ mod tests {
         for (path, plain) in [
             ("/api/segment/get/order/", "/api/segment/get/order"),
             ("//api//segment/get///order//", "/api/segment/get/order"),
-            ("/api/snowflake/get/a%2F%2Fb/", "/api/snowflake/get/a%2F%2Fb"),
+            (
+                "/api/snowflake/get/a%2F%2Fb/",
+                "/api/snowflake/get/a%2F%2Fb",
+            ),
             ("/uid/get/", "/uid/get"),
             ("/uid//parse", "/uid/parse"),
             ("/tinyid/id/nextId/", "/tinyid/id/nextId"),
@@ -191,7 +194,14 @@ mod tests {
             assert_eq!(as_routed(path).as_deref(), Some(plain));
             assert_eq!(as_routed(plain), None, "{plain}");
         }
-        for path in ["/", "//", "/v1/id/", "//v1/ids/1", "/docs/", "/docs//index.html"] {
+        for path in [
+            "/",
+            "//",
+            "/v1/id/",
+            "//v1/ids/1",
+            "/docs/",
+            "/docs//index.html",
+        ] {
             assert_eq!(as_routed(path), None);
         }
         assert_eq!(as_routed("/api/segment/get/"), None, "there is no key");
@@ -199,6 +209,9 @@ mod tests {
 
     #[test]
     fn the_fast_path_serves_single_ids() {
-        assert_eq!(ONE_ID.map(|(method, _)| METHODS[method]), ["/genid", "/v1/id"]);
+        assert_eq!(
+            ONE_ID.map(|(method, _)| METHODS[method]),
+            ["/genid", "/v1/id"]
+        );
     }
 }

@@ -20,7 +20,9 @@ use crate::state::{authorize, text};
 /// beyond what the ID itself needs.
 pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
     let uri = req.uri().path_and_query()?.as_str();
-    let (method, respond) = ONE_ID.into_iter().find(|(method, _)| METHODS[*method] == uri)?;
+    let (method, respond) = ONE_ID
+        .into_iter()
+        .find(|(method, _)| METHODS[*method] == uri)?;
     let other_origin = req.headers().contains_key(header::ORIGIN);
     let is_traced = may_be_traced(|name| text(req.headers(), name));
     if req.method() != Method::GET
@@ -34,12 +36,20 @@ pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBod
     // Far below the histogram's lowest bucket; measuring it would cost more than the ID.
     running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
     running.metrics.issue(caller, 1);
-    Some(respond(IdText { id, format: IdFormat::Decimal }).into())
+    Some(
+        respond(IdText {
+            id,
+            format: IdFormat::Decimal,
+        })
+        .into(),
+    )
 }
 
 /// Refuses a request that calls the listener by a name of another site.
 pub(crate) fn foreign_host(running: &Running) -> Response<BoxBody> {
     let problem = Problem::foreign_host();
-    running.metrics.observe(OTHER, Outcome::Error(problem.kind()), Duration::ZERO);
+    running
+        .metrics
+        .observe(OTHER, Outcome::Error(problem.kind()), Duration::ZERO);
     problem.response().into()
 }

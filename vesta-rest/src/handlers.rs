@@ -24,7 +24,9 @@ type Answer = Result<HttpResponse, Problem>;
 /// A new ID. Parameters are checked before, as a refused request takes no ID.
 async fn new_id(call: &Call) -> Result<u64, Problem> {
     let running = call.running();
-    let id = running.within(None, AsyncIdService::gen_id(&*running.service)).await?;
+    let id = running
+        .within(None, AsyncIdService::gen_id(&*running.service))
+        .await?;
     running.metrics.issue(call.caller, 1);
     Ok(id)
 }
@@ -32,7 +34,9 @@ async fn new_id(call: &Call) -> Result<u64, Problem> {
 /// New IDs, ascending.
 async fn new_ids(call: &Call, count: u32) -> Result<Vec<u64>, Problem> {
     let running = call.running();
-    let ids = running.within(None, AsyncIdService::gen_ids(&*running.service, count)).await?;
+    let ids = running
+        .within(None, AsyncIdService::gen_ids(&*running.service, count))
+        .await?;
     running.metrics.issue(call.caller, u64::from(count));
     Ok(ids)
 }
@@ -40,12 +44,22 @@ async fn new_ids(call: &Call, count: u32) -> Result<Vec<u64>, Problem> {
 /// A name in the path. The router leaves three characters percent-encoded, because decoding them
 /// would change where the path is split or how it decodes a second time.
 fn in_path(call: &Call, name: &str) -> String {
-    let text = call.req.match_info().query(name).replace("%2F", "/").replace("%2f", "/");
-    text.replace("%2B", "+").replace("%2b", "+").replace("%25", "%")
+    let text = call
+        .req
+        .match_info()
+        .query(name)
+        .replace("%2F", "/")
+        .replace("%2f", "/");
+    text.replace("%2B", "+")
+        .replace("%2b", "+")
+        .replace("%25", "%")
 }
 
 fn decimal(id: u64) -> IdText {
-    IdText { id, format: IdFormat::Decimal }
+    IdText {
+        id,
+        format: IdFormat::Decimal,
+    }
 }
 
 /// The text of an ID.

@@ -30,4 +30,8 @@ pub use app::METHODS;
 pub use serve::{Limits, serve, serve_with};
 
 /// This server as a front of a program.
-pub const FRONT: Front = Front { role: Role::Rest, methods: METHODS, serve };
+pub const FRONT: Front = Front {
+    role: Role::Rest,
+    methods: METHODS,
+    serve,
+};

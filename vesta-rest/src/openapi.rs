@@ -73,10 +73,18 @@ pub(crate) fn document(running: &Running) -> Bytes {
     for endpoint in ENDPOINTS.iter().filter(documented) {
         let mut item = PathItem::default();
         // HEAD goes without saying where GET is.
-        let methods = endpoint.verb.methods().iter().filter(|method| **method != Method::HEAD);
+        let methods = endpoint
+            .verb
+            .methods()
+            .iter()
+            .filter(|method| **method != Method::HEAD);
         for (nth, method) in methods.enumerate() {
             let name = method.as_str().to_ascii_lowercase();
-            let suffix = if nth == 0 { String::new() } else { format!("_{name}") };
+            let suffix = if nth == 0 {
+                String::new()
+            } else {
+                format!("_{name}")
+            };
             let operation = operation(endpoint, &suffix, layout, tokens, &mut schemas);
             let place = match name.as_str() {
                 "get" => &mut item.get,
@@ -95,11 +103,15 @@ pub(crate) fn document(running: &Running) -> Bytes {
     if tokens {
         let token = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("One of those that the server's settings name ([[auth.tokens]])."));
+            .description(Some(
+                "One of those that the server's settings name ([[auth.tokens]]).",
+            ));
         components.add_security_scheme(TOKEN, SecurityScheme::Http(token.build()));
     }
     document.components = Some(components);
-    let text = document.to_pretty_json().expect("the document consists of text and numbers");
+    let text = document
+        .to_pretty_json()
+        .expect("the document consists of text and numbers");
     Bytes::from(text)
 }
 

@@ -29,11 +29,16 @@ impl Params {
         };
         let given = pairs(query)?;
         if let Some((name, _)) = given.iter().find(|(name, _)| !is_known(known, name)) {
-            let names = known.iter().filter(|param| param.in_query()).map(|param| param.name);
+            let names = known
+                .iter()
+                .filter(|param| param.in_query())
+                .map(|param| param.name);
             let names = names.collect::<Vec<_>>().join(", ");
             let takes = if names.is_empty() { "none" } else { &names };
-            let why =
-                format!("there is no parameter {}; this endpoint takes {takes}", quoted(name));
+            let why = format!(
+                "there is no parameter {}; this endpoint takes {takes}",
+                quoted(name)
+            );
             return Err(Problem::invalid(name, why));
         }
         Self::once(given)
@@ -54,31 +59,40 @@ impl Params {
             given[..*i].iter().any(|(earlier, _)| earlier == name)
         };
         match given.iter().enumerate().find(again) {
-            Some((_, (name, _))) => {
-                Err(Problem::invalid(name, format!("{name} must be given once only")))
-            }
+            Some((_, (name, _))) => Err(Problem::invalid(
+                name,
+                format!("{name} must be given once only"),
+            )),
             None => Ok(Self { given }),
         }
     }
 
     /// The text of a parameter, if present.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.given.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+        self.given
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// A required whole number.
     pub(crate) fn number(&self, name: &str, min: u64, max: u64) -> Result<u64, Problem> {
-        self.optional(name, min, max)?.ok_or_else(|| missing(name, min, max))
+        self.optional(name, min, max)?
+            .ok_or_else(|| missing(name, min, max))
     }
 
     /// An optional whole number.
     pub(crate) fn optional(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Problem> {
-        self.text(name).map(|text| number(name, text, min, max)).transpose()
+        self.text(name)
+            .map(|text| number(name, text, min, max))
+            .transpose()
     }
 
     /// The format of IDs in request and response; decimal unless `format` names another.
     pub(crate) fn format(&self) -> Result<IdFormat, Problem> {
-        let Some(name) = self.text("format") else { return Ok(IdFormat::Decimal) };
+        let Some(name) = self.text("format") else {
+            return Ok(IdFormat::Decimal);
+        };
         name.parse()
             .map_err(|_: IdError| none_of("format", &IdFormat::ALL.map(IdFormat::name), name))
     }
@@ -88,15 +102,18 @@ impl Params {
         match (self.text("id"), self.format()?) {
             (Some(text), format) => id(text, format),
             (None, IdFormat::Decimal) => Err(missing("id", 0, u64::MAX)),
-            (None, format) => {
-                Err(Problem::invalid("id", format!("id is missing; it must be an ID as {format}")))
-            }
+            (None, format) => Err(Problem::invalid(
+                "id",
+                format!("id is missing; it must be an ID as {format}"),
+            )),
         }
     }
 
     /// The layout to explain this ID by: the one named by `layout`, else the server's.
     pub(crate) fn layout(&self, own: &IdMeta, raw: u64) -> Result<IdMeta, Problem> {
-        let Some(name) = self.text("layout") else { return Ok(own.explaining(raw)) };
+        let Some(name) = self.text("layout") else {
+            return Ok(own.explaining(raw));
+        };
         let known = layouts(own);
         let Some(meta) = known.iter().find(|meta| meta.name() == name) else {
             let names: Vec<_> = known.iter().map(IdMeta::name).collect();
@@ -117,7 +134,10 @@ impl Params {
             Some(text) => period("time", text),
             None => {
                 let forms = vesta_boot::moment::FORMS;
-                Err(Problem::invalid("time", format!("time is missing; it must be {forms}")))
+                Err(Problem::invalid(
+                    "time",
+                    format!("time is missing; it must be {forms}"),
+                ))
             }
         }
     }
@@ -125,14 +145,25 @@ impl Params {
     /// The layout of the IDs whose bounds are requested, and their fields above the time; the
     /// server's own where not given.
     pub(crate) fn above_time(&self, meta: &IdMeta, own: &Id) -> Result<(IdMeta, Id), Problem> {
-        let id_type = self.optional("type", 0, meta.max(Field::Type))?.unwrap_or(own.id_type);
+        let id_type = self
+            .optional("type", 0, meta.max(Field::Type))?
+            .unwrap_or(own.id_type);
         let meta = meta.of_type_value(id_type)?;
         let field = |name, field, own| {
-            self.optional(name, 0, meta.max(field)).map(|given| given.unwrap_or(own))
+            self.optional(name, 0, meta.max(field))
+                .map(|given| given.unwrap_or(own))
         };
         let gen_method = field("genMethod", Field::GenMethod, own.gen_method)?;
         let version = field("version", Field::Version, own.version)?;
-        Ok((meta, Id { id_type, gen_method, version, ..Id::default() }))
+        Ok((
+            meta,
+            Id {
+                id_type,
+                gen_method,
+                version,
+                ..Id::default()
+            },
+        ))
     }
 }
 
@@ -144,7 +175,9 @@ fn pairs(query: &str) -> Result<Vec<(String, String)>, Problem> {
 }
 
 fn is_known(known: &[Param], name: &str) -> bool {
-    known.iter().any(|param| param.in_query() && param.name == name)
+    known
+        .iter()
+        .any(|param| param.in_query() && param.name == name)
 }
 
 /// Layouts to explain IDs by: the named ones, preceded by the server's own if it has no name.
@@ -166,13 +199,19 @@ fn none_of(parameter: &str, names: &[&str], given: &str) -> Problem {
     let names = names.join(", ");
     Problem::invalid(
         parameter,
-        format!("{parameter} must be one of {names}, but is {}", quoted(given)),
+        format!(
+            "{parameter} must be one of {names}, but is {}",
+            quoted(given)
+        ),
     )
 }
 
 /// Problem of a missing number.
 fn missing(name: &str, min: u64, max: u64) -> Problem {
-    Problem::invalid(name, format!("{name} is missing; it must be a whole number {min} to {max}"))
+    Problem::invalid(
+        name,
+        format!("{name} is missing; it must be a whole number {min} to {max}"),
+    )
 }
 
 /// Collects the parts of an ID to assemble. `read` returns the number of a part, at most the maximum,
@@ -214,16 +253,26 @@ mod tests {
             says("tim=5", known),
             "there is no parameter `tim`; this endpoint takes time, seq"
         );
-        assert_eq!(says("a", Some(&[])), "there is no parameter `a`; this endpoint takes none");
+        assert_eq!(
+            says("a", Some(&[])),
+            "there is no parameter `a`; this endpoint takes none"
+        );
         assert_eq!(says("time=5&time=5", known), "time must be given once only");
 
         let params =
             Params::lenient("_=1769904000000&time=5", b"seq=6&x=%20", &[TICKS, SEQ]).unwrap();
         assert_eq!(
-            (params.number("time", 0, 9).unwrap(), params.number("seq", 0, 9).unwrap()),
+            (
+                params.number("time", 0, 9).unwrap(),
+                params.number("seq", 0, 9).unwrap()
+            ),
             (5, 6)
         );
-        let says = |query, form| Params::lenient(query, form, &[TICKS]).unwrap_err().to_string();
+        let says = |query, form| {
+            Params::lenient(query, form, &[TICKS])
+                .unwrap_err()
+                .to_string()
+        };
         assert_eq!(says("time=5", b"time=5"), "time must be given once only");
         assert_eq!(says("", b"\xff"), "the form is not text in UTF-8");
     }

@@ -26,8 +26,16 @@ const QUOTED: usize = 40;
 /// Quotes input for an error: short, in backquotes, without control characters.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("`");
-    out.extend(text.chars().take(QUOTED).map(|c| if is_control(c) { '\u{fffd}' } else { c }));
-    out.push_str(if text.chars().nth(QUOTED).is_some() { "…`" } else { "`" });
+    out.extend(
+        text.chars()
+            .take(QUOTED)
+            .map(|c| if is_control(c) { '\u{fffd}' } else { c }),
+    );
+    out.push_str(if text.chars().nth(QUOTED).is_some() {
+        "…`"
+    } else {
+        "`"
+    });
     out
 }
 
@@ -67,7 +75,12 @@ impl Problem {
             parameter: None,
             retry_after_ms: None,
         });
-        Self { kind: ErrorKind::Invalid, header: None, body, told: None }
+        Self {
+            kind: ErrorKind::Invalid,
+            header: None,
+            body,
+            told: None,
+        }
     }
 
     fn about(mut self, parameter: &str) -> Self {
@@ -108,7 +121,10 @@ impl Problem {
     pub fn method_not_allowed(allow: &'static str) -> Self {
         let detail = format!("this path answers {allow}");
         let problem = Self::of_http(405, "METHOD_NOT_ALLOWED", "Method not allowed", detail);
-        Self { header: Some((header::ALLOW, allow)), ..problem }
+        Self {
+            header: Some((header::ALLOW, allow)),
+            ..problem
+        }
     }
 
     /// 408: the body did not arrive in time.
@@ -126,7 +142,12 @@ impl Problem {
     /// 415: the body is not JSON.
     pub fn not_json() -> Self {
         let detail = "send the body as content-type: application/json";
-        Self::of_http(415, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type", detail)
+        Self::of_http(
+            415,
+            "UNSUPPORTED_MEDIA_TYPE",
+            "Unsupported media type",
+            detail,
+        )
     }
 
     /// The kind, for the metrics; errors of HTTP alone count as [`ErrorKind::Invalid`].
@@ -141,7 +162,10 @@ impl Problem {
 
     /// The same error for clients of another system, which look for it in the body of a 200.
     pub(crate) fn told_as(self, media: &'static str, body: String) -> Self {
-        Self { told: Some(Box::new((media, body))), ..self }
+        Self {
+            told: Some(Box::new((media, body))),
+            ..self
+        }
     }
 
     /// The response: status, `Retry-After`, `Allow` or `WWW-Authenticate` where they belong, and the
@@ -205,7 +229,10 @@ impl From<IdError> for Problem {
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Self {
         let header = Some((header::WWW_AUTHENTICATE, denied.challenge()));
-        Self { header, ..Self::from(IdError::from(denied)) }
+        Self {
+            header,
+            ..Self::from(IdError::from(denied))
+        }
     }
 }
 
@@ -226,9 +253,14 @@ mod tests {
     async fn render(error: IdError) -> (u16, Option<String>, Value) {
         let response = Problem::from(error).response();
         let status = response.status().as_u16();
-        assert_eq!(response.headers().get("content-type").unwrap(), PROBLEM_JSON);
-        let retry_after =
-            response.headers().get("retry-after").map(|v| v.to_str().unwrap().to_owned());
+        assert_eq!(
+            response.headers().get("content-type").unwrap(),
+            PROBLEM_JSON
+        );
+        let retry_after = response
+            .headers()
+            .get("retry-after")
+            .map(|v| v.to_str().unwrap().to_owned());
         let body = to_bytes(response.into_body()).await.unwrap();
         (status, retry_after, serde_json::from_slice(&body).unwrap())
     }
@@ -241,7 +273,10 @@ mod tests {
             (Duration::from_millis(1000), "1", 1000),
             (Duration::from_millis(1001), "2", 1001),
         ] {
-            let not_ready = NotReady { retry_after: wait, why: NotReadyReason::SequenceUsedUp };
+            let not_ready = NotReady {
+                retry_after: wait,
+                why: NotReadyReason::SequenceUsedUp,
+            };
             let (status, retry_after, body) = render(not_ready.into()).await;
             assert_eq!((status, retry_after.as_deref()), (429, Some(seconds)));
             assert_eq!(body["retry_after_ms"], millis);
@@ -253,8 +288,10 @@ mod tests {
 
     #[actix_web::test]
     async fn a_stopped_generator_is_a_503_that_invites_another_attempt() {
-        let (status, retry_after, body) =
-            render(IdError::Sealed { reason: "shut down".into() }).await;
+        let (status, retry_after, body) = render(IdError::Sealed {
+            reason: "shut down".into(),
+        })
+        .await;
         assert_eq!((status, retry_after.as_deref()), (503, Some("1")));
         assert_eq!(body["detail"], "the generator has stopped: shut down");
     }
@@ -277,6 +314,9 @@ mod tests {
     #[test]
     fn an_error_repeats_only_a_little_of_what_came() {
         let text = quoted(&"x\n".repeat(500));
-        assert!(text.chars().count() <= QUOTED + 3 && !text.contains('\n'), "{text}");
+        assert!(
+            text.chars().count() <= QUOTED + 3 && !text.contains('\n'),
+            "{text}"
+        );
     }
 }

@@ -13,7 +13,9 @@ pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 /// A response of status 200.
 pub(crate) fn ok(content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
     let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(body.into()));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
@@ -24,11 +26,16 @@ pub(crate) fn text(body: impl Into<Bytes>) -> HttpResponse {
 
 /// A cacheable JSON response.
 pub(crate) fn json(body: &impl Serialize) -> HttpResponse {
-    ok(JSON, serde_json::to_vec(body).expect("strings and numbers always serialise"))
+    ok(
+        JSON,
+        serde_json::to_vec(body).expect("strings and numbers always serialise"),
+    )
 }
 
 /// Marks a response as not cacheable: a cached ID would be a duplicate.
 pub(crate) fn no_store(mut response: HttpResponse) -> HttpResponse {
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

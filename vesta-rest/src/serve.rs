@@ -36,7 +36,10 @@ pub struct Limits {
 impl Default for Limits {
     /// 5 s for a head, 75 s idle.
     fn default() -> Self {
-        Self { head: Duration::from_secs(5), keep_alive: Duration::from_secs(75) }
+        Self {
+            head: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(75),
+        }
     }
 }
 
@@ -47,7 +50,14 @@ impl Default for Limits {
 /// When the listener cannot be used.
 pub fn serve(listener: Listening, running: Arc<Running>) -> io::Result<()> {
     let keep_alive = running.config.limits.idle_timeout;
-    serve_with(listener, running, Limits { keep_alive, ..Limits::default() })
+    serve_with(
+        listener,
+        running,
+        Limits {
+            keep_alive,
+            ..Limits::default()
+        },
+    )
 }
 
 /// [`serve`] with other limits than the default.
@@ -61,11 +71,22 @@ pub fn serve_with(listener: Listening, running: Arc<Running>, limits: Limits) ->
     let hosts = Hosts::of(&listener, &running.config.hosts);
     let work =
         move |incoming: Incoming| work(incoming, Arc::clone(&serving), limits, hosts.clone());
-    net::serve(listener, &running, &limiter, |stream| refuse(stream, has_tls), work)
+    net::serve(
+        listener,
+        &running,
+        &limiter,
+        |stream| refuse(stream, has_tls),
+        work,
+    )
 }
 
 fn limiter(running: &Running, limits: Limits) -> Arc<Limiter> {
-    let Running { config, security, metrics, .. } = running;
+    let Running {
+        config,
+        security,
+        metrics,
+        ..
+    } = running;
     let allowed = &config.limits;
     let guarded = net::Limits {
         opening: limits.head,
@@ -94,7 +115,9 @@ async fn work(
     let shared = web::Data::from(Arc::clone(&running));
     let origins = Arc::clone(&running.config.cors_origins);
     let cors = Condition::new(!origins.is_empty(), cors(&origins));
-    let app = App::new().wrap(cors).configure(move |app| configure(app, shared.clone()));
+    let app = App::new()
+        .wrap(cors)
+        .configure(move |app| configure(app, shared.clone()));
     let app = map_config(app.into_factory(), |_| AppConfig::default());
     // Each worker has a token of its own: all its connections ask it with every request.
     let shutdown = running.shutdown.child_token();
@@ -102,20 +125,32 @@ async fn work(
     let service = apply_fn_factory(app, move |mut req: Request, app: &_| {
         // actix-http closes the connection after the answer, and would not say so.
         let closes = req.head().connection_type() == ConnectionType::Upgrade;
-        let named = req.head().headers.get_all(header::HOST).map(header::HeaderValue::as_bytes);
-        let now =
-            if hosts.allow(named) { id_now(&running, &req) } else { Some(foreign_host(&running)) };
+        let named = req
+            .head()
+            .headers
+            .get_all(header::HOST)
+            .map(header::HeaderValue::as_bytes);
+        let now = if hosts.allow(named) {
+            id_now(&running, &req)
+        } else {
+            Some(foreign_host(&running))
+        };
         let answered = match now {
             Some(response) => Either::Left(ready(Ok(response))),
             None => {
                 // Before the router, so that authorization and metrics see the same path as it.
                 drop_slashes(&mut req);
-                Either::Right(app.call(req).map_ok(|it| Response::from(it.map_into_boxed_body())))
+                Either::Right(
+                    app.call(req)
+                        .map_ok(|it| Response::from(it.map_into_boxed_body())),
+                )
             }
         };
         answered.map_ok(move |mut response: Response<_>| {
             if closes {
-                response.head_mut().set_connection_type(ConnectionType::Close);
+                response
+                    .head_mut()
+                    .set_connection_type(ConnectionType::Close);
             }
             response
         })
@@ -145,8 +180,13 @@ async fn work(
 
 /// Gives a request the path as it is routed.
 fn drop_slashes(req: &mut Request) {
-    let Some(path) = as_routed(req.uri().path()) else { return };
-    let query = req.uri().query().map_or(String::new(), |query| format!("?{query}"));
+    let Some(path) = as_routed(req.uri().path()) else {
+        return;
+    };
+    let query = req
+        .uri()
+        .query()
+        .map_or(String::new(), |query| format!("?{query}"));
     if let Ok(plain) = (path + &query).parse() {
         req.head_mut().uri = plain;
     }
@@ -161,7 +201,9 @@ fn cors(origins: &[String]) -> Cors {
         .max_age(3600);
     match origins {
         [all] if all == "*" => cors.send_wildcard().allow_any_origin(),
-        origins => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin)),
+        origins => origins
+            .iter()
+            .fold(cors, |cors, origin| cors.allowed_origin(origin)),
     }
 }
 
@@ -201,7 +243,9 @@ mod tests {
     /// The clock of the runtime moves only when everything waits for it.
     #[tokio::test(start_paused = true)]
     async fn a_stop_waits_for_no_timer() {
-        let service = LocalIdService::builder().machine(MachineSource::Stateless(1)).build();
+        let service = LocalIdService::builder()
+            .machine(MachineSource::Stateless(1))
+            .build();
         let running = Arc::new(Running {
             config: Config::defaults(Role::Rest),
             service: Arc::new(service.unwrap()),
@@ -215,19 +259,26 @@ mod tests {
         });
         let hosts = Hosts::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
         let limits = Limits::default();
         let limiter = limiter(&running, limits);
-        let connection =
-            limiter.guard(Accepted::Left(stream), limiter.try_permit(Some(peer.ip())).unwrap());
+        let connection = limiter.guard(
+            Accepted::Left(stream),
+            limiter.try_permit(Some(peer.ip())).unwrap(),
+        );
         let incoming = futures_util::stream::iter([Ok(connection)]).chain(pending());
 
         let worker = LocalSet::new();
         let work = worker.spawn_local(work(incoming, Arc::clone(&running), limits, hosts));
         worker
             .run_until(async {
-                client.write_all(b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+                client
+                    .write_all(b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                    .await
+                    .unwrap();
                 let mut answer = [0; 999];
                 let length = client.read(&mut answer).await.unwrap();
                 assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK\r\n"));
@@ -243,7 +294,11 @@ mod tests {
     #[test]
     fn the_refusal_is_a_whole_response() {
         let (head, body) = FULL.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len())),
+            "{}",
+            body.len()
+        );
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["status"], 503);
     }

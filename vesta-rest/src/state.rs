@@ -11,7 +11,8 @@ use crate::params::Params;
 
 /// The program that `app::configure` added to the application.
 pub(crate) fn running(req: &HttpRequest) -> &Running {
-    req.app_data::<web::Data<Running>>().expect("configure() adds it to every application")
+    req.app_data::<web::Data<Running>>()
+        .expect("configure() adds it to every application")
 }
 
 /// Checks a request's token, if the server requires tokens.
@@ -20,7 +21,9 @@ pub(crate) fn authorize(
     headers: &HeaderMap,
     needs: Scopes,
 ) -> Result<Caller, Denied> {
-    let token = headers.get_all(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let token = headers
+        .get_all(header::AUTHORIZATION)
+        .map(HeaderValue::as_bytes);
     running.security.check(token, needs)
 }
 
@@ -52,7 +55,10 @@ pub(crate) struct Document {
 
 impl Document {
     pub(crate) const fn new(make: fn(&Running) -> Bytes) -> Self {
-        Self { made: OnceCell::new(), make }
+        Self {
+            made: OnceCell::new(),
+            make,
+        }
     }
 
     pub(crate) fn get(&self, running: &Running) -> Bytes {

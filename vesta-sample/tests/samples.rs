@@ -25,10 +25,16 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         prepare(folder.path());
         let mut command = Command::new(program(name));
-        command.args(FREE_PORTS).args(flags).current_dir(folder.path());
+        command
+            .args(FREE_PORTS)
+            .args(flags)
+            .current_dir(folder.path());
         command.env("VESTA_STATE_DIR", "vesta-data"); // not the state of who runs the tests
         let program = Program::serve(&mut command).unwrap_or_else(|ended| panic!("{ended:?}"));
-        Self { program, _folder: folder }
+        Self {
+            program,
+            _folder: folder,
+        }
     }
 
     fn url(&self) -> String {
@@ -46,12 +52,18 @@ fn program(name: &str) -> PathBuf {
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     text
 }
 
 fn first_number(text: &str) -> u64 {
-    text.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse().ok()).unwrap()
+    text.split(|c: char| !c.is_ascii_digit())
+        .find_map(|word| word.parse().ok())
+        .unwrap()
 }
 
 #[test]
@@ -61,7 +73,13 @@ fn embed_prints_ids_and_never_repeats_them() {
     let (first, second) = (run(), run());
     assert!(first.contains("machine 7 seq"), "{first}");
     assert!(first.contains("1000 more, from"), "{first}");
-    let last_of_first = first.rsplit(' ').next().unwrap().trim().parse::<u64>().unwrap();
+    let last_of_first = first
+        .rsplit(' ')
+        .next()
+        .unwrap()
+        .trim()
+        .parse::<u64>()
+        .unwrap();
     assert!(first_number(&second) > last_of_first, "{first}{second}");
 }
 
@@ -72,7 +90,10 @@ fn client_prints_ids_of_a_server() {
     let text = output(Command::new(env!("CARGO_BIN_EXE_client")).arg(&endpoint));
     assert!(text.contains("gen_method: 1"), "{text}");
     assert!(text.contains("three at once: ["), "{text}");
-    assert!(text.contains("put together by hand: 2407837855670862845"), "{text}");
+    assert!(
+        text.contains("put together by hand: 2407837855670862845"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -86,13 +107,17 @@ fn batch_takes_ids_from_memory() {
 
 #[test]
 fn segment_prints_numbers_of_a_key() {
-    let server = Server::with("vesta-server", &["--segment-store", "sqlite:tags.db"], |folder| {
-        let create = ["segment", "create", "orders", "--step", "1000"];
-        let store = ["--segment-store", "sqlite:tags.db"];
-        let mut command = Command::new(program("vesta-server"));
-        command.args(create).args(store).current_dir(folder);
-        output(command.env("VESTA_STATE_DIR", "vesta-data"));
-    });
+    let server = Server::with(
+        "vesta-server",
+        &["--segment-store", "sqlite:tags.db"],
+        |folder| {
+            let create = ["segment", "create", "orders", "--step", "1000"];
+            let store = ["--segment-store", "sqlite:tags.db"];
+            let mut command = Command::new(program("vesta-server"));
+            command.args(create).args(store).current_dir(folder);
+            output(command.env("VESTA_STATE_DIR", "vesta-data"));
+        },
+    );
     let endpoint = server.url();
     let text = output(Command::new(env!("CARGO_BIN_EXE_segment")).args([&endpoint, "orders"]));
     assert!(text.starts_with("order 1\norder 2\norder 3\n"), "{text}");
@@ -109,10 +134,19 @@ fn serial_prints_invoices_and_coupons_and_never_repeats_them() {
     assert!(first.contains("-0000013 with coupon "), "{first}");
     assert!(first.ends_with(" is number 4\n"), "{first}");
     let texts = [first, second].concat();
-    let different =
-        |is: fn(&&str) -> bool| texts.split_whitespace().filter(is).collect::<BTreeSet<_>>().len();
+    let different = |is: fn(&&str) -> bool| {
+        texts
+            .split_whitespace()
+            .filter(is)
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
     assert_eq!(different(|word| word.starts_with("INV-")), 6, "{texts}");
-    assert_eq!(different(|word| word.len() == 9 && word.parse::<u32>().is_ok()), 8, "{texts}");
+    assert_eq!(
+        different(|word| word.len() == 9 && word.parse::<u32>().is_ok()),
+        8,
+        "{texts}"
+    );
 }
 
 #[test]
@@ -122,5 +156,8 @@ fn rest_prints_ids_by_curl() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("rest.sh");
     let text = output(Command::new(script).arg(&url));
     assert!(text.contains(r#""genMethod":2"#), "{text}");
-    assert!(text.contains("put together:     2407837855670862845"), "{text}");
+    assert!(
+        text.contains("put together:     2407837855670862845"),
+        "{text}"
+    );
 }

@@ -15,7 +15,11 @@ pub(crate) fn refuses<B>(running: &Running, request: &mut Request<B>) -> Option<
     let path = request.uri().path();
     let method = methods::at(path);
     let needs = method.map_or_else(|| others(path), |method| methods::TABLE[method].scope);
-    let token = request.headers().get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    let token = request
+        .headers()
+        .get_all(header::AUTHORIZATION)
+        .iter()
+        .map(HeaderValue::as_bytes);
     let denied = match running.security.check(token, needs) {
         Ok(caller) => {
             if caller != Caller::default() {
@@ -27,7 +31,9 @@ pub(crate) fn refuses<B>(running: &Running, request: &mut Request<B>) -> Option<
     };
     let error = IdError::from(denied);
     if let Some(method) = method {
-        running.metrics.observe(method, Outcome::Error(error.kind()), Duration::ZERO);
+        running
+            .metrics
+            .observe(method, Outcome::Error(error.kind()), Duration::ZERO);
     }
     Some(error.into())
 }
@@ -39,5 +45,9 @@ pub(crate) fn caller<T>(request: &tonic::Request<T>) -> Caller {
 
 /// Scopes of the other paths: none for health probes, any for reflection and unknown paths.
 fn others(path: &str) -> Scopes {
-    if path.starts_with("/grpc.health.v1.Health/") { Scopes::NONE } else { Scopes::ANY }
+    if path.starts_with("/grpc.health.v1.Health/") {
+        Scopes::NONE
+    } else {
+        Scopes::ANY
+    }
 }

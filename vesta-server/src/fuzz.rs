@@ -81,8 +81,14 @@ impl Server {
             shutdown: CancellationToken::new(),
         };
         let services = Mutex::new(Services::new(Arc::new(running)));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Self { runtime: runtime.expect("a runtime"), clock, services }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        Self {
+            runtime: runtime.expect("a runtime"),
+            clock,
+            services,
+        }
     }
 
     /// The status of a call; `None` if it is a stream that goes on.
@@ -97,22 +103,34 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let request = request.body(Body::new(Full::new(Bytes::from(body)))).expect("a request");
+        let request = request
+            .body(Body::new(Full::new(Bytes::from(body))))
+            .expect("a request");
         let answer = self.services.lock().expect("no panic").call(request);
         let status = async { self.status_of(answer.await.expect("infallible")).await };
         self.runtime.block_on(status)
     }
 
     async fn status_of(&self, answer: Response<Body>) -> Option<String> {
-        assert_eq!(answer.status(), 200, "of gRPC every answer is a 200 of HTTP");
-        assert_eq!(answer.headers().get("content-type").expect("one"), "application/grpc");
+        assert_eq!(
+            answer.status(),
+            200,
+            "of gRPC every answer is a 200 of HTTP"
+        );
+        assert_eq!(
+            answer.headers().get("content-type").expect("one"),
+            "application/grpc"
+        );
         if let Some(status) = status_in(answer.headers()) {
             return Some(status);
         }
         let mut body = answer.into_body();
         for _ in 0..FRAMES {
-            let frame =
-                body.frame().await.expect("no end without a status").expect("no broken body");
+            let frame = body
+                .frame()
+                .await
+                .expect("no end without a status")
+                .expect("no broken body");
             if let Some(trailers) = frame.trailers_ref() {
                 return Some(status_in(trailers).expect("a status"));
             }
@@ -123,7 +141,13 @@ impl Server {
 }
 
 fn status_in(headers: &HeaderMap) -> Option<String> {
-    Some(headers.get("grpc-status")?.to_str().expect("digits").to_owned())
+    Some(
+        headers
+            .get("grpc-status")?
+            .to_str()
+            .expect("digits")
+            .to_owned(),
+    )
 }
 
 /// The numbers at which fields and limits end.
@@ -146,8 +170,18 @@ const EDGES: [u64; 16] = [
     u64::MAX,
 ];
 
-const TIMEOUTS: [&str; 10] =
-    ["1S", "0n", "1n", "99999999H", "100000000S", "-1S", "S", "", "1", "1 m"];
+const TIMEOUTS: [&str; 10] = [
+    "1S",
+    "0n",
+    "1n",
+    "99999999H",
+    "100000000S",
+    "-1S",
+    "S",
+    "",
+    "1",
+    "1 m",
+];
 
 /// A field of a message: its number, its wire type, and its contents.
 type Field = (u8, u8, u64, Vec<u8>);
@@ -166,16 +200,25 @@ fn varint(mut number: u64, out: &mut Vec<u8>) {
 fn message(fields: &[Field]) -> Vec<u8> {
     let mut out = Vec::new();
     for (number, wire, value, bytes) in fields.iter().take(8) {
-        let wire =
-            if wire % 8 == 7 { wire / 8 % 8 } else { [0, 0, 0, 1, 2][usize::from(wire % 5)] };
-        let value = EDGES.get(usize::from(value.to_le_bytes()[7] % 24)).unwrap_or(value);
+        let wire = if wire % 8 == 7 {
+            wire / 8 % 8
+        } else {
+            [0, 0, 0, 1, 2][usize::from(wire % 5)]
+        };
+        let value = EDGES
+            .get(usize::from(value.to_le_bytes()[7] % 24))
+            .unwrap_or(value);
         varint(u64::from(number % 9) << 3 | u64::from(wire), &mut out);
         match wire {
             0 => varint(*value, &mut out),
             1 => out.extend(value.to_le_bytes()),
             5 => out.extend(&value.to_le_bytes()[..4]),
             _ => {
-                let text = if bytes.len() % 3 == 0 { &b"orders"[..] } else { bytes };
+                let text = if bytes.len() % 3 == 0 {
+                    &b"orders"[..]
+                } else {
+                    bytes
+                };
                 varint(text.len() as u64, &mut out);
                 out.extend(text);
             }
@@ -202,7 +245,10 @@ fn check(server: &Server, (method, form, header, fields, bytes): &Call) {
     };
     let mut headers = Vec::new();
     if header % 3 == 0 {
-        headers.push(("grpc-timeout", TIMEOUTS[usize::from(header / 3) % 10].to_owned()));
+        headers.push((
+            "grpc-timeout",
+            TIMEOUTS[usize::from(header / 3) % 10].to_owned(),
+        ));
     }
     if header % 7 == 0 {
         headers.push(("grpc-encoding", "gzip".to_owned()));
@@ -230,12 +276,27 @@ fn calls_of_any_bytes_and_numbers() {
 fn a_plain_call_is_answered() {
     let server = Server::new();
     let plain = |path, message: &[u8]| server.call(path, &[], frame(0, message.len(), message));
-    assert_eq!(plain("/vesta.v1.IdService/GenId", b"").as_deref(), Some("0"));
-    assert_eq!(plain("/vesta.v1.IdService/GenIds", b"\x08\x03").as_deref(), Some("0"));
-    assert_eq!(plain("/vesta.v1.IdService/GenIds", b"\x08\x00").as_deref(), Some("3"));
+    assert_eq!(
+        plain("/vesta.v1.IdService/GenId", b"").as_deref(),
+        Some("0")
+    );
+    assert_eq!(
+        plain("/vesta.v1.IdService/GenIds", b"\x08\x03").as_deref(),
+        Some("0")
+    );
+    assert_eq!(
+        plain("/vesta.v1.IdService/GenIds", b"\x08\x00").as_deref(),
+        Some("3")
+    );
     assert_eq!(plain("/vesta.v1.IdService/StreamIds", b""), None);
-    assert_eq!(plain("/vesta.v1.SegmentService/NextId", b"\x0a\x06orders").as_deref(), Some("0"));
-    assert_eq!(plain("/vesta.v1.IdService/Nothing", b"").as_deref(), Some("12"));
+    assert_eq!(
+        plain("/vesta.v1.SegmentService/NextId", b"\x0a\x06orders").as_deref(),
+        Some("0")
+    );
+    assert_eq!(
+        plain("/vesta.v1.IdService/Nothing", b"").as_deref(),
+        Some("12")
+    );
 }
 
 #[test]
@@ -244,5 +305,7 @@ fn an_answer_without_a_status_is_noticed() {
     let answer = Response::builder().header("content-type", "application/grpc");
     let answer = answer.body(Body::new(Full::new(Bytes::from_static(b"\0\0\0\0\0"))));
     let server = Server::new();
-    server.runtime.block_on(server.status_of(answer.expect("an answer")));
+    server
+        .runtime
+        .block_on(server.status_of(answer.expect("an answer")));
 }

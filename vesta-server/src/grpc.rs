@@ -52,7 +52,9 @@ pub(crate) async fn batch<T, R>(
         Err(error) => Err(error),
     };
     if result.is_ok() {
-        running.metrics.issue(access::caller(request), u64::from(count));
+        running
+            .metrics
+            .issue(access::caller(request), u64::from(count));
     }
     call.done(Outcome::from(&result));
     result.map_err(Status::from)
@@ -72,7 +74,9 @@ impl Ids {
         if caller.is_some_and(|limit| limit < not_ready.retry_after) {
             return Err(IdError::DeadlineExceeded);
         }
-        self.0.within(caller, AsyncIdService::gen_id(&*self.0.service)).await
+        self.0
+            .within(caller, AsyncIdService::gen_id(&*self.0.service))
+            .await
     }
 
     /// Starts and counts a stream.
@@ -91,7 +95,13 @@ impl Ids {
         match chunk {
             Ok(chunk) => {
                 let running = Arc::clone(&self.0);
-                Ok(Response::new(Box::pin(chunks(running, chunk, total, (call, caller), work))))
+                Ok(Response::new(Box::pin(chunks(
+                    running,
+                    chunk,
+                    total,
+                    (call, caller),
+                    work,
+                ))))
             }
             Err(error) => {
                 call.done(Outcome::Error(error.kind()));
@@ -127,7 +137,9 @@ impl Protocol for Ids {
             }
             result => result,
         };
-        self.0.metrics.issue(access::caller(&request), u64::from(result.is_ok()));
+        self.0
+            .metrics
+            .issue(access::caller(&request), u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::GenIdResponse { id: result? }))
     }
@@ -151,7 +163,9 @@ impl Protocol for Ids {
         let work = AsyncIdService::gen_runs(&*self.0.service, count);
         let counts = (count, MAX_RUN_IDS_PER_CALL);
         let runs = batch(&self.0, GEN_RUNS, &request, counts, work).await?;
-        Ok(Response::new(v1::GenRunsResponse { runs: runs.into_iter().map(Into::into).collect() }))
+        Ok(Response::new(v1::GenRunsResponse {
+            runs: runs.into_iter().map(Into::into).collect(),
+        }))
     }
 
     type StreamIdsStream = Answers<v1::GenIdsResponse>;
@@ -182,7 +196,12 @@ impl Protocol for Ids {
         self.stream(method, chunk, total, |running, count| async move {
             let runs = runs_at_hand(&running.service, count).await?;
             let count = runs.iter().map(|run| run.count).sum();
-            Ok((v1::GenRunsResponse { runs: runs.into_iter().map(Into::into).collect() }, count))
+            Ok((
+                v1::GenRunsResponse {
+                    runs: runs.into_iter().map(Into::into).collect(),
+                },
+                count,
+            ))
         })
     }
 
@@ -207,7 +226,9 @@ impl Protocol for Ids {
     ) -> Result<Response<v1::TransTimeResponse>, Status> {
         let time = request.get_ref().time;
         let moment = self.answer(TRANS_TIME, |service| IdService::trans_time(service, time))?;
-        Ok(Response::new(v1::TransTimeResponse { time: Some(moment.into()) }))
+        Ok(Response::new(v1::TransTimeResponse {
+            time: Some(moment.into()),
+        }))
     }
 }
 

@@ -25,7 +25,13 @@ pub(crate) struct Health(pub(crate) Arc<Running>);
 impl Health {
     /// Status of a service; `None` if there is none of that name.
     fn status(&self, service: &str) -> Option<i32> {
-        let Running { service: ids, segments, serials, leaving, .. } = &*self.0;
+        let Running {
+            service: ids,
+            segments,
+            serials,
+            leaving,
+            ..
+        } = &*self.0;
         let serves = match service {
             // The ID service, whose health is also that of the server as a whole.
             "" | "vesta.v1.IdService" => not_ready_because(ids, leaving).is_none(),
@@ -38,7 +44,11 @@ impl Health {
             }),
             _ => return None,
         };
-        let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
+        let status = if serves {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        };
         Some(status as i32)
     }
 }

@@ -32,7 +32,11 @@ impl Answer {
         in_flight: Option<InFlight>,
         span: Span,
     ) -> Self {
-        Self { work: Box::pin(work), in_flight, span }
+        Self {
+            work: Box::pin(work),
+            in_flight,
+            span,
+        }
     }
 }
 
@@ -62,8 +66,12 @@ pub(crate) async fn opened(
 ) -> Result<Response<Body>, Infallible> {
     let Ok(response) = work.await;
     let (mut parts, body) = response.into_parts();
-    let mut frames =
-        Counted { first: None, frames: BodyStream::new(body), connection, in_flight: None };
+    let mut frames = Counted {
+        first: None,
+        frames: BodyStream::new(body),
+        connection,
+        in_flight: None,
+    };
     let limit = caller.map_or(limit, |caller| caller.min(limit));
     let first = timeout(limit, poll_fn(|cx| Pin::new(&mut frames).poll_next(cx))).await;
     let first = match first {
@@ -82,7 +90,10 @@ pub(crate) async fn opened(
         Ok(Some(error)) => Some(error),
     };
     frames.first = first;
-    Ok(Response::from_parts(parts, Body::new(StreamBody::new(frames))))
+    Ok(Response::from_parts(
+        parts,
+        Body::new(StreamBody::new(frames)),
+    ))
 }
 
 /// Frames of a response that count as a request in flight while the next one is awaited, but not while
@@ -103,7 +114,8 @@ impl Stream for Counted {
         if this.first.is_some() {
             return Poll::Ready(this.first.take());
         }
-        this.in_flight.get_or_insert_with(|| this.connection.begin());
+        this.in_flight
+            .get_or_insert_with(|| this.connection.begin());
         let frame = ready!(Pin::new(&mut this.frames).poll_next(cx));
         this.in_flight = None;
         Poll::Ready(frame)

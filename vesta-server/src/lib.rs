@@ -23,4 +23,8 @@ pub use methods::METHODS;
 pub use serve::{Timeouts, serve, serve_with};
 
 /// This server as a front of a program.
-pub const FRONT: Front = Front { role: Role::Server, methods: METHODS, serve };
+pub const FRONT: Front = Front {
+    role: Role::Server,
+    methods: METHODS,
+    serve,
+};

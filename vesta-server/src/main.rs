@@ -10,5 +10,9 @@ use vesta_boot::Role;
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    vesta_boot::main(Role::Server, &[vesta_server::FRONT], std::env::args_os().skip(1))
+    vesta_boot::main(
+        Role::Server,
+        &[vesta_server::FRONT],
+        std::env::args_os().skip(1),
+    )
 }

@@ -44,5 +44,7 @@ methods! {
 /// Index of the method at a path.
 pub(crate) fn at(path: &str) -> Option<usize> {
     let (service, name) = path.strip_prefix("/vesta.v1.")?.split_once('/')?;
-    TABLE.iter().position(|method| method.service == service && method.name == name)
+    TABLE
+        .iter()
+        .position(|method| method.service == service && method.name == name)
 }

@@ -54,10 +54,16 @@ impl Services {
         let others = Routes::new(health.max_decoding_message_size(DECODE_LIMIT))
             .add_service(serials)
             .add_service(
-                reflection().build_v1().expect(proof).max_decoding_message_size(DECODE_LIMIT),
+                reflection()
+                    .build_v1()
+                    .expect(proof)
+                    .max_decoding_message_size(DECODE_LIMIT),
             )
             .add_service(
-                reflection().build_v1alpha().expect(proof).max_decoding_message_size(DECODE_LIMIT),
+                reflection()
+                    .build_v1alpha()
+                    .expect(proof)
+                    .max_decoding_message_size(DECODE_LIMIT),
             )
             .prepare();
         Self {
@@ -83,7 +89,11 @@ impl Service<Request<Body>> for Services {
         if let Some(refusal) = access::refuses(&self.running, &mut request) {
             return Answer::new(ready(Ok(refusal.into_http())), None, Span::default());
         }
-        let connection = request.extensions().get::<Requests>().cloned().unwrap_or_default();
+        let connection = request
+            .extensions()
+            .get::<Requests>()
+            .cloned()
+            .unwrap_or_default();
         let in_flight = Some(connection.begin());
         let path = request.uri().path();
         let method = methods::at(path);
@@ -94,7 +104,11 @@ impl Service<Request<Body>> for Services {
         let caller = deadline::in_headers(request.headers());
         let limit = self.running.config.limits.request_timeout;
         if let Some(STREAM_IDS | STREAM_RUNS) = method {
-            Answer::new(opened(self.ids.call(request), connection, caller, limit), in_flight, span)
+            Answer::new(
+                opened(self.ids.call(request), connection, caller, limit),
+                in_flight,
+                span,
+            )
         } else if path.starts_with("/vesta.v1.IdService/") {
             Answer::new(self.ids.call(request), in_flight, span)
         } else if path.starts_with("/vesta.v1.SegmentService/") {

@@ -32,7 +32,10 @@ impl Segments {
 
     async fn one(&self, metadata: &MetadataMap, key: &str) -> Result<u64, IdError> {
         let service = self.service(key)?;
-        match service.try_segment(key).and_then(|segment| segment.try_next()) {
+        match service
+            .try_segment(key)
+            .and_then(|segment| segment.try_next())
+        {
             // Boxed, so that the future of the usual case stays small.
             Err(error) if error.retry_after().is_some() => {
                 let caller = deadline::of_caller(metadata);
@@ -52,7 +55,9 @@ impl Protocol for Segments {
     ) -> Result<Response<v1::NextIdResponse>, Status> {
         let call = self.0.metrics.start(NEXT_ID);
         let result = self.one(request.metadata(), &request.get_ref().key).await;
-        self.0.metrics.issue(access::caller(&request), u64::from(result.is_ok()));
+        self.0
+            .metrics
+            .issue(access::caller(&request), u64::from(result.is_ok()));
         call.done(Outcome::from(&result));
         Ok(Response::new(v1::NextIdResponse { id: result? }))
     }
@@ -62,10 +67,17 @@ impl Protocol for Segments {
         request: Request<v1::NextIdsRequest>,
     ) -> Result<Response<v1::NextIdsResponse>, Status> {
         let v1::NextIdsRequest { key, count } = request.get_ref();
-        let work =
-            async { self.service(key)?.segment_async(key).await?.next_runs_async(*count).await };
+        let work = async {
+            self.service(key)?
+                .segment_async(key)
+                .await?
+                .next_runs_async(*count)
+                .await
+        };
         let counts = (*count, MAX_RUN_IDS_PER_CALL);
         let runs = batch(&self.0, NEXT_IDS, &request, counts, work).await?;
-        Ok(Response::new(v1::NextIdsResponse { runs: runs.into_iter().map(Into::into).collect() }))
+        Ok(Response::new(v1::NextIdsResponse {
+            runs: runs.into_iter().map(Into::into).collect(),
+        }))
     }
 }

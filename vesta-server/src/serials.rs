@@ -41,8 +41,13 @@ impl Protocol for Serials {
         let work = async { self.tag(tag).await?.next_many_async(count).await };
         let serials = batch(&self.0, NEXT, &request, (count, MAX_IDS_PER_CALL), work).await?;
         let serials = serials.into_iter();
-        let serials = serials.map(|serial| v1::Serial { serial: serial.text, n: serial.n });
-        Ok(Response::new(v1::NextSerialsResponse { serials: serials.collect() }))
+        let serials = serials.map(|serial| v1::Serial {
+            serial: serial.text,
+            n: serial.n,
+        });
+        Ok(Response::new(v1::NextSerialsResponse {
+            serials: serials.collect(),
+        }))
     }
 
     async fn parse(

@@ -62,7 +62,13 @@ pub fn serve_with(
     timeouts: Timeouts,
 ) -> io::Result<()> {
     let services = Services::new(Arc::clone(&running));
-    let Running { config, security, metrics, shutdown, .. } = &*running;
+    let Running {
+        config,
+        security,
+        metrics,
+        shutdown,
+        ..
+    } = &*running;
     let server = Server::builder()
         .timeout(config.limits.request_timeout + AFTER_THE_LIMIT)
         .max_concurrent_streams(STREAMS)
@@ -89,7 +95,9 @@ pub fn serve_with(
     let work = move |incoming: Incoming| {
         let stopped = stop.clone().cancelled_owned();
         let served =
-            server.clone().serve_with_incoming_shutdown(services.clone(), incoming, stopped);
+            server
+                .clone()
+                .serve_with_incoming_shutdown(services.clone(), incoming, stopped);
         async {
             if let Err(error) = served.await {
                 tracing::error!(%error, "a worker has stopped");

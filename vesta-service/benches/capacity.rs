@@ -24,7 +24,12 @@ use vesta_service::{IdMeta, LocalIdService, MachineSource};
 fn cpu() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
     let after_name = stat.rsplit_once(") ").expect("a process name").1;
-    let ticks = |n: usize| after_name.split(' ').nth(n).and_then(|t| t.parse::<u32>().ok());
+    let ticks = |n: usize| {
+        after_name
+            .split(' ')
+            .nth(n)
+            .and_then(|t| t.parse::<u32>().ok())
+    };
     Duration::from_millis(10) * (ticks(11).expect("utime") + ticks(12).expect("stime"))
 }
 
@@ -35,7 +40,9 @@ fn sleeps() -> u64 {
         .flatten()
         .filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
         .filter_map(|status| {
-            let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
+            let line = status
+                .lines()
+                .find(|line| line.starts_with("voluntary_ctxt_switches"))?;
             line.split_ascii_whitespace().last()?.parse::<u64>().ok()
         })
         .sum()
@@ -76,9 +83,15 @@ const WAYS: [Way; 12] = {
         way("sync", Sync, false, 1),
         way("local", Local, false, 1),
         way("atomic, pacing", Atomic, true, 1),
-        Way { clock: ClockKind::Coarse, ..way("atomic, pacing, coarse", Atomic, true, 1) },
+        Way {
+            clock: ClockKind::Coarse,
+            ..way("atomic, pacing, coarse", Atomic, true, 1)
+        },
         way("local, pacing", Local, true, 1),
-        Way { borrowed: BORROWED, ..way("atomic, pacing, 8 ms borrowed", Atomic, true, 1) },
+        Way {
+            borrowed: BORROWED,
+            ..way("atomic, pacing, 8 ms borrowed", Atomic, true, 1)
+        },
         Way {
             clock: ClockKind::Coarse,
             borrowed: BORROWED,
@@ -97,7 +110,10 @@ const WAYS: [Way; 12] = {
 fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> LocalIdService {
     let source = match way.machines {
         1 => MachineSource::Fixed(1),
-        _ => MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None },
+        _ => MachineSource::Pool {
+            store: Arc::new(MemoryStore::new()),
+            range: None,
+        },
     };
     LocalIdService::builder()
         .namespace(vesta_testkit::namespace_of(folder.path()))
@@ -117,7 +133,9 @@ fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> LocalIdServi
 }
 
 fn main() {
-    let seconds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(10);
+    let seconds = std::env::args()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(10);
     let period = Duration::from_secs(seconds);
     let only = std::env::args()
         .skip(1)
@@ -279,7 +297,10 @@ fn load(
             .collect();
         std::thread::sleep((period - 2 * MARGIN).saturating_sub(start.elapsed()));
         stop.store(true, Ordering::Relaxed);
-        workers.into_iter().map(|worker| worker.join().expect("no panic")).sum()
+        workers
+            .into_iter()
+            .map(|worker| worker.join().expect("no panic"))
+            .sum()
     });
     // Of a layout of seconds everything of each second was taken, but with pacing what its end has;
     // of the other one not the margins.

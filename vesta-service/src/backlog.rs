@@ -61,7 +61,12 @@ pub(crate) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub(crate) const fn new(service: &'a LocalIdService, wanted: u64) -> Self {
-        Self { service, left: wanted, queued: false, taken: Vec::new() }
+        Self {
+            service,
+            left: wanted,
+            queued: false,
+            taken: Vec::new(),
+        }
     }
 
     /// Hands out runs, without waiting, until the batch is complete. After an `Err` with a
@@ -69,7 +74,10 @@ impl<'a> Batch<'a> {
     /// too many wait already.
     pub(crate) fn fill(&mut self, mut take: impl FnMut(IdRun)) -> Result<Filled, IdError> {
         while self.left > 0 {
-            match self.service.take_run(u32::try_from(self.left).unwrap_or(u32::MAX)) {
+            match self
+                .service
+                .take_run(u32::try_from(self.left).unwrap_or(u32::MAX))
+            {
                 Ok((run, claim)) => {
                     let count = u64::from(run.count);
                     self.left -= count;
@@ -107,7 +115,8 @@ impl Drop for Batch<'_> {
             // The last one first: it may lie right above the one before.
             let taken = self.taken.drain(..).rev();
             let lost = taken.filter(|(lease, claim)| !lease.give_back(*claim));
-            self.service.lost(lost.map(|(_, claim)| claim.end - claim.start).sum());
+            self.service
+                .lost(lost.map(|(_, claim)| claim.end - claim.start).sum());
         }
         if self.queued {
             self.service.backlog.leave(self.left);
@@ -187,7 +196,10 @@ mod tests {
                         Ok(()) => complete += 1,
                         Err(_) => refusals += 1,
                     }
-                    filled.err().and_then(|error| error.retry_after()).unwrap_or_default()
+                    filled
+                        .err()
+                        .and_then(|error| error.retry_after())
+                        .unwrap_or_default()
                 }
                 Err(error) => panic!("{error}"),
             };
@@ -216,13 +228,19 @@ mod tests {
         let cancelled = |single: Option<&mut u64>| {
             let mut batch = Batch::new(&service, 1 << 20);
             assert!(batch.fill(|_| {}).is_err(), "it takes more than a second");
-            single.into_iter().for_each(|id| *id = service.try_gen_run(1).unwrap().first);
+            single
+                .into_iter()
+                .for_each(|id| *id = service.try_gen_run(1).unwrap().first);
         };
         let first = service.try_gen_run(1).unwrap().first;
         (0..100).for_each(|_| cancelled(None));
         assert_eq!(service.status().positions_lost_total, 0);
         let mut after = service.try_gen_run(1).unwrap().first;
-        assert_eq!(after - first, service.meta().step(), "the very next position");
+        assert_eq!(
+            after - first,
+            service.meta().step(),
+            "the very next position"
+        );
         cancelled(Some(&mut after));
         let lost = (1 << 20) / 16 * 15 - 2;
         assert_eq!(after - first, service.meta().step() * (lost + 2));

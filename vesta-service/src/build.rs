@@ -54,7 +54,11 @@ impl Builder {
         let (slots, window) = match resolved {
             Resolved::Unbounded(machine) => (Slots::unkept([unbounded(&factory, machine)])?, None),
             Resolved::UsedUp(nodes) => (self.use_up(&*nodes, &factory)?, None),
-            Resolved::Leased { store, choice, guard } => {
+            Resolved::Leased {
+                store,
+                choice,
+                guard,
+            } => {
                 let plan = self.plan(&*store, choice, guard, rules)?;
                 let window = plan.timing.window;
                 (self.claim(plan, store, folder, &factory)?, Some(window))
@@ -87,22 +91,38 @@ impl Builder {
         }
         // At least twice the greatest lead: a shorter one would end before it begins.
         let window = millis(self.doubtful_window);
-        Ok(IdError::check("doubtful_window_ms", window, 10_000, 60_000)?)
+        Ok(IdError::check(
+            "doubtful_window_ms",
+            window,
+            10_000,
+            60_000,
+        )?)
     }
 
     /// The state folder, where the source may use it.
     fn folder(&self, source: &MachineSource) -> Result<StateFolder, BuildError> {
         let path = self.state_dir.clone();
-        if !matches!(source, MachineSource::Disposable { .. } | MachineSource::Stateless(_)) {
+        if !matches!(
+            source,
+            MachineSource::Disposable { .. } | MachineSource::Stateless(_)
+        ) {
             let checked = check_local(&path, self.allow_network_fs);
             checked.map_err(|refused| IdError::invalid("state_dir", refused))?;
         }
         let namespace = self.namespace.clone();
-        Ok(StateFolder { path, namespace, fingerprint: self.layout.fingerprint() })
+        Ok(StateFolder {
+            path,
+            namespace,
+            fingerprint: self.layout.fingerprint(),
+        })
     }
 
     const fn claim_timeout(&self) -> Duration {
-        if self.wait_for_store { Duration::MAX } else { CLAIM_TIMEOUT }
+        if self.wait_for_store {
+            Duration::MAX
+        } else {
+            CLAIM_TIMEOUT
+        }
     }
 
     /// Slots of machine IDs that are used once.
@@ -114,7 +134,10 @@ impl Builder {
         let clock = &*factory.clock;
         let member = |_| {
             let timeout = self.claim_timeout();
-            unbounded(factory, machine::use_up_number(nodes, &factory.meta, clock, timeout)?)
+            unbounded(
+                factory,
+                machine::use_up_number(nodes, &factory.meta, clock, timeout)?,
+            )
         };
         let slots = Slots::unkept((0..self.machine_count).map(member))?;
         let doubt = machine::doubt(nodes, self.store_may_forget, clock);
@@ -154,7 +177,11 @@ impl Builder {
             host,
             pid: std::process::id(),
             guard,
-            may_forget: if remembers { self.store_may_forget } else { Some(false) },
+            may_forget: if remembers {
+                self.store_may_forget
+            } else {
+                Some(false)
+            },
             // Others may borrow. A state file has no other process to tell.
             usual_window: match remembers {
                 true => store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS),
@@ -177,12 +204,20 @@ impl Builder {
         folder: StateFolder,
         factory: &HeldLeaseFactory,
     ) -> Result<Slots, BuildError> {
-        let Self { namespace, clock, drive, .. } = self;
+        let Self {
+            namespace,
+            clock,
+            drive,
+            ..
+        } = self;
         let leases = Leases::new(store, namespace);
         if let Choice::Only { machine, .. } = plan.choice
             && let Ok(None) = ask_store(|| leases.lock(machine))
         {
-            return Err(BuildError::InUseHere { namespace: namespace.clone(), machine });
+            return Err(BuildError::InUseHere {
+                namespace: namespace.clone(),
+                machine,
+            });
         }
         // A service with another clock is a simulated process, with its own memory.
         let own = match clock {
@@ -250,5 +285,9 @@ fn check_namespace(name: &str) -> Result<(), IdError> {
 fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<MachineSlot, BuildError> {
     let now = factory.meta.tick_at(factory.clock.wall())?;
     let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
-    Ok(MachineSlot::new(lease, factory.clock.monotonic(), Arc::<Signals>::default()))
+    Ok(MachineSlot::new(
+        lease,
+        factory.clock.monotonic(),
+        Arc::<Signals>::default(),
+    ))
 }

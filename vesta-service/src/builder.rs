@@ -102,7 +102,10 @@ impl Builder {
     /// Another clock than the system's. A clock that does not run by itself needs
     /// [`Drive::ByHand`].
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock: AnyClock::Other(clock), ..self }
+        Self {
+            clock: AnyClock::Other(clock),
+            ..self
+        }
     }
 
     /// The driver of renewals. Default: [`Drive::Thread`].
@@ -112,43 +115,64 @@ impl Builder {
 
     /// The namespace: machine IDs whose IDs may meet in one table share it. Default: `default`.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), ..self }
+        Self {
+            namespace: namespace.into(),
+            ..self
+        }
     }
 
     /// The folder of the state files; created if it does not exist. Default:
     /// [`default_state_dir`](crate::options::default_state_dir).
     pub fn state_dir(self, state_dir: impl Into<PathBuf>) -> Self {
-        Self { state_dir: state_dir.into(), ..self }
+        Self {
+            state_dir: state_dir.into(),
+            ..self
+        }
     }
 
     /// Keeps state also on a network file system, where two hosts that reach the same folder may issue the
     /// same IDs; a warning says so. Default: it is refused, on Linux.
     pub fn allow_network_fs(self, allow_network_fs: bool) -> Self {
-        Self { allow_network_fs, ..self }
+        Self {
+            allow_network_fs,
+            ..self
+        }
     }
 
     /// Where the machine ID comes from. There is no default.
     pub fn machine(self, machine: MachineSource) -> Self {
-        Self { machine: Some(machine), ..self }
+        Self {
+            machine: Some(machine),
+            ..self
+        }
     }
 
     /// The number of machine IDs the service holds at once, from a pool. Capacity multiplies: threads are
     /// spread over them, each ID's line strictly increases, and the loss of one costs its share.
     /// IDs of different lines made in one tick are in no order. Default: 1.
     pub fn machine_count(self, machine_count: usize) -> Self {
-        Self { machine_count, ..self }
+        Self {
+            machine_count,
+            ..self
+        }
     }
 
     /// Which of a pool's free machine IDs is taken. Default: [`ClaimOrder::Stable`].
     pub fn claim_order(self, claim_order: ClaimOrder) -> Self {
-        Self { claim_order, ..self }
+        Self {
+            claim_order,
+            ..self
+        }
     }
 
     /// Where the sequence of a new tick begins. In a layout with the sequence lowest, with low traffic and
     /// `Zero`, which is the default, nearly every ID ends in the same digits, and `id % n` sends them to one
     /// shard; `Random(100)` spreads them, as Leaf does, for up to a hundred IDs of each tick's capacity.
     pub fn sequence_start(self, sequence_start: SequenceStart) -> Self {
-        Self { sequence_start, ..self }
+        Self {
+            sequence_start,
+            ..self
+        }
     }
 
     /// The clock that the time field follows, precise or coarse. Default: [`ClockKind::Precise`].
@@ -170,13 +194,19 @@ impl Builder {
     /// by as much, until so many ticks are used up. The window grows by it, so that a
     /// restart repeats nothing. Default: 0.
     pub fn borrow_ahead(self, borrow_ahead: Duration) -> Self {
-        Self { borrow_ahead, ..self }
+        Self {
+            borrow_ahead,
+            ..self
+        }
     }
 
     /// Makes [`build`](Self::build) wait as long as it takes for a store that does not answer, instead
     /// of 30 s. Default: no.
     pub fn wait_for_store(self, wait_for_store: bool) -> Self {
-        Self { wait_for_store, ..self }
+        Self {
+            wait_for_store,
+            ..self
+        }
     }
 
     /// Says whether the store may forget what it acknowledged, for what cannot be seen: a proxy or a
@@ -185,18 +215,27 @@ impl Builder {
     /// first ID after a claim comes about 7 s later. Once that is written down in the namespace, only
     /// [`Leases::trust`](crate::lease::Leases::trust) ends it.
     pub fn store_may_forget(self, may_forget: bool) -> Self {
-        Self { store_may_forget: Some(may_forget), ..self }
+        Self {
+            store_may_forget: Some(may_forget),
+            ..self
+        }
     }
 
     /// The window from a store that may forget: 10 to 60 s. IDs are made for so long while the store is
     /// away, less up to 4 s for the renewal that was due, and the first ID after a claim comes so much
     /// later, less 3 s. Default: 10 s.
     pub fn doubtful_window(self, doubtful_window: Duration) -> Self {
-        Self { doubtful_window, ..self }
+        Self {
+            doubtful_window,
+            ..self
+        }
     }
 
     /// Other durations than the store's own.
     pub fn timing(self, timing: Timing) -> Self {
-        Self { timing: Some(timing), ..self }
+        Self {
+            timing: Some(timing),
+            ..self
+        }
     }
 }

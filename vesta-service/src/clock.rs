@@ -92,15 +92,23 @@ impl Clock for SystemClock {
     }
 
     fn park(&self, duration: Duration) {
-        #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "this is the place where it is allowed"
+        )]
         std::thread::sleep(duration);
     }
 }
 
 /// The wall clock, read precisely.
 fn since_1970() -> Duration {
-    #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the place where it is allowed"
+    )]
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
 }
 
 /// `CLOCK_BOOTTIME`: unlike `CLOCK_MONOTONIC` it goes on while the machine is suspended, so that a
@@ -108,14 +116,20 @@ fn since_1970() -> Duration {
 #[cfg(target_os = "linux")]
 fn monotonic() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+    Duration::new(
+        now.tv_sec.unsigned_abs(),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// `CLOCK_MONOTONIC`, which goes on there; the standard library's clock of macOS stops.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn monotonic() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+    Duration::new(
+        now.tv_sec.unsigned_abs(),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// `QueryPerformanceCounter`, which counts the time that the machine sleeps.
@@ -123,7 +137,10 @@ fn monotonic() -> Duration {
 fn monotonic() -> Duration {
     use std::sync::LazyLock;
     use std::time::Instant;
-    #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the place where it is allowed"
+    )]
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()
 }
@@ -157,7 +174,10 @@ fn coarse_seconds() -> u64 {
 #[inline]
 fn coarse_nanos() -> u64 {
     let now = coarse();
-    now.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned())
+    now.tv_sec
+        .cast_unsigned()
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(now.tv_nsec.cast_unsigned())
 }
 
 /// `CLOCK_REALTIME_COARSE`: the kernel's own note of the time, made at each timer interrupt.
@@ -176,7 +196,10 @@ fn coarse_nanos() -> u64 {
 /// fastest of a few tries, since any of them may be interrupted.
 pub(crate) fn spins_per_microsecond() -> u32 {
     const SPINS: u32 = 256;
-    #[allow(clippy::disallowed_methods, reason = "this is the place where it is allowed")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the place where it is allowed"
+    )]
     let time = || {
         let start = std::time::Instant::now();
         (0..SPINS).for_each(|_| std::hint::spin_loop());

@@ -34,19 +34,31 @@ impl StoreError {
         source: impl Error + Send + Sync + 'static,
     ) -> Self {
         let source: Option<Arc<dyn Error + Send + Sync>> = Some(Arc::new(source));
-        Self { message: message.into(), kind: Kind::Unavailable, source }
+        Self {
+            message: message.into(),
+            kind: Kind::Unavailable,
+            source,
+        }
     }
 
     /// An operator has to act: the store is damaged, foreign, or refuses. A process that starts gives
     /// up. A process that holds a machine ID goes on to its bound and asks again.
     pub fn permanent(message: impl Into<Box<str>>) -> Self {
-        Self { message: message.into(), kind: Kind::Permanent, source: None }
+        Self {
+            message: message.into(),
+            kind: Kind::Permanent,
+            source: None,
+        }
     }
 
     /// The file behind the store was replaced or can no longer be written, so nothing that this process
     /// writes there protects its IDs: a holder stops for good.
     pub fn replaced(message: impl Into<Box<str>>) -> Self {
-        Self { message: message.into(), kind: Kind::Replaced, source: None }
+        Self {
+            message: message.into(),
+            kind: Kind::Replaced,
+            source: None,
+        }
     }
 
     /// True if only an operator can help.
@@ -82,7 +94,10 @@ pub(crate) fn ask_store<T>(
     question: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|_| {
-        Err(StoreError::unavailable("the store panicked", std::io::Error::other("see above")))
+        Err(StoreError::unavailable(
+            "the store panicked",
+            std::io::Error::other("see above"),
+        ))
     })
 }
 
@@ -208,7 +223,10 @@ pub enum BuildError {
 
 impl BuildError {
     pub(crate) fn io(doing: impl Into<String>, source: io::Error) -> Self {
-        Self::Io { doing: doing.into(), source }
+        Self::Io {
+            doing: doing.into(),
+            source,
+        }
     }
 
     /// `true` if a setting has to change: trying again with the same ones cannot help.
@@ -224,7 +242,9 @@ impl BuildError {
             | Self::DamagedEnds { .. }
             | Self::Foreign { .. } => true,
             // A pool can have a free machine ID later; one chosen by its number is taken.
-            Self::Exhausted { range, ahead: None, .. } => range.start() == range.end(),
+            Self::Exhausted {
+                range, ahead: None, ..
+            } => range.start() == range.end(),
             Self::Store { source, .. } => source.is_permanent(),
             _ => false,
         }
@@ -323,15 +343,26 @@ fn exhausted(
 ) -> fmt::Result {
     let (first, last, held) = (range.start(), range.end(), list(holders));
     let (every, which, way_out) = if first == last {
-        (format!("machine ID {first}"), "that process", "use another machine ID")
+        (
+            format!("machine ID {first}"),
+            "that process",
+            "use another machine ID",
+        )
     } else {
-        (format!("every machine ID of {first} to {last}"), "one", "widen machine.range")
+        (
+            format!("every machine ID of {first} to {last}"),
+            "one",
+            "widen machine.range",
+        )
     };
     let Some((used_until, now)) = ahead else {
         return write!(f, "{every} is in use:{held} stop {which}, or {way_out}");
     };
-    let [are, others] =
-        if held.is_empty() { ["", ""] } else { [" in use are", " and of the others"] };
+    let [are, others] = if held.is_empty() {
+        ["", ""]
+    } else {
+        [" in use are", " and of the others"]
+    };
     write!(
         f,
         "no machine ID of {first} to {last} can be had:{are}{held}{others} the first was used up to \
@@ -390,7 +421,12 @@ mod tests {
     fn advice_about_machine_ids_in_use_fits_one_that_is_fixed() {
         let said = |range| {
             let holders = vec![(7, "a".to_owned(), 42)];
-            BuildError::Exhausted { holders, range, ahead: None }.to_string()
+            BuildError::Exhausted {
+                holders,
+                range,
+                ahead: None,
+            }
+            .to_string()
         };
         assert_eq!(
             said(7..=7),

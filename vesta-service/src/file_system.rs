@@ -16,7 +16,10 @@ const NETWORK: [(i64, &str); 17] = [
 
 /// The network file system of a number; `None` for a local one.
 fn network(number: i64) -> Option<&'static str> {
-    NETWORK.iter().find(|known| known.0 == number).map(|known| known.1)
+    NETWORK
+        .iter()
+        .find(|known| known.0 == number)
+        .map(|known| known.1)
 }
 
 /// Refuses a path that is on a network file system, or will be once it exists; warns of it instead if that is
@@ -26,7 +29,11 @@ fn network(number: i64) -> Option<&'static str> {
 /// A sentence that says what to do.
 pub fn check_local(path: &Path, allowed: bool) -> Result<(), String> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.into());
-    let Some(kind) = whole.ancestors().find_map(os::file_system).and_then(network) else {
+    let Some(kind) = whole
+        .ancestors()
+        .find_map(os::file_system)
+        .and_then(network)
+    else {
         return Ok(());
     };
     let said = format!(

@@ -17,7 +17,10 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn this() -> Self {
-        Self { id: std::process::id(), forks: system::forks() }
+        Self {
+            id: std::process::id(),
+            forks: system::forks(),
+        }
     }
 
     /// True in a child that was forked after the service was built.
@@ -29,7 +32,9 @@ impl Process {
 /// Error of every call in such a child.
 pub(crate) fn refusal() -> IdError {
     let reason = "this process was forked after the service was built; build it in the child";
-    IdError::Sealed { reason: reason.into() }
+    IdError::Sealed {
+        reason: reason.into(),
+    }
 }
 
 pub(crate) use system::AtFork;
@@ -69,7 +74,9 @@ mod system {
                 let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
                 assert_eq!(failed, 0, "out of memory: no handler of forks can be added");
             });
-            let free = PLACES.iter().find(|(_, it)| it.is_free.swap(false, Ordering::Acquire));
+            let free = PLACES
+                .iter()
+                .find(|(_, it)| it.is_free.swap(false, Ordering::Acquire));
             let number = free.map_or_else(|| PLACES.push(Place::default()), |(number, _)| number);
             *PLACES[number].close.lock() = Some(Box::new(close));
             Self(number)

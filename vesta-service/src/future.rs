@@ -32,7 +32,9 @@ impl LocalIdService {
     pub async fn gen_ids_async(&self, count: u32) -> Result<Vec<u64>, IdError> {
         let mut ids = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
         let mut batch = Batch::new(self, count.into());
-        self.wait().until_async(|| batch.fill(|run| ids.extend(run.iter()))).await??;
+        self.wait()
+            .until_async(|| batch.fill(|run| ids.extend(run.iter())))
+            .await??;
         put_in_order(&mut ids);
         Ok(ids)
     }
@@ -50,7 +52,9 @@ impl AsyncIdService for LocalIdService {
     async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         let mut runs = Vec::new();
         let mut batch = Batch::new(self, count.into());
-        self.wait().until_async(|| batch.fill(|run| run.append_to(&mut runs))).await??;
+        self.wait()
+            .until_async(|| batch.fill(|run| run.append_to(&mut runs)))
+            .await??;
         runs.sort_unstable_by_key(|run| run.first);
         Ok(runs)
     }

@@ -67,7 +67,9 @@ mod tests {
         assert!(take(0).is_none());
         assert!(HostGuard::take(&format!("{area}-other"), "0").is_some());
         drop(first);
-        let held: Vec<_> = (0..MOST + 2).map(|number| take(number).expect("free")).collect();
+        let held: Vec<_> = (0..MOST + 2)
+            .map(|number| take(number).expect("free"))
+            .collect();
         drop(HostGuard::take(&area, "0").expect("no more names are taken, so none is compared"));
         drop(held);
         let _first = take(0).expect("free again");

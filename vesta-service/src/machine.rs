@@ -65,7 +65,11 @@ pub enum MachineSource {
 #[derive(Debug)]
 pub(crate) enum Resolved {
     /// To be leased from a store.
-    Leased { store: Arc<dyn KvStore>, choice: Choice, guard: bool },
+    Leased {
+        store: Arc<dyn KvStore>,
+        choice: Choice,
+        guard: bool,
+    },
     /// Used up with each start.
     UsedUp(Arc<dyn WorkerNodeStore>),
     /// Held without a lease.
@@ -75,7 +79,10 @@ pub(crate) enum Resolved {
 impl MachineSource {
     /// `true` if it can give one service several machine IDs.
     pub(crate) const fn hands_out(&self) -> bool {
-        matches!(self, MachineSource::Pool { .. } | MachineSource::Disposable { .. })
+        matches!(
+            self,
+            MachineSource::Pool { .. } | MachineSource::Disposable { .. }
+        )
     }
 
     /// The source as a claim needs it, and as people read it.
@@ -92,8 +99,21 @@ impl MachineSource {
             check(machine)?;
             let file = folder.open(machine, &**clock)?;
             let shown = format!("{origin}, {}", file.describe());
-            let (guard, choice) = (file.is_damaged, Choice::Only { machine, alone: true });
-            Ok((Resolved::Leased { store: Arc::new(file), choice, guard }, shown))
+            let (guard, choice) = (
+                file.is_damaged,
+                Choice::Only {
+                    machine,
+                    alone: true,
+                },
+            );
+            Ok((
+                Resolved::Leased {
+                    store: Arc::new(file),
+                    choice,
+                    guard,
+                },
+                shown,
+            ))
         };
         let by_name = |of: Option<&str>| {
             let (name, machine) = (crate::os::host_name(), host_ordinal(meta, of)?);
@@ -119,16 +139,37 @@ impl MachineSource {
                 if range.is_empty() {
                     return Err(IdError::invalid("machine range", "the range is empty").into());
                 }
-                let shown =
-                    format!("pool {} to {} of {}", range.start(), range.end(), store.describe());
+                let shown = format!(
+                    "pool {} to {} of {}",
+                    range.start(),
+                    range.end(),
+                    store.describe()
+                );
                 let choice = Choice::Any(range);
-                Ok((Resolved::Leased { store, choice, guard: false }, shown))
+                Ok((
+                    Resolved::Leased {
+                        store,
+                        choice,
+                        guard: false,
+                    },
+                    shown,
+                ))
             }
             MachineSource::Reserved { store, id } => {
                 check(id)?;
                 let shown = format!("reserved through {}", store.describe());
-                let choice = Choice::Only { machine: id, alone: false };
-                Ok((Resolved::Leased { store, choice, guard: false }, shown))
+                let choice = Choice::Only {
+                    machine: id,
+                    alone: false,
+                };
+                Ok((
+                    Resolved::Leased {
+                        store,
+                        choice,
+                        guard: false,
+                    },
+                    shown,
+                ))
             }
             MachineSource::Disposable { nodes } => {
                 let shown = format!("used once, from {}", nodes.describe());
@@ -155,7 +196,10 @@ pub(crate) fn in_region(meta: &IdMeta, number: u64) -> u64 {
 /// # Errors
 /// [`IdError::Invalid`] if the name is not one name, a hyphen and one number.
 pub fn host_ordinal(layout: &IdMeta, of: Option<&str>) -> Result<u64, IdError> {
-    Ok(in_region(layout, host::ordinal(&crate::os::host_name(), of)?))
+    Ok(in_region(
+        layout,
+        host::ordinal(&crate::os::host_name(), of)?,
+    ))
 }
 
 impl fmt::Display for IpMap {

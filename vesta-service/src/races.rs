@@ -23,8 +23,13 @@ pub(crate) struct Executions {
 impl Executions {
     fn new<M>(model: &M, what: &str) -> Self {
         let path = std::any::type_name_of_val(model);
-        let path = path.trim_start_matches("vesta_service::").replace("::{{closure}}", "");
-        Self { of: format!("{path} {what}"), count: Arc::default() }
+        let path = path
+            .trim_start_matches("vesta_service::")
+            .replace("::{{closure}}", "");
+        Self {
+            of: format!("{path} {what}"),
+            count: Arc::default(),
+        }
     }
 
     fn counter(&self) -> impl Fn() + Send + Sync + 'static {
@@ -38,7 +43,11 @@ impl Executions {
 impl Drop for Executions {
     fn drop(&mut self) {
         let count = self.count.load(Ordering::Relaxed);
-        let found = if std::thread::panicking() { ", then the fault was found" } else { "" };
+        let found = if std::thread::panicking() {
+            ", then the fault was found"
+        } else {
+            ""
+        };
         println!("\nraces: {}: {count} executions{found}", self.of);
     }
 }
@@ -74,7 +83,10 @@ pub(crate) fn unique_and_growing<'a>(
 ) -> Vec<Range<u64>> {
     let mut all = Vec::new();
     for taken in threads {
-        assert!(taken.iter().all(|taken| !taken.is_empty()), "nothing was given: {taken:?}");
+        assert!(
+            taken.iter().all(|taken| !taken.is_empty()),
+            "nothing was given: {taken:?}"
+        );
         let grows = taken.is_sorted_by(|one, next| one.end <= next.start);
         assert!(grows, "not growing in one thread: {taken:?}");
         all.extend(taken.iter().cloned());

@@ -39,9 +39,15 @@ pub struct LocalIdService {
 /// One line, whatever the flags of the format.
 impl fmt::Debug for LocalIdService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Builder { layout, namespace, .. } = &self.settings;
+        let Builder {
+            layout, namespace, ..
+        } = &self.settings;
         let source = &self.machine_source;
-        write!(f, "LocalIdService({}, namespace {namespace}, {source})", layout.name())
+        write!(
+            f,
+            "LocalIdService({}, namespace {namespace}, {source})",
+            layout.name()
+        )
     }
 }
 
@@ -73,7 +79,9 @@ impl LocalIdService {
     /// The ID at a position of a lease.
     #[inline(always)]
     fn id_at(&self, lease: &HeldLease, position: u64) -> u64 {
-        self.settings.layout.id_at(lease.base | self.gen_method, position)
+        self.settings
+            .layout
+            .id_at(lease.base | self.gen_method, position)
     }
 
     /// The layout of the IDs.
@@ -103,7 +111,14 @@ impl LocalIdService {
         let first = self.id_at(lease, start);
         // A claim is never longer than what was wanted.
         let count = u32::try_from(end - start).unwrap_or(want);
-        Ok((IdRun { first, step: self.settings.layout.step(), count }, (lease, claim)))
+        Ok((
+            IdRun {
+                first,
+                step: self.settings.layout.step(),
+                count,
+            },
+            (lease, claim),
+        ))
     }
 
     #[cold]
@@ -140,9 +155,20 @@ impl LocalIdService {
     /// The wait of one call.
     #[cold]
     pub(crate) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
-        let Builder { clock, drive, max_wait, .. } = &self.settings;
+        let Builder {
+            clock,
+            drive,
+            max_wait,
+            ..
+        } = &self.settings;
         let maintain = || self.maintain();
-        Wait { clock, drive: *drive, max_wait: *max_wait, notify: None, maintain }
+        Wait {
+            clock,
+            drive: *drive,
+            max_wait: *max_wait,
+            notify: None,
+            maintain,
+        }
     }
 
     /// Renews the lease if that is due and no thread does it, which is so with
@@ -166,7 +192,11 @@ impl LocalIdService {
     /// Joins the wait queue for a batch that has to wait for so many more.
     pub(crate) fn enter_backlog(&self, ids: u64) -> Result<(), Duration> {
         let lines = number(self.slots.iter().count());
-        let per_second = self.settings.layout.capacity_per_second().saturating_mul(lines);
+        let per_second = self
+            .settings
+            .layout
+            .capacity_per_second()
+            .saturating_mul(lines);
         self.backlog.enter(ids, per_second, self.settings.max_wait)
     }
 }
@@ -179,7 +209,10 @@ fn is_used_up(error: &IdError) -> bool {
 pub(crate) fn in_place(meta: &IdMeta, gen_method: GenMethod) -> Result<u64, IdError> {
     match meta.bits(Field::GenMethod) {
         0 => Ok(0),
-        _ => meta.pack(&Id { gen_method: gen_method.value(), ..Id::default() }),
+        _ => meta.pack(&Id {
+            gen_method: gen_method.value(),
+            ..Id::default()
+        }),
     }
 }
 

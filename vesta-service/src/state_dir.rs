@@ -13,7 +13,11 @@ pub fn default_state_dir() -> PathBuf {
 }
 
 fn choose(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
-    let set = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let set = |name| {
+        variable(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     // Several folders of a unit are separated by colons.
     let unit = variable("STATE_DIRECTORY").and_then(|paths| std::env::split_paths(&paths).next());
     // A user without a home has the root as one.
@@ -40,8 +44,14 @@ mod tests {
             (&all[1..], "/xdg/vesta"),
             (&all[2..], "/home/ann/.local/state/vesta"),
             (&[("HOME", "/")], "/var/lib/vesta"),
-            (&[("STATE_DIRECTORY", ""), ("XDG_STATE_HOME", "state")], "/var/lib/vesta"),
-            (&[("STATE_DIRECTORY", "ids"), ("HOME", "/root")], "/root/.local/state/vesta"),
+            (
+                &[("STATE_DIRECTORY", ""), ("XDG_STATE_HOME", "state")],
+                "/var/lib/vesta",
+            ),
+            (
+                &[("STATE_DIRECTORY", "ids"), ("HOME", "/root")],
+                "/root/.local/state/vesta",
+            ),
             (&[], "/var/lib/vesta"),
         ] {
             let value = |name: &str| {

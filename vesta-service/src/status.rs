@@ -88,7 +88,16 @@ const NOT_READY_BELOW: Duration = Duration::from_secs(5);
 
 impl LocalIdService {
     fn machine_status(&self, slot: &MachineSlot) -> MachineStatus {
-        let Self { settings: Builder { layout: meta, clock, .. }, rules, .. } = self;
+        let Self {
+            settings:
+                Builder {
+                    layout: meta,
+                    clock,
+                    ..
+                },
+            rules,
+            ..
+        } = self;
         let lease = slot.leases.current();
         let ended = lease.sealed_reason().map(str::to_owned);
         let sealed = ended.clone().filter(|_| !slot.will_follow());
@@ -99,20 +108,31 @@ impl LocalIdService {
         };
         let Reading { lead, suspect, .. } = lease.ticks.read();
         let window = self.window.unwrap_or_default();
-        let shorter =
-            state.doubt.as_ref().map_or(window, |_| window.min(self.settings.doubtful_window));
+        let shorter = state
+            .doubt
+            .as_ref()
+            .map_or(window, |_| window.min(self.settings.doubtful_window));
         let low = (shorter / 5).min(NOT_READY_BELOW);
-        let failure =
-            state.failure.as_ref().map_or(String::new(), |failure| format!("; {failure}"));
+        let failure = state
+            .failure
+            .as_ref()
+            .map_or(String::new(), |failure| format!("; {failure}"));
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
         } else if let Some(reason) = &ended {
-            Some(format!("another machine ID is being claimed: {reason}{failure}"))
+            Some(format!(
+                "another machine ID is being claimed: {reason}{failure}"
+            ))
         } else if lead > MAX_LEAD {
-            Some(format!("the clock stands {} s behind IDs already issued", lead.as_secs()))
+            Some(format!(
+                "the clock stands {} s behind IDs already issued",
+                lead.as_secs()
+            ))
         } else if window_left < low {
             let left = millis(window_left);
-            Some(format!("the store has not confirmed a window; {left} ms are left{failure}"))
+            Some(format!(
+                "the store has not confirmed a window; {left} ms are left{failure}"
+            ))
         } else if clock.wall() >= meta.end() {
             Some("the layout's time field has run out".into())
         } else {
@@ -140,7 +160,10 @@ impl LocalIdService {
 
     /// Status of each of its machine IDs.
     pub fn machines(&self) -> Vec<MachineStatus> {
-        self.slots.iter().map(|slot| self.machine_status(slot)).collect()
+        self.slots
+            .iter()
+            .map(|slot| self.machine_status(slot))
+            .collect()
     }
 
     /// Events of its machine IDs after the one of this number (0 for all), as far as they are
@@ -156,7 +179,10 @@ impl LocalIdService {
         let left = layout_ends.since(self.settings.clock.wall()).unwrap_or(0);
         Status {
             machines: machines.iter().map(|status| status.machine).collect(),
-            all: machines.into_iter().reduce(MachineStatus::and).expect("there is at least one"),
+            all: machines
+                .into_iter()
+                .reduce(MachineStatus::and)
+                .expect("there is at least one"),
             machine_source: self.machine_source.clone(),
             namespace: self.settings.namespace.clone(),
             populator: self.settings.populator,

@@ -64,15 +64,18 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
 
     /// The pause after a failed attempt, or its error if no other can succeed in time.
     fn pause(&self, error: IdError, deadline: &mut Option<Duration>) -> Result<Duration, IdError> {
-        let Some(retry_after) = error.retry_after() else { return Err(error) };
+        let Some(retry_after) = error.retry_after() else {
+            return Err(error);
+        };
         let now = self.clock.monotonic();
         let deadline = *deadline.get_or_insert(now.saturating_add(self.max_wait));
         let guessed = matches!(error, IdError::NotReady(_));
         let retry_after = match error {
             // A caller inside the process may look as often as the keeper may have an answer.
-            IdError::NotReady(NotReady { why: NotReadyReason::AwaitingLease, .. }) => {
-                retry_after.min(RETRY_AFTER)
-            }
+            IdError::NotReady(NotReady {
+                why: NotReadyReason::AwaitingLease,
+                ..
+            }) => retry_after.min(RETRY_AFTER),
             _ => retry_after,
         };
         let pause = match (self.notify, deadline.checked_sub(now)) {

@@ -81,7 +81,10 @@ fn measure(url: &str, number: usize) {
 
 /// The threads of this process, without those of the slow line.
 fn threads() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let tasks = std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
     let names = tasks.flat_map(|task| std::fs::read_to_string(task.path().join("comm")));
     names.filter(|name| name.trim() != SLOW_LINE).count()
 }
@@ -119,8 +122,10 @@ fn through_a_slow_line(url: &str) -> String {
             for side in [&client, &server] {
                 side.set_nodelay(true).expect("a socket");
             }
-            let requests =
-                (client.try_clone().expect("a copy"), server.try_clone().expect("a copy"));
+            let requests = (
+                client.try_clone().expect("a copy"),
+                server.try_clone().expect("a copy"),
+            );
             pass_on(requests.0, requests.1, Duration::ZERO);
             pass_on(server, client, DELAY);
         }

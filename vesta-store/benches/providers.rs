@@ -32,7 +32,10 @@ fn providers(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sqlite = format!("sqlite:{}/vesta.db", folder.path().display());
     let open = |url: &str| open(&url.parse().unwrap()).expect("a store");
-    let pool = |url: &str| MachineSource::Pool { store: open(url), range: None };
+    let pool = |url: &str| MachineSource::Pool {
+        store: open(url),
+        range: None,
+    };
     let mut sources = vec![
         ("stateless".to_owned(), MachineSource::Stateless(1)),
         ("fixed, state file".to_owned(), MachineSource::Fixed(2)),

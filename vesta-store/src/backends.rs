@@ -17,7 +17,12 @@ pub(crate) mod sqlite;
 pub(crate) mod zookeeper;
 
 /// The words of a server or a driver, and nothing that they keep beside them.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis", feature = "etcd"))]
+#[cfg(any(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "etcd"
+))]
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct ServerMessage(String);

@@ -27,10 +27,18 @@ impl Column {
             let name = name.replace(quote, &format!("{quote}{quote}"));
             format!("{quote}{name}{quote}")
         };
-        let table = self.table.split('.').map(quoted).collect::<Vec<_>>().join(".");
+        let table = self
+            .table
+            .split('.')
+            .map(quoted)
+            .collect::<Vec<_>>()
+            .join(".");
         // By the table's name: SQLite takes a name of no column that stands alone for text.
         let column = |name: &str| format!("{table}.{}", quoted(name));
-        let (ids, order) = (as_text.replace("COLUMN", &column(&self.column)), column(&self.order));
+        let (ids, order) = (
+            as_text.replace("COLUMN", &column(&self.column)),
+            column(&self.order),
+        );
         format!("SELECT {ids} FROM {table} ORDER BY {order}")
     }
 }
@@ -56,5 +64,8 @@ pub fn read_column(
         Kind::Postgres => remote::postgres(url, column, each)?,
         other => return Err(other.has_no("tables; an audit reads sqlite, mysql or postgres")),
     };
-    read.map_err(|source| OpenError::Store { store: url.to_string(), source })
+    read.map_err(|source| OpenError::Store {
+        store: url.to_string(),
+        source,
+    })
 }

@@ -66,5 +66,9 @@ fn known() -> String {
 fn built_in() -> String {
     let kinds = Kind::ALL.into_iter().filter(|kind| kind.facts().built_in);
     let names: Vec<_> = kinds.map(Kind::name).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
+    if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(", ")
+    }
 }

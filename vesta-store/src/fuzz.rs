@@ -20,7 +20,10 @@ pub(crate) fn check_url<T: Display + Debug>(
     around: &Around,
 ) {
     let url = with_secret(schemes, around);
-    if !schemes.iter().any(|scheme| url.split(':').next() == Some(scheme)) {
+    if !schemes
+        .iter()
+        .any(|scheme| url.split(':').next() == Some(scheme))
+    {
         return; // it comes to no backend
     }
     let said = match parse(&url) {
@@ -32,36 +35,56 @@ pub(crate) fn check_url<T: Display + Debug>(
 
 #[test]
 fn urls_never_show_their_password() {
-    let schemes = ["mysql", "postgresql", "redis", "etcds", "zookeeper", "sqlite", "my sql", "ftp"];
-    bolero::check!().with_iterations(50_000).with_type().for_each(|around: &Around| {
-        let url = with_secret(&schemes, around);
-        let shown = redact(&url);
-        assert!(!shown.contains(SECRET), "{url:?} shows as {shown:?}");
-    });
+    let schemes = [
+        "mysql",
+        "postgresql",
+        "redis",
+        "etcds",
+        "zookeeper",
+        "sqlite",
+        "my sql",
+        "ftp",
+    ];
+    bolero::check!()
+        .with_iterations(50_000)
+        .with_type()
+        .for_each(|around: &Around| {
+            let url = with_secret(&schemes, around);
+            let shown = redact(&url);
+            assert!(!shown.contains(SECRET), "{url:?} shows as {shown:?}");
+        });
 }
 
 /// Any text at all: what stays is a part of it.
 #[test]
 fn any_text_is_shown() {
-    bolero::check!().with_iterations(20_000).with_type().for_each(
-        |(pieces, text): &(Vec<u8>, String)| {
-            let pieces: String =
-                pieces.iter().map(|i| PIECES[usize::from(*i) % PIECES.len()]).collect();
+    bolero::check!()
+        .with_iterations(20_000)
+        .with_type()
+        .for_each(|(pieces, text): &(Vec<u8>, String)| {
+            let pieces: String = pieces
+                .iter()
+                .map(|i| PIECES[usize::from(*i) % PIECES.len()])
+                .collect();
             for url in [pieces.clone() + text, text.clone() + &pieces] {
                 let shown = redact(&url);
                 let mut rest = url.as_str();
                 for part in shown.split("***").filter(|part| !part.is_empty()) {
-                    let at = rest.find(part).unwrap_or_else(|| panic!("{url:?}: {shown:?}"));
+                    let at = rest
+                        .find(part)
+                        .unwrap_or_else(|| panic!("{url:?}: {shown:?}"));
                     rest = &rest[at + part.len()..];
                 }
             }
-        },
-    );
+        });
 }
 
 /// Hides what stands between the first colon and the first `@`.
 fn planted(url: &str) -> String {
-    match url.split_once("://").and_then(|(_, rest)| rest.split_once(':')?.1.split_once('@')) {
+    match url
+        .split_once("://")
+        .and_then(|(_, rest)| rest.split_once(':')?.1.split_once('@'))
+    {
         Some((password, _)) => url.replace(password, "***"),
         None => url.into(),
     }

@@ -101,10 +101,19 @@ pub fn plan(
     target: &Target,
     mut attempt: impl FnMut() -> u64,
 ) -> Result<Outcomes, PlanError> {
-    let Target { layout, namespace, floor, now } = target;
+    let Target {
+        layout,
+        namespace,
+        floor,
+        now,
+    } = target;
     let spec = layout.spec();
     let max = (1u64 << spec.machine_bits) - 1;
-    let beyond: Vec<_> = found.iter().map(|it| it.machine).filter(|it| *it > max).collect();
+    let beyond: Vec<_> = found
+        .iter()
+        .map(|it| it.machine)
+        .filter(|it| *it > max)
+        .collect();
     if !beyond.is_empty() {
         return Err(PlanError(format!(
             "the layout {} has machine IDs of 0 to {max}, but the foreign owners use {}; choose the \
@@ -115,14 +124,21 @@ pub fn plan(
     }
 
     let rules = Rules::new(spec.time_bits, spec.seq_bits, 0);
-    let planned = |(machine, ForeignOwner { host, last_used, .. })| {
+    let planned = |(
+        machine,
+        ForeignOwner {
+            host, last_used, ..
+        },
+    )| {
         if let Some(record) = records.get(&machine) {
             return Ok((machine, Outcome::LeftAlone(record.clone())));
         }
         let used_until = last_used.unwrap_or_default().max(*now);
         let moment = UnixMillis(used_until.0.saturating_add(AHEAD_MS));
         let tick = layout.tick_at(moment).map_err(|error| {
-            PlanError(format!("machine ID {machine} was used at {moment}: {error}"))
+            PlanError(format!(
+                "machine ID {machine} was used at {moment}: {error}"
+            ))
         })?;
         let record = Record {
             namespace: *namespace,

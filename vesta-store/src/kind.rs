@@ -16,13 +16,21 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Sqlite, Self::Mysql, Self::Postgres, Self::Redis, Self::Zookeeper, Self::Etcd];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Sqlite,
+        Self::Mysql,
+        Self::Postgres,
+        Self::Redis,
+        Self::Zookeeper,
+        Self::Etcd,
+    ];
 
     /// The kind with this scheme, in any case.
     pub(crate) fn of_scheme(scheme: &str) -> Option<Self> {
         let is = |known: &&str| known.eq_ignore_ascii_case(scheme);
-        Self::ALL.into_iter().find(|kind| kind.facts().schemes.iter().any(is))
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.facts().schemes.iter().any(is))
     }
 
     /// The name of the kind and of its cargo feature.
@@ -81,9 +89,14 @@ impl Kind {
     /// The error for a table that this kind does not have, or not in this build.
     pub(crate) const fn has_no(self, what: &'static str) -> OpenError {
         if self.facts().built_in {
-            OpenError::Unsupported { backend: self.name(), what }
+            OpenError::Unsupported {
+                backend: self.name(),
+                what,
+            }
         } else {
-            OpenError::FeatureOff { feature: self.name() }
+            OpenError::FeatureOff {
+                feature: self.name(),
+            }
         }
     }
 }

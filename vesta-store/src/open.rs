@@ -43,7 +43,11 @@ pub fn open_with(url: &StoreUrl, options: &Options) -> Result<Arc<dyn KvStore>, 
     open_kv(url, options, Purpose::Leases)
 }
 
-#[allow(unreachable_code, unreachable_patterns, reason = "no or every backend may be built in")]
+#[allow(
+    unreachable_code,
+    unreachable_patterns,
+    reason = "no or every backend may be built in"
+)]
 fn open_kv(
     url: &StoreUrl,
     options: &Options,
@@ -63,7 +67,11 @@ fn open_kv(
         Kind::Mysql => Arc::new(backends::mysql::Store::open(url, options, purpose)?),
         #[cfg(feature = "postgres")]
         Kind::Postgres => Arc::new(backends::postgres::Store::open(url, options, purpose)?),
-        off => return Err(OpenError::FeatureOff { feature: off.name() }),
+        off => {
+            return Err(OpenError::FeatureOff {
+                feature: off.name(),
+            });
+        }
     })
 }
 
@@ -102,7 +110,11 @@ pub fn open_segments(
     url: &StoreUrl,
     options: &Options,
 ) -> Result<Arc<dyn SegmentStore>, OpenError> {
-    let usual = if url.kind().is_sql() { SegmentTable::Leaf } else { SegmentTable::Kv };
+    let usual = if url.kind().is_sql() {
+        SegmentTable::Leaf
+    } else {
+        SegmentTable::Kv
+    };
     Ok(match options.segment_table.unwrap_or(usual) {
         SegmentTable::Kv => Arc::new(KvSegments::new(open_kv(url, options, Purpose::Segments)?)),
         table => segment_table(url, options, table)?,
@@ -161,7 +173,10 @@ mod tests {
     use super::*;
 
     fn refusal(url: &str) -> String {
-        url.parse().and_then(|url| open(&url)).expect_err(url).to_string()
+        url.parse()
+            .and_then(|url| open(&url))
+            .expect_err(url)
+            .to_string()
     }
 
     #[test]
@@ -187,12 +202,18 @@ mod tests {
     fn what_is_no_sql_database_has_no_worker_nodes() {
         let error = open_worker_nodes(&"redis://h".parse().unwrap(), &Options::default())
             .expect_err("refused");
-        assert!(matches!(error, OpenError::Unsupported { .. } | OpenError::FeatureOff { .. }));
+        assert!(matches!(
+            error,
+            OpenError::Unsupported { .. } | OpenError::FeatureOff { .. }
+        ));
     }
 
     #[test]
     fn what_leaf_does_not_know_has_no_table_of_leafs() {
-        let options = Options { segment_table: Some(SegmentTable::Leaf), ..Options::default() };
+        let options = Options {
+            segment_table: Some(SegmentTable::Leaf),
+            ..Options::default()
+        };
         for url in ["sqlite:x.db", "redis://h", "zookeeper://h", "etcd://h"] {
             let error = open_segments(&url.parse().unwrap(), &options).expect_err("refused");
             match error {

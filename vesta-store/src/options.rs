@@ -144,11 +144,24 @@ mod tests {
     fn a_table_of_leafs_shape_is_named_with_its_column_of_time() {
         let like = |table, changed| Ok(SegmentTable::LeafLike { table, changed });
         assert_eq!("leaf".parse(), Ok(SegmentTable::Leaf));
-        assert_eq!("leaf:t_leaf_alloc".parse(), like("t_leaf_alloc", "update_time"));
-        assert_eq!("leaf:t_leaf_alloc:updated_at".parse(), like("t_leaf_alloc", "updated_at"));
+        assert_eq!(
+            "leaf:t_leaf_alloc".parse(),
+            like("t_leaf_alloc", "update_time")
+        );
+        assert_eq!(
+            "leaf:t_leaf_alloc:updated_at".parse(),
+            like("t_leaf_alloc", "updated_at")
+        );
         let others = ["", "Leaf", "leaf:a:b:c", "kv:a", "leaf_alloc"];
-        let names =
-            ["leaf:", "leaf:a b", "leaf:a;--", "leaf:1a", "leaf:a:", "leaf:a:b'", "leaf:d.t"];
+        let names = [
+            "leaf:",
+            "leaf:a b",
+            "leaf:a;--",
+            "leaf:1a",
+            "leaf:a:",
+            "leaf:a:b'",
+            "leaf:d.t",
+        ];
         for text in others.into_iter().chain(names) {
             assert_eq!(text.parse::<SegmentTable>(), Err(TABLES), "{text}");
         }

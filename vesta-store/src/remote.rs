@@ -150,7 +150,10 @@ impl<C: Client> Remote<C> {
             idle: Mutex::default(),
             client,
         };
-        Ok(Self { background, shared: Arc::new(shared) })
+        Ok(Self {
+            background,
+            shared: Arc::new(shared),
+        })
     }
 
     pub(crate) fn shown(&self) -> &str {
@@ -182,7 +185,9 @@ impl<C: Client> Remote<C> {
 impl<C: Client> Shared<C> {
     async fn connected(&self) -> Result<C::Connection> {
         let kept = self.idle().pop();
-        let Some(mut connection) = kept else { return self.connect(self.limit).await };
+        let Some(mut connection) = kept else {
+            return self.connect(self.limit).await;
+        };
         // The server may have closed it, or the network forgotten it.
         let probe = self.limit / 4;
         if timeout(probe, self.client.is_alive(&mut connection)).await == Ok(true) {
@@ -238,7 +243,10 @@ impl<C: Kv> KvStore for Remote<C> {
     }
 
     fn timing(&self) -> Timing {
-        Timing { request_timeout: self.shared.limit, ..C::TIMING }
+        Timing {
+            request_timeout: self.shared.limit,
+            ..C::TIMING
+        }
     }
 
     fn list(&self, area: &str) -> Result<Entries> {
@@ -254,7 +262,11 @@ impl<C: Kv> KvStore for Remote<C> {
     }
 
     fn put_if(&self, area: &str, key: &str, old: Option<&str>, new: &str) -> Result<bool> {
-        let put = Put { key: key.into(), old: old.map(str::to_owned), new: new.into() };
+        let put = Put {
+            key: key.into(),
+            old: old.map(str::to_owned),
+            new: new.into(),
+        };
         Ok(self.put_all(area, &[put])?[0])
     }
 

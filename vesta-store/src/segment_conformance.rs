@@ -124,9 +124,15 @@ fn a_tag_comes_back_as_it_was_created(databases: &dyn Databases) {
     assert_eq!(store.tags().expect("the database answers"), []);
     let [first, second] = [1000, NewSegmentTag::MAX_STEP].map(|step| database.step(step));
     let odd = "a'b\"c\\d; DROP TABLE leaf_alloc --\u{1F980}";
-    let odd = if database.takes(odd) { odd } else { "users-1.2_3~4" };
+    let odd = if database.takes(odd) {
+        odd
+    } else {
+        "users-1.2_3~4"
+    };
     let description = database.describes().then_some("für \u{8ba2}\u{5355}");
-    let mut other = tag(odd, second).starting_at(1 << 53 | 1).expect("it is allowed");
+    let mut other = tag(odd, second)
+        .starting_at(1 << 53 | 1)
+        .expect("it is allowed");
     if let Some(description) = description {
         other = other.described_as(description).expect("it is allowed");
     }
@@ -134,10 +140,15 @@ fn a_tag_comes_back_as_it_was_created(databases: &dyn Databases) {
     assert!(create(&*store, &tag("orders", first)));
     let mut tags = database.connect().tags().expect("the database answers");
     tags.sort_by_key(|tag| tag.max_id);
-    let [orders, other] = &tags[..] else { panic!("{tags:?}") };
+    let [orders, other] = &tags[..] else {
+        panic!("{tags:?}")
+    };
     let of = |tag: &SegmentTag| (tag.key.clone(), tag.max_id, tag.step.unsigned_abs());
     assert_eq!(of(orders), ("orders".into(), 1, first));
-    assert_eq!((orders.description.as_deref(), orders.stride), (None, Stride::ONE));
+    assert_eq!(
+        (orders.description.as_deref(), orders.stride),
+        (None, Stride::ONE)
+    );
     assert_eq!(of(other), (odd.into(), 1 << 53 | 1, second));
     assert_eq!(other.description.as_deref(), description);
 }
@@ -147,10 +158,17 @@ fn a_tag_is_created_once(databases: &dyn Databases) {
     let store = database.connect();
     assert!(create(&*store, &tag("orders", database.step(10))));
     assert_eq!(numbers(&*store, "orders", 10), 1..11);
-    assert!(!create(&*database.connect(), &tag("orders", database.step(20))));
+    assert!(!create(
+        &*database.connect(),
+        &tag("orders", database.step(20))
+    ));
     let tags = store.tags().expect("the database answers");
     let step = i64::try_from(database.step(10)).expect("small");
-    assert_eq!((tags[0].max_id, tags[0].step), (11, step), "it stays as it was");
+    assert_eq!(
+        (tags[0].max_id, tags[0].step),
+        (11, step),
+        "it stays as it was"
+    );
 }
 
 fn ranges_follow_one_another(databases: &dyn Databases) {
@@ -158,7 +176,11 @@ fn ranges_follow_one_another(databases: &dyn Databases) {
     let (one, other) = (database.connect(), database.connect());
     assert!(create(&*one, &tag("orders", database.step(10))));
     assert_eq!(numbers(&*one, "orders", 10), 1..11);
-    assert_eq!(numbers(&*other, "orders", 25), 11..36, "whatever step the table has");
+    assert_eq!(
+        numbers(&*other, "orders", 25),
+        11..36,
+        "whatever step the table has"
+    );
     assert_eq!(numbers(&*one, "orders", 1), 36..37);
     assert_eq!(one.tags().expect("the database answers")[0].max_id, 37);
 }
@@ -167,15 +189,25 @@ fn an_unknown_tag_is_said_to_be_unknown(databases: &dyn Databases) {
     let database = databases.fresh();
     let store = database.connect();
     assert_eq!(store.tags().expect("the database answers"), []);
-    assert_eq!(store.next_range("nothing", 10).expect("it answers"), NextRange::NoTag);
-    assert_eq!(store.tags().expect("the database answers"), [], "and it is not made");
+    assert_eq!(
+        store.next_range("nothing", 10).expect("it answers"),
+        NextRange::NoTag
+    );
+    assert_eq!(
+        store.tags().expect("the database answers"),
+        [],
+        "and it is not made"
+    );
 }
 
 fn of_many_callers_at_once_no_two_get_the_same_number(databases: &dyn Databases) {
     const CALLERS: u64 = 8;
     const CALLS: u64 = 40;
     let database = databases.fresh();
-    assert!(create(&*database.connect(), &tag("orders", database.step(10))));
+    assert!(create(
+        &*database.connect(),
+        &tag("orders", database.step(10))
+    ));
     let mut ranges: Vec<Range<u64>> = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..CALLERS)
             .map(|caller| {
@@ -196,9 +228,16 @@ fn of_many_callers_at_once_no_two_get_the_same_number(databases: &dyn Databases)
                 })
             })
             .collect();
-        callers.into_iter().flat_map(|caller| caller.join().expect("no panic")).collect()
+        callers
+            .into_iter()
+            .flat_map(|caller| caller.join().expect("no panic"))
+            .collect()
     });
-    assert!(ranges.len() as u64 > CALLERS * CALLS / 2, "only {} were answered", ranges.len());
+    assert!(
+        ranges.len() as u64 > CALLERS * CALLS / 2,
+        "only {} were answered",
+        ranges.len()
+    );
     ranges.sort_by_key(|range| range.start);
     assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
 }
@@ -207,15 +246,27 @@ fn the_last_number_is_handed_out_and_then_no_more(databases: &dyn Databases) {
     let database = databases.fresh();
     let store = database.connect();
     let end = i64::MAX.unsigned_abs();
-    let late = tag("late", database.step(10)).starting_at(end - 12).expect("it is allowed");
+    let late = tag("late", database.step(10))
+        .starting_at(end - 12)
+        .expect("it is allowed");
     assert!(create(&*store, &late));
     assert_eq!(numbers(&*store, "late", 10), end - 12..end - 2);
-    assert_eq!(store.next_range("late", 10).expect("it answers"), NextRange::UsedUp);
+    assert_eq!(
+        store.next_range("late", 10).expect("it answers"),
+        NextRange::UsedUp
+    );
     assert_eq!(numbers(&*store, "late", 2), end - 2..end);
     for step in [1, 10, 1 << 62] {
-        assert_eq!(store.next_range("late", step).expect("it answers"), NextRange::UsedUp);
+        assert_eq!(
+            store.next_range("late", step).expect("it answers"),
+            NextRange::UsedUp
+        );
     }
-    assert_eq!(store.tags().expect("the database answers")[0].max_id, i64::MAX, "it stays");
+    assert_eq!(
+        store.tags().expect("the database answers")[0].max_id,
+        i64::MAX,
+        "it stays"
+    );
 }
 
 fn give_back(store: &dyn SegmentStore, key: &str, numbers: Range<u64>) -> bool {
@@ -240,12 +291,20 @@ fn numbers_come_back_only_where_nobody_took_any_since(databases: &dyn Databases)
     assert_eq!(found, [5, 1], "nothing else changes");
     assert_eq!(numbers(&*other, "orders", 10), 5..15);
     assert_eq!(numbers(&*one, "orders", 10), 15..25);
-    assert!(!give_back(&*other, "orders", 8..15), "somebody took a range since");
+    assert!(
+        !give_back(&*other, "orders", 8..15),
+        "somebody took a range since"
+    );
     assert!(give_back(&*one, "orders", 15..25), "all of a range");
-    assert!(give_back(&*other, "orders", 8..15), "in the order of their ends");
+    assert!(
+        give_back(&*other, "orders", 8..15),
+        "in the order of their ends"
+    );
     assert_eq!(numbers(&*one, "orders", 1), 8..9);
     let end = i64::MAX.unsigned_abs();
-    let late = tag("late", database.step(10)).starting_at(end - 10).expect("it is allowed");
+    let late = tag("late", database.step(10))
+        .starting_at(end - 10)
+        .expect("it is allowed");
     assert!(create(&*one, &late));
     assert_eq!(numbers(&*one, "late", 10), end - 10..end);
     assert!(give_back(&*one, "late", end - 3..end));
@@ -257,7 +316,10 @@ fn numbers_come_back_only_where_nobody_took_any_since(databases: &dyn Databases)
 fn giving_back_and_taking_at_once_hands_nothing_out_twice(databases: &dyn Databases) {
     const CALLERS: u64 = 4;
     let database = databases.fresh();
-    assert!(create(&*database.connect(), &tag("orders", database.step(10))));
+    assert!(create(
+        &*database.connect(),
+        &tag("orders", database.step(10))
+    ));
     let (mut used, back): (Vec<Range<u64>>, Vec<bool>) = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..CALLERS)
             .map(|caller| {
@@ -283,13 +345,18 @@ fn giving_back_and_taking_at_once_hands_nothing_out_twice(databases: &dyn Databa
                 })
             })
             .collect();
-        let all = callers.into_iter().map(|caller| caller.join().expect("no panic"));
+        let all = callers
+            .into_iter()
+            .map(|caller| caller.join().expect("no panic"));
         let (used, back): (Vec<_>, Vec<_>) = all.unzip();
         (used.concat(), back.concat())
     });
     used.retain(|range| !range.is_empty());
     used.sort_by_key(|range| range.start);
-    assert!(used.windows(2).all(|pair| pair[0].end <= pair[1].start), "handed out twice");
+    assert!(
+        used.windows(2).all(|pair| pair[0].end <= pair[1].start),
+        "handed out twice"
+    );
     assert!(back.contains(&true), "some came back, of {}", back.len());
 }
 
@@ -315,5 +382,8 @@ fn tags_do_not_touch_each_other(databases: &dyn Databases) {
     expected.sort_unstable();
     let mut found = store.tags().expect("the database answers");
     found.sort_by(|a, b| a.key.cmp(&b.key));
-    assert_eq!(found.iter().map(|tag| &*tag.key).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        found.iter().map(|tag| &*tag.key).collect::<Vec<_>>(),
+        expected
+    );
 }

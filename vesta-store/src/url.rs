@@ -78,7 +78,10 @@ impl StoreUrl {
 
     /// True if the scheme is this one, in any case.
     pub(crate) fn has_scheme(&self, scheme: &str) -> bool {
-        self.text.split(':').next().is_some_and(|own| own.eq_ignore_ascii_case(scheme))
+        self.text
+            .split(':')
+            .next()
+            .is_some_and(|own| own.eq_ignore_ascii_case(scheme))
     }
 
     /// Each server with its port.
@@ -90,7 +93,11 @@ impl StoreUrl {
 
     /// `NAME user@host:port,host:port`, for people.
     pub(crate) fn address(&self, name: &str, default_port: u16) -> String {
-        let login = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+        let login = self
+            .user
+            .as_ref()
+            .map(|user| format!("{user}@"))
+            .unwrap_or_default();
         format!("{name} {login}{}", self.servers(default_port).join(","))
     }
 
@@ -102,7 +109,10 @@ impl StoreUrl {
 
     /// The error for a part that a backend cannot use; `reason` shows no secret.
     pub(crate) fn malformed(&self, reason: impl Into<String>) -> OpenError {
-        OpenError::Malformed { reason: reason.into(), example: self.kind.facts().example }
+        OpenError::Malformed {
+            reason: reason.into(),
+            example: self.kind.facts().example,
+        }
     }
 
     fn of_sqlite(text: &str, rest: &str) -> Result<Self, String> {
@@ -115,9 +125,18 @@ impl StoreUrl {
             "the path of the database contains a NUL"
         } else {
             // A file has no password; but somebody may think that it has.
-            let login = path.split_once(':').is_some_and(|(_, after)| after.contains('@'));
-            let shown = if login { hide_all(text) } else { text.to_owned() };
-            return Ok(Self { path: path.into(), ..Self::empty(Kind::Sqlite, text, shown) });
+            let login = path
+                .split_once(':')
+                .is_some_and(|(_, after)| after.contains('@'));
+            let shown = if login {
+                hide_all(text)
+            } else {
+                text.to_owned()
+            };
+            return Ok(Self {
+                path: path.into(),
+                ..Self::empty(Kind::Sqlite, text, shown)
+            });
         };
         Err(flaw.into())
     }
@@ -125,11 +144,22 @@ impl StoreUrl {
     fn empty(kind: Kind, text: &str, shown: String) -> Self {
         let (hosts, options) = (Vec::new(), Vec::new());
         let (text, path) = (text.to_owned(), String::new());
-        Self { kind, text, shown, user: None, password: None, hosts, path, options }
+        Self {
+            kind,
+            text,
+            shown,
+            user: None,
+            password: None,
+            hosts,
+            path,
+            options,
+        }
     }
 
     fn of_server(kind: Kind, text: &str, rest: &str) -> Result<Self, String> {
-        let rest = rest.strip_prefix("//").ok_or("the URL has no `//` after its scheme")?;
+        let rest = rest
+            .strip_prefix("//")
+            .ok_or("the URL has no `//` after its scheme")?;
         if rest.contains(char::is_control) {
             return Err("the URL contains a control character".into());
         }
@@ -168,12 +198,22 @@ impl StoreUrl {
             (Some(_), None) => format!("{HIDDEN}@"), // one word alone may be a token
             (None, _) => String::new(),
         };
-        let shown_after = if secret { &after[..after.len() - query.len()] } else { after };
+        let shown_after = if secret {
+            &after[..after.len() - query.len()]
+        } else {
+            after
+        };
         let shown_query = if secret { HIDDEN } else { "" };
         let shown = format!("{before}{shown_login}{shown_after}{shown_query}");
         Ok(Self {
-            user: user.map(decode).transpose()?.filter(|user| !user.is_empty()),
-            password: password.map(decode).transpose()?.filter(|password| !password.is_empty()),
+            user: user
+                .map(decode)
+                .transpose()?
+                .filter(|user| !user.is_empty()),
+            password: password
+                .map(decode)
+                .transpose()?
+                .filter(|password| !password.is_empty()),
             hosts,
             path: decode_path(path)?,
             options,
@@ -187,7 +227,9 @@ fn scheme_of(text: &str) -> Option<(&str, &str)> {
     // The first colon: a later `://` may be a part of a password.
     text.split_once(':').filter(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     })
 }
 
@@ -202,12 +244,19 @@ fn options_of(kind: Kind, query: &str) -> Result<Vec<(String, String)>, String> 
             None => name == known,
         };
         if !kind.facts().options.split_whitespace().any(is_known) {
-            return Err(match kind.facts().options.replace(" options[", "").replace(' ', ", ") {
-                none if none.is_empty() => {
-                    "the URL takes no options; in a password write ? as %3F".into()
-                }
-                known => format!("the URL has an unknown option; known ones: {known}"),
-            });
+            return Err(
+                match kind
+                    .facts()
+                    .options
+                    .replace(" options[", "")
+                    .replace(' ', ", ")
+                {
+                    none if none.is_empty() => {
+                        "the URL takes no options; in a password write ? as %3F".into()
+                    }
+                    known => format!("the URL has an unknown option; known ones: {known}"),
+                },
+            );
         }
         if !name.contains('[') && options.iter().any(|(other, _)| *other == name) {
             return Err(format!("the option {name} is there twice"));
@@ -221,7 +270,9 @@ fn decode(text: &str) -> Result<String, String> {
     let flaw = "after each % two hexadecimal digits are expected, of UTF-8; a % itself is written \
                 as %25";
     let is_digits = |piece: &str| {
-        piece.get(..2).is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        piece
+            .get(..2)
+            .is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     match percent_decode_str(text).decode_utf8() {
         Ok(decoded) if text.split('%').skip(1).all(is_digits) => Ok(decoded.into_owned()),
@@ -236,7 +287,10 @@ fn decode_path(text: &str) -> Result<String, String> {
         return Ok(String::new());
     }
     let parts = path.split('/').map(decode).collect::<Result<Vec<_>, _>>()?;
-    if parts.iter().any(|part| matches!(part.as_str(), "" | "." | "..")) {
+    if parts
+        .iter()
+        .any(|part| matches!(part.as_str(), "" | "." | ".."))
+    {
         return Err("a part of the path is empty, `.` or `..`".into());
     }
     Ok(parts.join("/"))
@@ -249,16 +303,23 @@ impl FromStr for StoreUrl {
     /// password may stand anywhere.
     fn from_str(text: &str) -> Result<Self, OpenError> {
         let Some((scheme, rest)) = scheme_of(text) else {
-            return Err(OpenError::NotAUrl { typed: redact_foreign(text) });
+            return Err(OpenError::NotAUrl {
+                typed: redact_foreign(text),
+            });
         };
         let Some(kind) = Kind::of_scheme(scheme) else {
-            return Err(OpenError::UnknownScheme { scheme: scheme.into() });
+            return Err(OpenError::UnknownScheme {
+                scheme: scheme.into(),
+            });
         };
         let parsed = match kind {
             Kind::Sqlite => Self::of_sqlite(text, rest),
             _ => Self::of_server(kind, text, rest),
         };
-        parsed.map_err(|reason| OpenError::Malformed { reason, example: kind.facts().example })
+        parsed.map_err(|reason| OpenError::Malformed {
+            reason,
+            example: kind.facts().example,
+        })
     }
 }
 

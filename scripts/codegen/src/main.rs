@@ -23,7 +23,9 @@ fn main() -> Outcome<()> {
     // As it is now: a program that was built for another checkout would read that one's protocols.
     let here = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("start it with scripts/codegen.sh")?;
     let project = Path::new(&here).join("../..");
-    let below = std::env::args_os().nth(1).map_or_else(|| project.clone(), PathBuf::from);
+    let below = std::env::args_os()
+        .nth(1)
+        .map_or_else(|| project.clone(), PathBuf::from);
 
     let descriptors =
         protox::compile(["vesta/v1/vesta.proto"], [project.join("vesta-intf/proto")])?;

@@ -70,13 +70,18 @@ pub(crate) async fn windows(
         }
         Call::Runs => {
             while meter.windows.len() <= rounds {
-                let request = GenRunsRequest { count: MAX_RUN_IDS_PER_CALL };
+                let request = GenRunsRequest {
+                    count: MAX_RUN_IDS_PER_CALL,
+                };
                 let runs = client.gen_runs(request).await?.into_inner().runs;
                 meter.take(0, &runs, Instant::now())?;
             }
         }
         Call::Stream => {
-            let request = StreamIdsRequest { chunk: MAX_IDS_PER_CALL, total: 0 };
+            let request = StreamIdsRequest {
+                chunk: MAX_IDS_PER_CALL,
+                total: 0,
+            };
             let mut stream = client.stream_ids(request).await?.into_inner();
             while meter.windows.len() <= rounds {
                 let ids = stream.message().await?.ok_or("the stream has ended")?.ids;
@@ -101,10 +106,16 @@ impl Lanes {
             let (mut client, send) = (client.clone(), send.clone());
             // Ends when nobody waits for its answers any more.
             callers.spawn(async move {
-                let request = GenIdsRequest { count: MAX_IDS_PER_CALL };
+                let request = GenIdsRequest {
+                    count: MAX_IDS_PER_CALL,
+                };
                 loop {
                     let answer = client.gen_ids(request).await;
-                    if send.send(answer.map(|ids| (lane, ids.into_inner().ids))).await.is_err() {
+                    if send
+                        .send(answer.map(|ids| (lane, ids.into_inner().ids)))
+                        .await
+                        .is_err()
+                    {
                         break;
                     }
                 }
@@ -120,7 +131,11 @@ impl Lanes {
     }
 
     async fn next(&mut self) -> Result<(usize, Vec<u64>), Failure> {
-        Ok(self.answers.recv().await.ok_or("the callers have ended")??)
+        Ok(self
+            .answers
+            .recv()
+            .await
+            .ok_or("the callers have ended")??)
     }
 }
 
@@ -177,7 +192,12 @@ impl Ascending for Vec<IdRun> {
 
     fn pieces(&self) -> impl Iterator<Item = (u64, u64)> {
         // The last of an empty run lies before the first, which is an error.
-        self.iter().map(|run| (run.first, run.first + u64::from(run.count) * run.step - run.step))
+        self.iter().map(|run| {
+            (
+                run.first,
+                run.first + u64::from(run.count) * run.step - run.step,
+            )
+        })
     }
 }
 
@@ -200,7 +220,16 @@ pub(crate) struct Meter<'a, C> {
 impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
     pub(crate) fn new(meta: &'a IdMeta, length: Duration, cpu: C) -> Self {
         let (last, tick, counted) = (HashMap::new(), 0, 0);
-        Self { meta, length, cpu, last, tick, open: None, counted, windows: Vec::new() }
+        Self {
+            meta,
+            length,
+            cpu,
+            last,
+            tick,
+            open: None,
+            counted,
+            windows: Vec::new(),
+        }
     }
 
     /// These IDs have arrived now. An error if they do not come after all others of the lane with
@@ -216,7 +245,10 @@ impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
             return Err("no IDs came".into());
         }
         for (first, last) in ids.pieces() {
-            let before = self.last.entry((lane, self.meta.unpack(first)?.machine)).or_default();
+            let before = self
+                .last
+                .entry((lane, self.meta.unpack(first)?.machine))
+                .or_default();
             if first <= *before || last < first {
                 return Err(format!("{first} came after {before}").into());
             }
@@ -275,7 +307,15 @@ mod tests {
     const META: IdMeta = IdMeta::MAX_PEAK;
 
     fn ids(time: u64, seqs: std::ops::Range<u64>) -> Vec<u64> {
-        seqs.map(|seq| META.pack(&Id { time, seq, ..Id::default() }).unwrap()).collect()
+        seqs.map(|seq| {
+            META.pack(&Id {
+                time,
+                seq,
+                ..Id::default()
+            })
+            .unwrap()
+        })
+        .collect()
     }
 
     #[test]
@@ -289,14 +329,39 @@ mod tests {
         });
         // The first answer opens a window, in the middle of a tick.
         meter.take(0, &ids(7, 5..10), start).unwrap();
-        meter.take(0, &[ids(7, 10..12), ids(8, 0..4)].concat(), after(1)).unwrap();
+        meter
+            .take(0, &[ids(7, 10..12), ids(8, 0..4)].concat(), after(1))
+            .unwrap();
         meter.take(0, &ids(8, 4..10), after(1)).unwrap();
         // As runs, the second of which begins in the old tick: of these 10, 3 are the old tick's.
-        let first = |seq| META.pack(&Id { time: 8, seq, ..Id::default() }).unwrap();
-        let run = |first, count| IdRun { first, step: 1 << 10, count };
-        meter.take(0, &vec![run(first(500), 1), run(first((1 << 20) - 2), 9)], after(2)).unwrap();
+        let first = |seq| {
+            META.pack(&Id {
+                time: 8,
+                seq,
+                ..Id::default()
+            })
+            .unwrap()
+        };
+        let run = |first, count| IdRun {
+            first,
+            step: 1 << 10,
+            count,
+        };
+        meter
+            .take(
+                0,
+                &vec![run(first(500), 1), run(first((1 << 20) - 2), 9)],
+                after(2),
+            )
+            .unwrap();
         let ids_per_second = f64::from(5 + 2 + 10 + 3) / 2.0;
-        assert_eq!(meter.windows, [Window { ids_per_second, server_cpu: 12.5 }]);
+        assert_eq!(
+            meter.windows,
+            [Window {
+                ids_per_second,
+                server_cpu: 12.5
+            }]
+        );
         // The other 7 belong to the next window.
         meter.take(0, &ids(11, 0..1), after(4)).unwrap();
         assert_eq!(meter.windows[1].ids_per_second, 3.5);
@@ -315,14 +380,28 @@ mod tests {
     #[test]
     fn runs_ascend_by_machine_id() {
         let run = |machine, time, count| {
-            let first = META.pack(&Id { time, machine, ..Id::default() }).unwrap();
-            vec![IdRun { first, step: 1 << 10, count }]
+            let first = META
+                .pack(&Id {
+                    time,
+                    machine,
+                    ..Id::default()
+                })
+                .unwrap();
+            vec![IdRun {
+                first,
+                step: 1 << 10,
+                count,
+            }]
         };
         let now = Instant::now();
         let mut meter = Meter::new(&META, Duration::ZERO, || Ok(0.0));
         meter.take(0, &run(1, 8, 10), now).unwrap();
         meter.take(0, &run(2, 7, 10), now).unwrap();
-        for wrong in [run(1, 8, 1), run(2, 7, 20), [run(3, 7, 1), run(3, 8, 0)].concat()] {
+        for wrong in [
+            run(1, 8, 1),
+            run(2, 7, 20),
+            [run(3, 7, 1), run(3, 8, 0)].concat(),
+        ] {
             let error = meter.take(0, &wrong, now).unwrap_err();
             assert!(error.to_string().contains("came after"), "{error}");
         }

@@ -68,9 +68,15 @@ pub(crate) async fn measure(
                 latency.add(seen)?;
                 refused += not_served;
             }
-            let ids = callers.join_all().await.into_iter().sum::<Result<u64, Failure>>()?;
-            let (millis, seconds) =
-                (|quantile| latency.value_at_quantile(quantile) as f64 / 1e6, length.as_secs_f64());
+            let ids = callers
+                .join_all()
+                .await
+                .into_iter()
+                .sum::<Result<u64, Failure>>()?;
+            let (millis, seconds) = (
+                |quantile| latency.value_at_quantile(quantile) as f64 / 1e6,
+                length.as_secs_f64(),
+            );
             let values = [
                 ids as f64 / seconds,
                 (latency.len() - refused) as f64 / seconds,
@@ -81,7 +87,10 @@ pub(crate) async fn measure(
             ];
             // Round 0 warms up.
             if number > 0 {
-                columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+                columns
+                    .iter_mut()
+                    .zip(values)
+                    .for_each(|(column, value)| column.push(value));
             }
         }
         let who = match cancel {
@@ -96,7 +105,10 @@ pub(crate) async fn measure(
             });
         }
         let cells = columns.into_iter().map(|values| Cell(values, 2)).collect();
-        table.rows.push(Row { labels: vec![who], cells });
+        table.rows.push(Row {
+            labels: vec![who],
+            cells,
+        });
     }
     Ok(table)
 }
@@ -105,14 +117,21 @@ pub(crate) async fn measure(
 async fn batch(mut client: Client, cancel: Option<Duration>, end: Instant) -> Result<u64, Failure> {
     let mut ids = 0;
     while Instant::now() < end {
-        let call = client.gen_runs(GenRunsRequest { count: MAX_RUN_IDS_PER_CALL });
+        let call = client.gen_runs(GenRunsRequest {
+            count: MAX_RUN_IDS_PER_CALL,
+        });
         let answer = match cancel {
             Some(after) => timeout(after, call).await.ok(),
             None => Some(call.await),
         };
         match answer {
             Some(Ok(runs)) => {
-                ids += runs.into_inner().runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
+                ids += runs
+                    .into_inner()
+                    .runs
+                    .iter()
+                    .map(|run| u64::from(run.count))
+                    .sum::<u64>();
             }
             // A refused caller that honours its hint comes back later.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,

@@ -90,7 +90,10 @@ async fn columns(
 ) -> Result<[Vec<f64>; 7], Failure> {
     let capacity = LAYOUT.capacity_per_second() as f64;
     let pacing = pacing.then_some("--pacing=true");
-    let flags = ["--layout", LAYOUT.name()].into_iter().chain(pacing).collect::<Vec<_>>();
+    let flags = ["--layout", LAYOUT.name()]
+        .into_iter()
+        .chain(pacing)
+        .collect::<Vec<_>>();
     let server = programs.rest(&flags, None)?;
     let mut columns: [Vec<f64>; 7] = Default::default();
     for number in 0..=rounds {
@@ -100,13 +103,18 @@ async fn columns(
         let tasks: JoinSet<Result<Seen, Failure>> = callers
             .into_iter()
             .map(|mut caller| async move {
-                let mut seen = Seen { latency: latencies(), served: vec![], refused: 0 };
+                let mut seen = Seen {
+                    latency: latencies(),
+                    served: vec![],
+                    refused: 0,
+                };
                 let mut sent = Instant::now();
                 while sent < end {
                     let served = caller.call().await.is_ok();
                     let now = Instant::now();
                     if served {
-                        seen.latency.record(u64::try_from((now - sent).as_nanos())?)?;
+                        seen.latency
+                            .record(u64::try_from((now - sent).as_nanos())?)?;
                         seen.served.push(now);
                     } else {
                         seen.refused += 1;
@@ -125,7 +133,11 @@ async fn columns(
             refused += seen.refused;
         }
         served.sort();
-        let gap = served.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
+        let gap = served
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .max()
+            .unwrap_or_default();
         // Round 0 warms up.
         if number > 0 {
             // Whole seconds, wherever they begin, hold as many ticks.

@@ -35,15 +35,25 @@ impl Server {
         cores: Option<&CpuSet>,
     ) -> Result<Self, Failure> {
         let mut process = Process::start(command, cores).map_err(|error| {
-            format!("{name}: cannot start {}: {error}", command.get_program().display())
+            format!(
+                "{name}: cannot start {}: {error}",
+                command.get_program().display()
+            )
         })?;
         let began = Instant::now();
         loop {
-            match process.lines.recv_timeout(START_LIMIT.saturating_sub(began.elapsed())) {
+            match process
+                .lines
+                .recv_timeout(START_LIMIT.saturating_sub(began.elapsed()))
+            {
                 Ok(line) => {
                     let address = line.trim_start().strip_prefix(label).map(str::trim);
                     if let Some(address) = address.and_then(|address| address.parse().ok()) {
-                        return Ok(Self { name, address, process });
+                        return Ok(Self {
+                            name,
+                            address,
+                            process,
+                        });
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -75,7 +85,11 @@ impl Server {
             }
             std::thread::yield_now();
         }
-        Ok(Self { name, address, process })
+        Ok(Self {
+            name,
+            address,
+            process,
+        })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -127,7 +141,11 @@ impl Drop for Process {
         }
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let began = Instant::now();
-        while self.lines.recv_timeout(STOP_LIMIT.saturating_sub(began.elapsed())).is_ok() {}
+        while self
+            .lines
+            .recv_timeout(STOP_LIMIT.saturating_sub(began.elapsed()))
+            .is_ok()
+        {}
         // Too late for grace; of a process that has ended this changes nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -158,8 +176,16 @@ mod tests {
     #[test]
     fn a_program_that_ends_is_an_error_that_says_so() {
         let error = Server::start("brief", "HTTP", &mut shell("exit 64"), None).unwrap_err();
-        assert_eq!(error.to_string(), "brief: ended instead of serving: exit status: 64");
+        assert_eq!(
+            error.to_string(),
+            "brief: ended instead of serving: exit status: 64"
+        );
         let error = Server::start("none", "HTTP", &mut Command::new("/no/such"), None).unwrap_err();
-        assert!(error.to_string().starts_with("none: cannot start /no/such: "), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("none: cannot start /no/such: "),
+            "{error}"
+        );
     }
 }

@@ -8,7 +8,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 #[derive(Debug, Parser)]
-#[command(version, about = "End-to-end load: Vesta's servers beside servers that do nothing")]
+#[command(
+    version,
+    about = "End-to-end load: Vesta's servers beside servers that do nothing"
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -83,7 +86,12 @@ pub(crate) struct Settings {
     pub(crate) ferroid: Option<PathBuf>,
 
     /// Further flags of Vesta's servers, separated by spaces
-    #[arg(long, value_name = "FLAGS", default_value = "", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "FLAGS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
     pub(crate) server_flags: String,
 
     /// Only these parts [default: all]
@@ -153,7 +161,9 @@ impl Settings {
             settings.idle_round = Duration::from_millis(300);
         }
         if self.calibrate {
-            settings.only.retain(|part| matches!(part, Part::Grpc | Part::Rest));
+            settings
+                .only
+                .retain(|part| matches!(part, Part::Grpc | Part::Rest));
             if settings.only.is_empty() {
                 settings.only = vec![Part::Grpc, Part::Rest];
             }
@@ -184,18 +194,32 @@ mod tests {
     fn the_command_line_holds_together() {
         Cli::command().debug_assert();
         let cli = Cli::parse_from(["vesta-load", "run", "--round", "0.5", "--levels", "1,4"]);
-        let Command::Run(settings) = cli.command else { panic!("{cli:?}") };
+        let Command::Run(settings) = cli.command else {
+            panic!("{cli:?}")
+        };
         assert_eq!(settings.round, Duration::from_millis(500));
         assert_eq!(settings.levels, [1, 4]);
-        assert!(Part::value_variants().iter().all(|part| settings.does(*part)));
+        assert!(
+            Part::value_variants()
+                .iter()
+                .all(|part| settings.does(*part))
+        );
         assert!(Cli::try_parse_from(["vesta-load", "run", "--round", "0"]).is_err());
     }
 
     #[test]
     fn calibration_leaves_out_what_has_no_bare_server() {
-        let cli =
-            Cli::parse_from(["vesta-load", "run", "--calibrate", "--quick", "--only", "batch"]);
-        let Command::Run(settings) = cli.command else { panic!("{cli:?}") };
+        let cli = Cli::parse_from([
+            "vesta-load",
+            "run",
+            "--calibrate",
+            "--quick",
+            "--only",
+            "batch",
+        ]);
+        let Command::Run(settings) = cli.command else {
+            panic!("{cli:?}")
+        };
         let settings = settings.effective();
         assert_eq!(settings.only, [Part::Grpc, Part::Rest]);
         assert_eq!((settings.rounds, settings.levels), (1, vec![1, 8]));

@@ -18,14 +18,19 @@ impl Halves {
     /// None with one core.
     pub(crate) fn of_all() -> io::Result<Option<Self>> {
         let all = sched_getaffinity(None)?;
-        let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).collect();
+        let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
+            .filter(|core| all.is_set(*core))
+            .collect();
         let (servers, client) = cores.split_at(cores.len() / 2);
         let set = |cores: &[usize]| {
             let mut set = CpuSet::new();
             cores.iter().for_each(|core| set.set(*core));
             set
         };
-        let halves = Self { servers: set(servers), client: set(client) };
+        let halves = Self {
+            servers: set(servers),
+            client: set(client),
+        };
         Ok((!servers.is_empty()).then_some(halves))
     }
 }

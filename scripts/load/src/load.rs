@@ -82,7 +82,9 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
     let turn = Arc::new(Barrier::new(threads));
     // Made before the threads: one that cannot take part would leave the others waiting.
     let runtime = || Builder::new_current_thread().enable_all().build();
-    let runtimes = (0..threads).map(|_| runtime()).collect::<Result<Vec<_>, _>>()?;
+    let runtimes = (0..threads)
+        .map(|_| runtime())
+        .collect::<Result<Vec<_>, _>>()?;
     let waiting = runtime()?;
     std::thread::scope(|scope| {
         let lanes: Vec<_> = (0..threads)
@@ -94,7 +96,9 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
                     address,
                     // Servers deal connections out to their threads one by one. Here every thread
                     // gets some of each of theirs, in every round.
-                    mine: (0..connections).map(|i| (i / threads) % threads == thread).collect(),
+                    mine: (0..connections)
+                        .map(|i| (i / threads) % threads == thread)
+                        .collect(),
                     in_flight: plan.in_flight,
                     duration: plan.duration,
                     turn: Arc::clone(&turn),
@@ -138,7 +142,11 @@ impl CpuTime {
     fn now(server: u32) -> Result<Self, Failure> {
         let machine = machine_cpu_seconds()?;
         let client = cpu_seconds(std::process::id())?;
-        Ok(Self { server: cpu_seconds(server)?, client, machine })
+        Ok(Self {
+            server: cpu_seconds(server)?,
+            client,
+            machine,
+        })
     }
 }
 
@@ -242,7 +250,10 @@ async fn one_after_another<C: Caller>(
         caller.call().await?;
         let answered = Instant::now();
         let nanos = u64::try_from((answered - sent).as_nanos())?;
-        latency.lock().map_err(|_| "a request panicked")?.record(nanos)?;
+        latency
+            .lock()
+            .map_err(|_| "a request panicked")?
+            .record(nanos)?;
         sent = answered;
     }
     Ok(())

@@ -34,7 +34,9 @@ type Answer<T> = Result<Response<T>, Status>;
 #[tonic::async_trait]
 impl IdService for Echo {
     async fn gen_id(&self, _: Request<v1::GenIdRequest>) -> Answer<v1::GenIdResponse> {
-        Ok(Response::new(v1::GenIdResponse { id: 1 + self.0.fetch_add(1, Relaxed) }))
+        Ok(Response::new(v1::GenIdResponse {
+            id: 1 + self.0.fetch_add(1, Relaxed),
+        }))
     }
 
     async fn gen_ids(&self, _: Request<v1::GenIdsRequest>) -> Answer<v1::GenIdsResponse> {
@@ -85,25 +87,30 @@ pub(crate) fn echo_grpc(listen: SocketAddr) -> Result<(), Failure> {
     let workers = (0..available_parallelism()?.get())
         .map(|number| worker(number, server.clone()))
         .collect::<io::Result<Vec<_>>>()?;
-    runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let listener = TcpListener::bind(listen).await?;
-        println!("{LABEL} {}", listener.local_addr()?);
-        // In turn: all connections of a round are opened before it and closed after it, so that no
-        // worker has more of them than one above another.
-        for worker in workers.iter().cycle() {
-            let (stream, _) = listener.accept().await?;
-            stream.set_nodelay(true)?;
-            worker.send(stream.into_std()?)?;
-        }
-        Ok(())
-    })
+    runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let listener = TcpListener::bind(listen).await?;
+            println!("{LABEL} {}", listener.local_addr()?);
+            // In turn: all connections of a round are opened before it and closed after it, so that no
+            // worker has more of them than one above another.
+            for worker in workers.iter().cycle() {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                worker.send(stream.into_std()?)?;
+            }
+            Ok(())
+        })
 }
 
 /// Starts a worker, which serves the connections that it is sent.
 fn worker(number: usize, server: Router) -> io::Result<UnboundedSender<std::net::TcpStream>> {
     let (connections, incoming) = unbounded_channel();
     let incoming = UnboundedReceiverStream::new(incoming).map(TcpStream::from_std);
-    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     std::thread::Builder::new()
         .name(format!("bare-worker-{number}"))
         .spawn(move || runtime.block_on(server.serve_with_incoming(incoming)))?;

@@ -42,10 +42,19 @@ pub(crate) async fn measure(
     length: Duration,
 ) -> Result<Found, Failure> {
     let capacity = MAX_RUN_IDS_PER_CALL;
-    let prefetch = Prefetch { capacity, low_water: capacity / 2, ..Prefetch::default() };
+    let prefetch = Prefetch {
+        capacity,
+        low_water: capacity / 2,
+        ..Prefetch::default()
+    };
     let endpoint = format!("http://{address}");
-    let client = Client::builder().endpoint(endpoint).prefetch(prefetch).build_blocking()?;
-    let embedded = LocalIdService::builder().machine(MachineSource::Stateless(1)).build()?;
+    let client = Client::builder()
+        .endpoint(endpoint)
+        .prefetch(prefetch)
+        .build_blocking()?;
+    let embedded = LocalIdService::builder()
+        .machine(MachineSource::Stateless(1))
+        .build()?;
 
     let mut found = Found::default();
     for round in 0..=rounds {

@@ -31,7 +31,9 @@ pub(crate) fn voluntary_switches(pid: u32) -> Result<u64, Failure> {
     let mut switches = 0;
     for task in fs::read_dir(&path).map_err(|error| format!("{path}: {error}"))? {
         // A thread may end between the listing and the reading.
-        let Ok(status) = fs::read_to_string(task?.path().join("status")) else { continue };
+        let Ok(status) = fs::read_to_string(task?.path().join("status")) else {
+            continue;
+        };
         switches += status
             .lines()
             .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
@@ -51,8 +53,15 @@ pub(crate) fn machine_cpu_seconds() -> Result<f64, Failure> {
 
 /// cpu user nice system idle iowait irq softirq steal ...
 fn busy_ticks(stat: &str) -> Option<u64> {
-    let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
-    let numbers = numbers.map(|number| number.parse().ok()).collect::<Option<Vec<u64>>>()?;
+    let numbers = stat
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace()
+        .take(8);
+    let numbers = numbers
+        .map(|number| number.parse().ok())
+        .collect::<Option<Vec<u64>>>()?;
     Some(numbers.iter().sum::<u64>() - numbers.get(3)? - numbers.get(4)?)
 }
 
@@ -86,8 +95,17 @@ impl Machine {
 
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { cpu, cores, kernel, rustc } = self;
-        let cores = if *cores == 1 { "1 core".to_owned() } else { format!("{cores} cores") };
+        let Self {
+            cpu,
+            cores,
+            kernel,
+            rustc,
+        } = self;
+        let cores = if *cores == 1 {
+            "1 core".to_owned()
+        } else {
+            format!("{cores} cores")
+        };
         write!(f, "{cpu}, {cores}, Linux {kernel}, {rustc}")
     }
 }
@@ -105,7 +123,10 @@ mod tests {
 
     #[test]
     fn the_machine_is_busy_while_it_does_not_idle() {
-        assert_eq!(busy_ticks("cpu  10 20 30 1000 500 1 2 3 7 7\ncpu0 1 2 3"), Some(66));
+        assert_eq!(
+            busy_ticks("cpu  10 20 30 1000 500 1 2 3 7 7\ncpu0 1 2 3"),
+            Some(66)
+        );
         assert_eq!(busy_ticks("intr 1"), None);
     }
 

@@ -45,7 +45,11 @@ impl Programs {
             rest: vesta(&settings.rest, "vesta-rest")?,
             peer: needs(settings.peer.clone().unwrap_or_else(|| this.clone()))?,
             ferroid: settings.ferroid.clone().map(needs).transpose()?,
-            flags: settings.server_flags.split_whitespace().map(str::to_owned).collect(),
+            flags: settings
+                .server_flags
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
             folder: TempDir::with_prefix("vesta-load-")?,
         })
     }
@@ -60,7 +64,12 @@ impl Programs {
             Protocol::Grpc => ("bare tonic", "echo-grpc"),
             Protocol::Rest | Protocol::Json | Protocol::Traces => ("bare actix-web", "hello-rest"),
         };
-        Server::start(name, peer::LABEL, self.command(&self.peer).arg(subcommand), cores)
+        Server::start(
+            name,
+            peer::LABEL,
+            self.command(&self.peer).arg(subcommand),
+            cores,
+        )
     }
 
     /// Vesta's server, in its default layout.
@@ -84,7 +93,11 @@ impl Programs {
         let mut command = self.command(&self.rest);
         // A namespace has one layout, and flags may choose another.
         let namespace = format!("--namespace=rest-{}", flags.len());
-        let command = command.args(VESTA).arg(namespace).args(flags).args(&self.flags);
+        let command = command
+            .args(VESTA)
+            .arg(namespace)
+            .args(flags)
+            .args(&self.flags);
         Server::start("vesta-rest", "HTTP", command, cores)
     }
 
@@ -92,7 +105,10 @@ impl Programs {
     pub(crate) fn tracing(&self, cores: Option<&CpuSet>) -> Result<Server, Failure> {
         let mut command = self.command(&self.rest);
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
-        let command = command.args(VESTA).arg("--namespace=tracing").args(&self.flags);
+        let command = command
+            .args(VESTA)
+            .arg("--namespace=tracing")
+            .args(&self.flags);
         Server::start("vesta-rest", "HTTP", command, cores)
     }
 
@@ -105,7 +121,12 @@ impl Programs {
     ) -> Result<Server, Failure> {
         let mut command = self.command(&self.server);
         let command = command.args(VESTA).args(["--layout", layout]);
-        Server::start("vesta-server", "gRPC", command.args(flags).args(&self.flags), cores)
+        Server::start(
+            "vesta-server",
+            "gRPC",
+            command.args(flags).args(&self.flags),
+            cores,
+        )
     }
 
     /// `vesta-server` in a layout whose capacity nothing here reaches.
@@ -113,18 +134,27 @@ impl Programs {
         let file = self.folder.path().join("roomy.toml");
         std::fs::write(&file, ROOMY)?;
         let mut command = self.command(&self.server);
-        let command = command.args(VESTA).args(["--namespace", "roomy", "--config"]).arg(file);
+        let command = command
+            .args(VESTA)
+            .args(["--namespace", "roomy", "--config"])
+            .arg(file);
         Server::start("vesta-server", "gRPC", command.args(&self.flags), None)
     }
 
     /// The peer's server, if it was named.
     pub(crate) fn ferroid(&self) -> Result<Option<Server>, Failure> {
-        let Some(program) = &self.ferroid else { return Ok(None) };
+        let Some(program) = &self.ferroid else {
+            return Ok(None);
+        };
         // It cannot say which free port it took.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = self.command(program);
         let command = command.args(["--num-workers=128", "--server-addr", &address.to_string()]);
-        Ok(Some(Server::start_at("ferroid-tonic-server", address, command)?))
+        Ok(Some(Server::start_at(
+            "ferroid-tonic-server",
+            address,
+            command,
+        )?))
     }
 
     /// Every server starts with its defaults, but for its state: no setting comes from this program's
@@ -143,8 +173,14 @@ impl Programs {
 }
 
 /// Free ports, and quiet. The admin listener stays on, as it is where Vesta runs.
-const VESTA: [&str; 6] =
-    ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-level", "warn"];
+const VESTA: [&str; 6] = [
+    "--listen",
+    "127.0.0.1:0",
+    "--admin-listen",
+    "127.0.0.1:0",
+    "--log-level",
+    "warn",
+];
 
 const ROOMY: &str = r#"
 [layout.custom]

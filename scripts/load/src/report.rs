@@ -108,7 +108,11 @@ impl Bar {
 impl Comparison {
     /// Rounds next to each other: Vesta's value and the other's.
     fn pairs(&self, field: fn(&Round) -> f64) -> Vec<(f64, f64)> {
-        self.vesta.iter().map(field).zip(self.peer.iter().map(field)).collect()
+        self.vesta
+            .iter()
+            .map(field)
+            .zip(self.peer.iter().map(field))
+            .collect()
     }
 }
 
@@ -119,13 +123,24 @@ impl BatchRow {
         call: &'static str,
         windows: Vec<batch::Window>,
     ) -> Self {
-        let (layout, capacity) = (meta.name().to_owned(), meta.capacity_per_second() * machines);
-        Self { layout, machines, call, capacity, windows }
+        let (layout, capacity) = (
+            meta.name().to_owned(),
+            meta.capacity_per_second() * machines,
+        );
+        Self {
+            layout,
+            machines,
+            call,
+            capacity,
+            windows,
+        }
     }
 
     /// Percent.
     fn of_capacity(&self) -> impl Iterator<Item = f64> {
-        self.windows.iter().map(|window| window.ids_per_second / self.capacity as f64 * 100.0)
+        self.windows
+            .iter()
+            .map(|window| window.ids_per_second / self.capacity as f64 * 100.0)
     }
 
     /// Percent of a core.
@@ -162,7 +177,10 @@ const COLUMNS: [Column; 5] = [
 impl Results {
     pub(crate) fn new(machine: Machine, settings: &Settings, halves: Option<Halves>) -> Self {
         let (threads, cores) = match &halves {
-            None => (machine.cores, "client and servers share all cores".to_owned()),
+            None => (
+                machine.cores,
+                "client and servers share all cores".to_owned(),
+            ),
             Some(Halves { servers, client }) => {
                 let (servers, client) = (servers.count(), client.count());
                 let cores = format!("servers have {servers} of the cores, the client has {client}");
@@ -201,28 +219,56 @@ impl Results {
     pub(crate) fn bars(&self) -> Vec<Bar> {
         let mut bars = Vec::new();
         let mut bar = |what: String, values: Vec<f64>, limit| {
-            bars.push(Bar { what, values, limit });
+            bars.push(Bar {
+                what,
+                values,
+                limit,
+            });
         };
         for row in &self.unary {
             let what = |of| format!("{:?}, {} in flight: {of}", row.protocol, row.in_flight);
             let ratio = |field| ratios(&row.pairs(field)).collect();
-            let parity = if row.protocol == Protocol::Json { JSON_PARITY } else { PARITY };
+            let parity = if row.protocol == Protocol::Json {
+                JSON_PARITY
+            } else {
+                PARITY
+            };
             if row.protocol == Protocol::Traces {
                 let cpu = ratio(|round| round.server_cpu);
-                bar(what("server CPU of a request"), cpu, Limit::AtMost(UNTRACED));
+                bar(
+                    what("server CPU of a request"),
+                    cpu,
+                    Limit::AtMost(UNTRACED),
+                );
                 continue;
             }
-            bar(what("requests/s"), ratio(|round| round.per_second), Limit::AtLeast(parity));
-            bar(what("p99"), ratio(|round| round.p99), Limit::AtMost(LATENCY));
+            bar(
+                what("requests/s"),
+                ratio(|round| round.per_second),
+                Limit::AtLeast(parity),
+            );
+            bar(
+                what("p99"),
+                ratio(|round| round.p99),
+                Limit::AtMost(LATENCY),
+            );
         }
         for row in &self.batch {
             let what = |of| format!("{} × {}, {}: {of}", row.layout, row.machines, row.call);
             let (capacity, cpu) = (row.of_capacity().collect(), row.server_cpu().collect());
-            let least = if row.machines > 1 { OF_LARGE_CAPACITY } else { OF_CAPACITY };
+            let least = if row.machines > 1 {
+                OF_LARGE_CAPACITY
+            } else {
+                OF_CAPACITY
+            };
             bar(what("% of capacity"), capacity, Limit::AtLeast(least));
             bar(what("server, % of a core"), cpu, Limit::AtMost(BATCH_CPU));
         }
-        bars.extend(self.tables.iter().flat_map(|table| table.bars.iter().cloned()));
+        bars.extend(
+            self.tables
+                .iter()
+                .flat_map(|table| table.bars.iter().cloned()),
+        );
         bars
     }
 
@@ -252,10 +298,17 @@ impl Results {
             },
             self.cores,
         )?;
-        let others = self.unary.iter().flat_map(|row| row.vesta.iter().chain(&row.peer));
+        let others = self
+            .unary
+            .iter()
+            .flat_map(|row| row.vesta.iter().chain(&row.peer));
         let others = Spread::of(others.map(|round| round.others));
         if !self.unary.is_empty() {
-            writeln!(out, "\nOther work on this machine took {} cores meanwhile.", others.show(2))?;
+            writeln!(
+                out,
+                "\nOther work on this machine took {} cores meanwhile.",
+                others.show(2)
+            )?;
         }
         if self.calibration {
             writeln!(out, "\n**A calibration: both servers are the bare one.**")?;
@@ -273,14 +326,25 @@ impl Results {
             (Protocol::Grpc, "gRPC, unary `GenId`"),
             (Protocol::Rest, "REST, `GET /genid`"),
             (Protocol::Json, "REST, `GET /v1/id` beside `GET /genid`"),
-            (Protocol::Traces, "REST, `GET /genid` of callers that are not traced"),
+            (
+                Protocol::Traces,
+                "REST, `GET /genid` of callers that are not traced",
+            ),
         ] {
-            let mut rows = self.unary.iter().filter(|row| row.protocol == protocol).peekable();
+            let mut rows = self
+                .unary
+                .iter()
+                .filter(|row| row.protocol == protocol)
+                .peekable();
             if rows.peek().is_none() {
                 continue;
             }
             let headings = COLUMNS.map(|(heading, ..)| heading);
-            table(out, title, ["in flight", "server"].into_iter().chain(headings))?;
+            table(
+                out,
+                title,
+                ["in flight", "server"].into_iter().chain(headings),
+            )?;
             for row in rows {
                 for (name, rounds) in row.names.iter().zip([&row.vesta, &row.peer]) {
                     write!(out, "| {} | {name} |", row.in_flight)?;
@@ -292,7 +356,11 @@ impl Results {
                 }
                 write!(out, "| {} | **ratio** |", row.in_flight)?;
                 for (_, value, _) in COLUMNS {
-                    write!(out, " **{}** |", Spread::of_ratios(&row.pairs(value)).show(3))?;
+                    write!(
+                        out,
+                        " **{}** |",
+                        Spread::of_ratios(&row.pairs(value)).show(3)
+                    )?;
                 }
                 writeln!(out)?;
             }
@@ -304,8 +372,14 @@ impl Results {
         if self.batch.is_empty() {
             return Ok(());
         }
-        let headings =
-            ["layout", "machine IDs", "call", "IDs/s", "% of capacity", "server CPU, % of a core"];
+        let headings = [
+            "layout",
+            "machine IDs",
+            "call",
+            "IDs/s",
+            "% of capacity",
+            "server CPU, % of a core",
+        ];
         table(out, "Batches over one connection", headings)?;
         for row in &self.batch {
             let rate = Spread::of(row.windows.iter().map(|window| window.ids_per_second));
@@ -327,17 +401,33 @@ impl Results {
         if self.idle.is_empty() {
             return Ok(());
         }
-        table(out, "Idle", ["program", "CPU, % of a core", "voluntary context switches/s"])?;
+        table(
+            out,
+            "Idle",
+            [
+                "program",
+                "CPU, % of a core",
+                "voluntary context switches/s",
+            ],
+        )?;
         for row in &self.idle {
             let cpu = Spread::of(row.windows.iter().map(|window| window.cpu));
             let switches = Spread::of(row.windows.iter().map(|window| window.switches_per_second));
-            writeln!(out, "| {} | {} | {} |", row.program, cpu.show(2), switches.show(1))?;
+            writeln!(
+                out,
+                "| {} | {} | {} |",
+                row.program,
+                cpu.show(2),
+                switches.show(1)
+            )?;
         }
         Ok(())
     }
 
     fn write_prefetch(&self, out: &mut String) -> std::fmt::Result {
-        let Some(found) = &self.prefetch else { return Ok(()) };
+        let Some(found) = &self.prefetch else {
+            return Ok(());
+        };
         let of = |values: &[f64]| Spread::of(values.iter().copied());
         table(out, "A prefetching client of vesta-server", ["what", ""])?;
         for (what, values, decimals) in [
@@ -352,7 +442,11 @@ impl Results {
     }
 
     fn write_bars(&self, out: &mut String) -> std::fmt::Result {
-        table(out, "Bars", ["what", "median", "where it is by 95 %", "limit", "met"])?;
+        table(
+            out,
+            "Bars",
+            ["what", "median", "where it is by 95 %", "limit", "met"],
+        )?;
         for bar in self.bars() {
             let (sign, limit) = match bar.limit {
                 Limit::AtLeast(limit) => ("≥", limit),
@@ -369,7 +463,10 @@ impl Results {
                 (false, true) => "**no**",
             };
             let (what, median) = (&bar.what, bar.median());
-            writeln!(out, "| {what} | {median:.3} | {interval} | {sign} {limit:.3} | {met} |")?;
+            writeln!(
+                out,
+                "| {what} | {median:.3} | {interval} | {sign} {limit:.3} | {met} |"
+            )?;
         }
         Ok(())
     }

@@ -24,9 +24,15 @@ pub(crate) fn run(settings: &Settings) -> Result<bool, Failure> {
     if settings.rounds == 0 || settings.long_rounds == 0 || settings.levels.contains(&0) {
         return Err("--rounds, --long-rounds and --levels must be 1 or more".into());
     }
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let halves = if settings.shared { None } else { Halves::of_all()? };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let halves = if settings.shared {
+        None
+    } else {
+        Halves::of_all()?
+    };
     let mut results = Results::new(Machine::here(), &settings, halves);
     let ended = runtime.block_on(async {
         let mut asked = signal(SignalKind::terminate())?;
@@ -72,18 +78,26 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
     }
     if settings.does(Part::Idle) {
         for protocol in [Protocol::Grpc, Protocol::Rest] {
-            for server in [programs.vesta(protocol, None)?, programs.bare(protocol, None)?] {
+            for server in [
+                programs.vesta(protocol, None)?,
+                programs.bare(protocol, None)?,
+            ] {
                 tell(&format!("{}, idle", server.name));
                 let (rounds, length) = (settings.long_rounds, settings.idle_round);
                 let windows = idle::windows(&server, rounds, length).await?;
-                results.idle.push(IdleRow { program: server.name, windows });
+                results.idle.push(IdleRow {
+                    program: server.name,
+                    windows,
+                });
             }
         }
     }
     let (rounds, long_rounds) = (settings.rounds, settings.long_rounds);
     if settings.does(Part::Stream) {
         tell("a stream of IDs over one connection");
-        results.tables.push(stream::measure(&programs, rounds).await?);
+        results
+            .tables
+            .push(stream::measure(&programs, rounds).await?);
     }
     if settings.does(Part::Workers) {
         tell("REST by number of workers");
@@ -95,19 +109,27 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
             duration: settings.round,
             cores,
         };
-        results.tables.push(workers::measure(&programs, threads, plan, rounds)?);
+        results
+            .tables
+            .push(workers::measure(&programs, threads, plan, rounds)?);
     }
     if settings.does(Part::Cap) {
         tell("REST beyond the capacity");
-        results.tables.push(cap::measure(&programs, long_rounds, settings.batch_round).await?);
+        results
+            .tables
+            .push(cap::measure(&programs, long_rounds, settings.batch_round).await?);
     }
     if settings.does(Part::Beside) {
         tell("single IDs beside large batches");
-        results.tables.push(beside::measure(&programs, long_rounds, settings.batch_round).await?);
+        results
+            .tables
+            .push(beside::measure(&programs, long_rounds, settings.batch_round).await?);
     }
     if settings.does(Part::Stop) {
         tell("stops");
-        results.tables.push(stop::measure(&programs, long_rounds).await?);
+        results
+            .tables
+            .push(stop::measure(&programs, long_rounds).await?);
     }
     if settings.does(Part::Prefetch) {
         let server = programs.server("max-peak", &["--namespace", "max-peak"], None)?;
@@ -134,7 +156,9 @@ async fn unary(
     for &in_flight in &settings.levels {
         let plan = results.plan(settings, in_flight);
         let sides = [(protocol, &vesta, vesta.name), (protocol, &peer, peer.name)];
-        results.unary.push(compare(plan, settings.rounds, sides).await?);
+        results
+            .unary
+            .push(compare(plan, settings.rounds, sides).await?);
     }
     Ok(())
 }
@@ -149,9 +173,13 @@ async fn json(
     let server = programs.vesta(Protocol::Rest, cores)?;
     for &in_flight in &settings.levels {
         let plan = results.plan(settings, in_flight);
-        let sides =
-            [(Protocol::Json, &server, "GET /v1/id"), (Protocol::Rest, &server, "GET /genid")];
-        results.unary.push(compare(plan, settings.rounds, sides).await?);
+        let sides = [
+            (Protocol::Json, &server, "GET /v1/id"),
+            (Protocol::Rest, &server, "GET /genid"),
+        ];
+        results
+            .unary
+            .push(compare(plan, settings.rounds, sides).await?);
     }
     Ok(())
 }
@@ -163,14 +191,19 @@ async fn traces(
     results: &mut Results,
 ) -> Result<(), Failure> {
     let cores = results.halves.as_ref().map(|halves| &halves.servers);
-    let (with, without) = (programs.tracing(cores)?, programs.vesta(Protocol::Rest, cores)?);
+    let (with, without) = (
+        programs.tracing(cores)?,
+        programs.vesta(Protocol::Rest, cores)?,
+    );
     for &in_flight in &settings.levels {
         let plan = results.plan(settings, in_flight);
         let sides = [
             (Protocol::Traces, &with, "with a collector"),
             (Protocol::Traces, &without, "without"),
         ];
-        results.unary.push(compare(plan, settings.rounds, sides).await?);
+        results
+            .unary
+            .push(compare(plan, settings.rounds, sides).await?);
     }
     Ok(())
 }
@@ -183,17 +216,25 @@ async fn batches(
     calls: &[batch::Call],
     results: &mut Results,
 ) -> Result<(), Failure> {
-    let (flag, namespace) =
-        (format!("--machine-count={machines}"), format!("{}-{machines}", meta.name()));
+    let (flag, namespace) = (
+        format!("--machine-count={machines}"),
+        format!("{}-{machines}", meta.name()),
+    );
     let server = programs.server(meta.name(), &[&flag, "--namespace", &namespace], None)?;
     for &call in calls {
-        let what = format!("{} in {}, machine IDs: {machines}", call.name(), meta.name());
+        let what = format!(
+            "{} in {}, machine IDs: {machines}",
+            call.name(),
+            meta.name()
+        );
         tell(&what);
         let (rounds, length) = (settings.long_rounds, settings.batch_round);
         let (address, pid) = (server.address, server.pid());
         let windows = batch::windows(address, pid, meta, call, rounds, length).await;
         let windows = windows.map_err(|failure| format!("{what}: {failure}"))?;
-        results.batch.push(BatchRow::new(meta, machines, call.name(), windows));
+        results
+            .batch
+            .push(BatchRow::new(meta, machines, call.name(), windows));
     }
     Ok(())
 }
@@ -211,13 +252,21 @@ async fn compare(
     let in_flight = plan.in_flight;
     let [(protocol, _, ours), (_, _, theirs)] = sides;
     let names = [ours, theirs];
-    let mut comparison = Comparison { protocol, in_flight, names, vesta: vec![], peer: vec![] };
+    let mut comparison = Comparison {
+        protocol,
+        in_flight,
+        names,
+        vesta: vec![],
+        peer: vec![],
+    };
     let one = |(protocol, server, name): (Protocol, &Server, &str)| {
         block_in_place(|| round(Plan { protocol, ..plan }, server.address, server.pid()))
             .map_err(|failure| format!("{name}, {in_flight} in flight: {failure}"))
     };
     for number in 0..=rounds {
-        tell(&format!("{ours}, {in_flight} in flight, round {number} of {rounds}"));
+        tell(&format!(
+            "{ours}, {in_flight} in flight, round {number} of {rounds}"
+        ));
         // Until the servers have seen the end of the connections before.
         sleep(SETTLE).await;
         let (ours, theirs) = if number % 2 == 0 {

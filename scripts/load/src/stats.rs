@@ -22,7 +22,11 @@ impl Spread {
         } else {
             at(middle)
         };
-        Self { min: at(0), median, max: at(values.len().wrapping_sub(1)) }
+        Self {
+            min: at(0),
+            median,
+            max: at(values.len().wrapping_sub(1)),
+        }
     }
 
     /// The comparison of `these` with `those`: over the ratios of rounds that ran one after the other,
@@ -91,16 +95,44 @@ mod tests {
 
     #[test]
     fn the_middle_is_in_the_middle() {
-        assert_eq!(Spread::of([3.0, 1.0, 2.0]), Spread { min: 1.0, median: 2.0, max: 3.0 });
-        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), Spread { min: 1.0, median: 2.5, max: 4.0 });
-        assert_eq!(Spread::of([7.0]), Spread { min: 7.0, median: 7.0, max: 7.0 });
+        assert_eq!(
+            Spread::of([3.0, 1.0, 2.0]),
+            Spread {
+                min: 1.0,
+                median: 2.0,
+                max: 3.0
+            }
+        );
+        assert_eq!(
+            Spread::of([4.0, 1.0, 2.0, 3.0]),
+            Spread {
+                min: 1.0,
+                median: 2.5,
+                max: 4.0
+            }
+        );
+        assert_eq!(
+            Spread::of([7.0]),
+            Spread {
+                min: 7.0,
+                median: 7.0,
+                max: 7.0
+            }
+        );
         assert!(Spread::of([]).median.is_nan());
     }
 
     #[test]
     fn a_ratio_compares_neighbours() {
         let ratio = Spread::of_ratios(&[(10.0, 10.0), (20.0, 40.0), (30.0, 20.0)]);
-        assert_eq!(ratio, Spread { min: 0.5, median: 1.0, max: 1.5 });
+        assert_eq!(
+            ratio,
+            Spread {
+                min: 0.5,
+                median: 1.0,
+                max: 1.5
+            }
+        );
     }
 
     #[test]

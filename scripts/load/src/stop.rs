@@ -43,7 +43,10 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
                 limit: Limit::AtMost(MOST),
             });
             let labels = vec![name.to_owned(), connections.to_string()];
-            table.rows.push(Row { labels, cells: vec![Cell(times, 1)] });
+            table.rows.push(Row {
+                labels,
+                cells: vec![Cell(times, 1)],
+            });
         }
     }
     Ok(table)

@@ -74,7 +74,9 @@ impl Wire {
         let mut mix = |ids: &mut dyn Iterator<Item = u64>| ids.for_each(|id| mixed ^= id);
         match self {
             Wire::Runs => {
-                let client = Client::builder().endpoint(format!("http://{address}")).build()?;
+                let client = Client::builder()
+                    .endpoint(format!("http://{address}"))
+                    .build()?;
                 let mut stream = client.stream(total)?;
                 let mut ids = vec![0; MAX_IDS_PER_CALL as usize];
                 loop {
@@ -87,8 +89,15 @@ impl Wire {
                 }
             }
             Wire::Ids => {
-                let request = StreamIdsRequest { chunk: MAX_IDS_PER_CALL, total };
-                let mut stream = client(address).await?.stream_ids(request).await?.into_inner();
+                let request = StreamIdsRequest {
+                    chunk: MAX_IDS_PER_CALL,
+                    total,
+                };
+                let mut stream = client(address)
+                    .await?
+                    .stream_ids(request)
+                    .await?
+                    .into_inner();
                 while let Some(message) = stream.message().await? {
                     left -= message.ids.len() as u64;
                     mix(&mut message.ids.into_iter());
@@ -100,7 +109,10 @@ impl Wire {
                 let codec = ProstCodec::<FerroidRequest, FerroidChunk>::default();
                 let path = "/ferroid.IdGenerator/StreamIds".parse()?;
                 let request = Request::new(FerroidRequest { count: total });
-                let mut stream = client.server_streaming(request, path, codec).await?.into_inner();
+                let mut stream = client
+                    .server_streaming(request, path, codec)
+                    .await?
+                    .into_inner();
                 while let Some(message) = stream.message().await? {
                     let (ids, rest) = message.packed_ids.as_chunks();
                     if !rest.is_empty() {
@@ -118,12 +130,19 @@ impl Wire {
     }
 
     async fn round(self, server: &Server) -> Result<Taken, Failure> {
-        let total = if matches!(self, Wire::Runs) { IDS * MORE } else { IDS };
+        let total = if matches!(self, Wire::Runs) {
+            IDS * MORE
+        } else {
+            IDS
+        };
         let (cpu, began) = (cpu_seconds(server.pid())?, Instant::now());
         std::hint::black_box(self.take(server.address, total).await?);
         let seconds = began.elapsed().as_secs_f64();
         let server_cpu = (cpu_seconds(server.pid())? - cpu) / seconds * 100.0;
-        Ok(Taken { per_second: total as f64 / seconds, server_cpu })
+        Ok(Taken {
+            per_second: total as f64 / seconds,
+            server_cpu,
+        })
     }
 }
 
@@ -142,10 +161,21 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
             found.extend((number > 0).then_some(taken));
         }
     }
-    let rate = |taken: &[Taken]| taken.iter().map(|taken| taken.per_second).collect::<Vec<_>>();
+    let rate = |taken: &[Taken]| {
+        taken
+            .iter()
+            .map(|taken| taken.per_second)
+            .collect::<Vec<_>>()
+    };
     let last = rate(found.last().ok_or("nothing was measured")?);
     let against = |taken: &[Taken]| -> Vec<f64> {
-        ratios(&rate(taken).into_iter().zip(last.iter().copied()).collect::<Vec<_>>()).collect()
+        ratios(
+            &rate(taken)
+                .into_iter()
+                .zip(last.iter().copied())
+                .collect::<Vec<_>>(),
+        )
+        .collect()
     };
     let about = match ferroid {
         Some(_) => "A layout with room for 2,147,483,648 IDs/s, and 128 workers of the peer.".to_owned(),
@@ -175,7 +205,12 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
             "server CPU, % of a core",
             "IDs/s ÷ those of the last row",
         ],
-        rows: sides.iter().map(|(wire, _)| *wire).zip(&found).map(row).collect(),
+        rows: sides
+            .iter()
+            .map(|(wire, _)| *wire)
+            .zip(&found)
+            .map(row)
+            .collect(),
         bars: ferroid.iter().map(bar).collect(),
     })
 }

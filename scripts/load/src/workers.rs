@@ -28,7 +28,11 @@ pub(crate) fn measure(
         Ok((name, programs.rest(flags.as_slice(), None)?))
     };
     let counts = (1..=cores).chain([cores * 2, cores * 4]).map(Some);
-    let servers = [None].into_iter().chain(counts).map(start).collect::<Result<Vec<_>, _>>()?;
+    let servers = [None]
+        .into_iter()
+        .chain(counts)
+        .map(start)
+        .collect::<Result<Vec<_>, _>>()?;
     let mut table = Table {
         title: "REST on shared cores, by number of workers",
         about: "Client and server share all cores. The last column is the p99 of the default divided by \
@@ -60,8 +64,11 @@ pub(crate) fn measure(
         let mut worst: Option<Vec<f64>> = None;
         for (rounds, (name, _)) in found.iter().zip(&servers) {
             let of = |field: fn(&Round) -> f64| rounds.iter().map(field).collect::<Vec<_>>();
-            let ratio: Vec<f64> =
-                default.iter().zip(of(|round| round.p99)).map(|(own, p99)| own / p99).collect();
+            let ratio: Vec<f64> = default
+                .iter()
+                .zip(of(|round| round.p99))
+                .map(|(own, p99)| own / p99)
+                .collect();
             table.rows.push(Row {
                 labels: vec![connections.to_string(), name.clone()],
                 cells: vec![
@@ -73,7 +80,10 @@ pub(crate) fn measure(
                 ],
             });
             let median = |values: &[f64]| Spread::of(values.iter().copied()).median;
-            if worst.as_ref().is_none_or(|worst| median(worst) < median(&ratio)) {
+            if worst
+                .as_ref()
+                .is_none_or(|worst| median(worst) < median(&ratio))
+            {
                 worst = Some(ratio);
             }
         }

@@ -34,7 +34,10 @@ fn a_quick_calibration_finds_requests_in_every_round() {
             assert_eq!(rounds.len(), 1);
             let number = |name: &str| rounds[0][name].as_f64().unwrap();
             assert!(number("requests") > 0.0, "{comparison}");
-            assert!(number("p50") > 0.0 && number("p50") <= number("p99"), "{comparison}");
+            assert!(
+                number("p50") > 0.0 && number("p50") <= number("p99"),
+                "{comparison}"
+            );
             assert!(number("p99") <= number("p999"), "{comparison}");
         }
     }
@@ -48,7 +51,10 @@ fn a_program_that_is_not_there_is_named() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("/no/such/vesta-server: No such file"), "{errors}");
+    assert!(
+        errors.contains("/no/such/vesta-server: No such file"),
+        "{errors}"
+    );
     assert!(errors.contains("--help"), "{errors}");
 }
 
@@ -56,7 +62,9 @@ fn a_program_that_is_not_there_is_named() {
 fn threads(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap();
-    let mut names: Vec<_> = tasks.map(|task| name(task.unwrap()).trim_end().to_owned()).collect();
+    let mut names: Vec<_> = tasks
+        .map(|task| name(task.unwrap()).trim_end().to_owned())
+        .collect();
     names.sort();
     names
 }
@@ -71,7 +79,9 @@ fn the_bare_tonic_has_an_acceptor_and_a_worker_for_each_core() {
         .unwrap();
     // It starts its workers before it says where it listens; they name themselves.
     let mut line = String::new();
-    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(server.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let mut names = threads(server.id());
     while names.iter().filter(|name| *name == "vesta-load").count() > 1 {
         names = threads(server.id());

@@ -30,16 +30,29 @@ macro_rules! through_a_table {
         let insert = concat!("INSERT INTO orders VALUES (", $placeholder, ")");
         sqlx::query(insert).bind(id).execute(&pool).await.unwrap();
         let select = concat!("SELECT id FROM orders WHERE id = ", $placeholder);
-        let read: VestaId = sqlx::query_scalar(select).bind(id).fetch_one(&pool).await.unwrap();
+        let read: VestaId = sqlx::query_scalar(select)
+            .bind(id)
+            .fetch_one(&pool)
+            .await
+            .unwrap();
         assert_eq!(read, id);
-        let none: Option<VestaId> =
-            sqlx::query_scalar("SELECT NULL").fetch_one(&pool).await.unwrap();
+        let none: Option<VestaId> = sqlx::query_scalar("SELECT NULL")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
         assert_eq!(none, None);
 
         let refused = sqlx::query(insert).bind(sign_bit()).execute(&pool).await;
         assert!(refused.unwrap_err().to_string().contains("version 1"));
         let negative = sqlx::query_scalar::<_, VestaId>("SELECT -id FROM orders");
-        assert!(negative.fetch_one(&pool).await.unwrap_err().to_string().contains("version 1"));
+        assert!(
+            negative
+                .fetch_one(&pool)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("version 1")
+        );
         pool.close().await;
     }};
 }
@@ -61,14 +74,18 @@ async fn sqlite_returns_the_id_that_was_inserted() {
 
 #[tokio::test]
 async fn postgres_returns_the_id_that_was_inserted() {
-    let Some(url) = server("VESTA_TEST_POSTGRES") else { return };
+    let Some(url) = server("VESTA_TEST_POSTGRES") else {
+        return;
+    };
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(1);
     through_a_table!(options.connect(&url).await.unwrap(), "$1");
 }
 
 #[tokio::test]
 async fn mysql_returns_the_id_that_was_inserted() {
-    let Some(url) = server("VESTA_TEST_MYSQL") else { return };
+    let Some(url) = server("VESTA_TEST_MYSQL") else {
+        return;
+    };
     let options = sqlx::mysql::MySqlPoolOptions::new().max_connections(1);
     through_a_table!(options.connect(&url).await.unwrap(), "?");
 }
@@ -90,15 +107,24 @@ fn diesel_returns_the_id_that_was_inserted() {
     let mut db = diesel::SqliteConnection::establish(":memory:").unwrap();
     db.batch_execute(TABLE).unwrap();
     let order = Order { id: new_id() };
-    diesel::insert_into(orders::table).values(&order).execute(&mut db).unwrap();
-    let read = orders::table.filter(orders::id.eq(order.id)).first::<Order>(&mut db).unwrap();
+    diesel::insert_into(orders::table)
+        .values(&order)
+        .execute(&mut db)
+        .unwrap();
+    let read = orders::table
+        .filter(orders::id.eq(order.id))
+        .first::<Order>(&mut db)
+        .unwrap();
     assert_eq!(read, order);
 
-    let refused =
-        diesel::insert_into(orders::table).values(Order { id: sign_bit() }).execute(&mut db);
+    let refused = diesel::insert_into(orders::table)
+        .values(Order { id: sign_bit() })
+        .execute(&mut db);
     assert!(refused.unwrap_err().to_string().contains("version 1"));
     db.batch_execute("INSERT INTO orders VALUES (-1)").unwrap();
-    let negative = orders::table.filter(orders::id.lt(0)).first::<Order>(&mut db);
+    let negative = orders::table
+        .filter(orders::id.lt(0))
+        .first::<Order>(&mut db);
     let negative = format!("{:?}", negative.unwrap_err());
     assert!(negative.contains("version 1"), "{negative}");
 }
@@ -121,7 +147,9 @@ async fn node_reads_the_string_exactly_and_rounds_the_number() {
     let script = "const { id, rounded } = JSON.parse(require('fs').readFileSync(0));
         console.log(BigInt(id) + ' ' + BigInt(rounded))";
     let mut node = Command::new("node");
-    node.args(["-e", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    node.args(["-e", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut node = node.spawn().unwrap();
     node.stdin.take().unwrap().write_all(&json).unwrap();
     let output = node.wait_with_output().unwrap();

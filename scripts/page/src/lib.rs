@@ -72,7 +72,10 @@ fn explain(
         }
         false => "null".to_owned(),
     };
-    let fields = layout.fields().into_iter().filter(|field| layout.bits(*field) > 0);
+    let fields = layout
+        .fields()
+        .into_iter()
+        .filter(|field| layout.bits(*field) > 0);
     let fields = fields.map(|field| {
         object([
             ("name", text(field.name())),
@@ -94,7 +97,10 @@ fn explain(
         ("tick", tick),
         ("fields", list(fields)),
         ("forms", list(forms)),
-        ("rounded", rounded(raw).map_or("null".to_owned(), |it| bounds(&it))),
+        (
+            "rounded",
+            rounded(raw).map_or("null".to_owned(), |it| bounds(&it)),
+        ),
         ("guesses", list(found.candidates.iter().map(candidate))),
         ("other", format!("{:.4}", found.other)),
     ]))
@@ -130,7 +136,12 @@ fn layout(values: [&str; 5]) -> Result<String, IdError> {
         "1000" => TimeUnit::Millisecond,
         "10000" => TimeUnit::TenMillis,
         "1000000" => TimeUnit::Second,
-        _ => return Err(IdError::invalid("unit", "it must be 1000, 10000 or 1000000")),
+        _ => {
+            return Err(IdError::invalid(
+                "unit",
+                "it must be 1000, 10000 or 1000000",
+            ));
+        }
     };
     let bits = |name, text| number(name, text).map(|bits| u8::try_from(bits).unwrap_or(u8::MAX));
     let spec = LayoutSpec {
@@ -152,7 +163,9 @@ fn design(values: [&str; 4]) -> Result<String, IdError> {
     let (years, machines) = (number("years", years)?, number("machines", machines)?);
     let per_second = number("per second", per_second)?;
     let epoch = UnixMillis(number("epoch", epoch)?);
-    described(&IdMeta::new(IdMeta::design(years, machines, per_second, epoch)?)?)
+    described(&IdMeta::new(IdMeta::design(
+        years, machines, per_second, epoch,
+    )?)?)
 }
 
 fn described(layout: &IdMeta) -> Result<String, IdError> {
@@ -165,14 +178,18 @@ fn described(layout: &IdMeta) -> Result<String, IdError> {
         ("epoch", spec.epoch.0.to_string()),
         ("ends", layout.end().0.to_string()),
         ("total", layout.total_bits().to_string()),
-        ("machines", text(&(layout.max(Field::Machine) + 1).to_string())),
+        (
+            "machines",
+            text(&(layout.max(Field::Machine) + 1).to_string()),
+        ),
         ("perSecond", text(&layout.capacity_per_second().to_string())),
         ("epochText", text(&spec.epoch.to_string())),
     ]))
 }
 
 fn number(name: &'static str, text: &str) -> Result<u64, IdError> {
-    text.parse().map_err(|_| IdError::invalid(name, "it must be a whole number"))
+    text.parse()
+        .map_err(|_| IdError::invalid(name, "it must be a whole number"))
 }
 
 fn object<const N: usize>(fields: [(&str, String); N]) -> String {
@@ -221,7 +238,10 @@ mod tests {
     fn a_rounded_id_comes_with_its_bounds() {
         let said = answer("explain\n1785223470585921500\n\n1795305600000\n\n");
         let bounds = r#""from":"1785223470585921408","until":"1785223470585921664""#;
-        assert!(said.contains(&format!(r#""rounded":{{"by":"JavaScript",{bounds}}}"#)), "{said}");
+        assert!(
+            said.contains(&format!(r#""rounded":{{"by":"JavaScript",{bounds}}}"#)),
+            "{said}"
+        );
         let said = answer("explain\n1785223470585921538\n\n1795305600000\n\n");
         assert!(said.contains(r#""rounded":null"#), "{said}");
     }
@@ -229,7 +249,9 @@ mod tests {
     #[test]
     fn the_month_decides() {
         let month = "1459468800000\n1462060799999";
-        let said = answer(&format!("explain\n175928847299117063\n\n1795305600000\n{month}"));
+        let said = answer(&format!(
+            "explain\n175928847299117063\n\n1795305600000\n{month}"
+        ));
         assert!(said.contains(r#""layout":"discord","about"#), "{said}");
         assert!(said.contains(r#""probability":0.9"#), "{said}");
         assert!(said.contains(r#","moment":1462015105796"#) && said.contains(r#""other":0.0"#));
@@ -238,9 +260,15 @@ mod tests {
     #[test]
     fn longer_ids_are_named_with_their_width_and_time() {
         let said = answer("explain\n507c7f79bcf86cd7994f6c0e\n\n0\n\n");
-        assert_eq!(said, r#"{"kind":"ObjectId","bits":96,"moment":1350336377000}"#);
+        assert_eq!(
+            said,
+            r#"{"kind":"ObjectId","bits":96,"moment":1350336377000}"#
+        );
         let said = answer("explain\n919108f7-52d1-4320-9bac-f847db4148a8\n\n0\n\n");
-        assert_eq!(said, r#"{"kind":"UUID of version 4","bits":128,"moment":null}"#);
+        assert_eq!(
+            said,
+            r#"{"kind":"UUID of version 4","bits":128,"moment":null}"#
+        );
     }
 
     #[test]

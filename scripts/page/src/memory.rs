@@ -1,5 +1,8 @@
 //! Two buffers that the page reads and writes: texts into the module, and out of it.
-#![allow(unsafe_code, reason = "names for the page to call; nothing in here reads raw memory")]
+#![allow(
+    unsafe_code,
+    reason = "names for the page to call; nothing in here reads raw memory"
+)]
 
 use std::cell::RefCell;
 

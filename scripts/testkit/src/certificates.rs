@@ -111,8 +111,14 @@ impl Authority {
         params.extended_key_usages = vec![usage];
         params.not_after = date_time_ymd(until, 1, 1);
         let key = KeyPair::generate().expect("a key");
-        let cert = params.signed_by(&key, &self.0).expect("a certificate").pem();
-        Issued { cert, key: key.serialize_pem() }
+        let cert = params
+            .signed_by(&key, &self.0)
+            .expect("a certificate")
+            .pem();
+        Issued {
+            cert,
+            key: key.serialize_pem(),
+        }
     }
 }
 
@@ -134,8 +140,12 @@ impl Issued {
 #[must_use]
 pub fn socket(address: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(address).expect("a connection");
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
-    socket.set_write_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a time-out");
+    socket
+        .set_write_timeout(Some(Duration::from_secs(60)))
+        .expect("a time-out");
     socket
 }
 
@@ -148,7 +158,10 @@ pub fn until_closed(mut stream: impl Read) -> String {
     match stream.read_to_end(&mut said) {
         Ok(_) => {}
         Err(error)
-            if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof) => {}
+            if matches!(
+                error.kind(),
+                ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof
+            ) => {}
         Err(error) => panic!("still open: {error}"),
     }
     String::from_utf8_lossy(&said).into_owned()

@@ -43,7 +43,10 @@ pub fn resume(pid: u32) {
 }
 
 pub(crate) fn send(pid: u32, signal: Signal) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the number of a process");
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("the number of a process");
     kill_process(pid, signal).expect("it may be signalled");
 }
 

@@ -20,7 +20,10 @@ pub fn folder() -> TempDir {
 /// If the folder has no name.
 #[must_use]
 pub fn namespace_of(folder: &Path) -> String {
-    let name = folder.file_name().expect("a temporary folder").to_string_lossy();
+    let name = folder
+        .file_name()
+        .expect("a temporary folder")
+        .to_string_lossy();
     name.trim_start_matches('.').to_owned()
 }
 

@@ -15,7 +15,10 @@ impl FuseMount {
     #[must_use]
     pub fn new(of: &Path, at: &Path, options: &str) -> Self {
         std::fs::create_dir_all(at).expect("a folder");
-        let mounted = Command::new("bindfs").args(["-o", options]).args([of, at]).output();
+        let mounted = Command::new("bindfs")
+            .args(["-o", options])
+            .args([of, at])
+            .output();
         let mounted = mounted.expect("bindfs: install the package `bindfs`");
         assert!(mounted.status.success(), "bindfs: {mounted:?}");
         Self(at.into())

@@ -26,11 +26,22 @@ impl Program {
     /// If it cannot be started.
     #[must_use]
     pub fn start(command: &mut Command) -> Self {
-        let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = piped.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let piped = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = piped
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         let stderr = child.stderr.take().map(BufReader::new);
-        Self { child, stdout, stderr, said: String::new(), logged: String::new() }
+        Self {
+            child,
+            stdout,
+            stderr,
+            said: String::new(),
+            logged: String::new(),
+        }
     }
 
     /// Starts a server of Vesta's and reads what it says until it is ready.
@@ -39,13 +50,19 @@ impl Program {
     /// The output of a program that ended before.
     pub fn serve(command: &mut Command) -> Result<Self, Output> {
         let mut program = Self::start(command);
-        if program.is_ready() { Ok(program) } else { Err(program.end()) }
+        if program.is_ready() {
+            Ok(program)
+        } else {
+            Err(program.end())
+        }
     }
 
     /// Reads what a server of Vesta's says until it is ready; false if it ended before.
     pub fn is_ready(&mut self) -> bool {
         // The last of its start-up lines names the status page.
-        read_until(&mut self.stdout, &mut self.said, |line| line.ends_with("/status"))
+        read_until(&mut self.stdout, &mut self.said, |line| {
+            line.ends_with("/status")
+        })
     }
 
     /// Reads its log up to a line with this in it.
@@ -71,12 +88,16 @@ impl Program {
     /// If there is none.
     #[must_use]
     pub fn fact(&self, label: &str) -> &str {
-        self.find(label).unwrap_or_else(|| panic!("no {label} in {}", self.said))
+        self.find(label)
+            .unwrap_or_else(|| panic!("no {label} in {}", self.said))
     }
 
     fn find(&self, label: &str) -> Option<&str> {
         self.said.lines().find_map(|line| {
-            line.strip_prefix("  ")?.strip_prefix(label)?.strip_prefix(' ').map(str::trim)
+            line.strip_prefix("  ")?
+                .strip_prefix(label)?
+                .strip_prefix(' ')
+                .map(str::trim)
         })
     }
 
@@ -93,7 +114,8 @@ impl Program {
     /// The address of its gRPC listener beside an HTTP one, if it has both.
     #[must_use]
     pub fn grpc(&self) -> Option<SocketAddr> {
-        self.find("HTTP").and_then(|_| self.find("gRPC")?.parse().ok())
+        self.find("HTTP")
+            .and_then(|_| self.find("gRPC")?.parse().ok())
     }
 
     /// Its machine ID at the start.
@@ -103,7 +125,10 @@ impl Program {
     #[must_use]
     pub fn machine(&self) -> u64 {
         let text = self.fact("machine ID");
-        text.split(' ').next().and_then(|id| id.parse().ok()).expect("a machine ID")
+        text.split(' ')
+            .next()
+            .and_then(|id| id.parse().ok())
+            .expect("a machine ID")
     }
 
     /// The first ID that it made.
@@ -145,7 +170,9 @@ impl Program {
     /// # Panics
     /// If it is gone.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args([name, &self.id().to_string()])
+            .status();
         assert!(sent.expect("kill runs").success());
     }
 
@@ -171,7 +198,10 @@ impl Program {
     #[must_use]
     pub fn wait(self) -> (Option<i32>, String) {
         let output = self.end();
-        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).expect("text"),
+        )
     }
 
     /// Reads its output and its log to their end. It then has ended, and keeps its process ID until
@@ -196,7 +226,11 @@ impl Program {
         let status = self.child.wait().expect("an end");
         let [stdout, stderr] =
             [&mut self.said, &mut self.logged].map(|said| std::mem::take(said).into());
-        Output { status, stdout, stderr }
+        Output {
+            status,
+            stdout,
+            stderr,
+        }
     }
 }
 
@@ -219,7 +253,11 @@ pub fn get(address: &str, path: &str) -> (u16, String) {
     let mut answer = String::new();
     socket.read_to_string(&mut answer).expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .expect("a status");
     (status, body.to_owned())
 }
 

@@ -5,20 +5,28 @@
 #[must_use]
 pub fn shape_in(secret: &str, said: &str) -> Option<String> {
     let lower = said.to_ascii_lowercase();
-    let shown =
-        shapes(secret).into_iter().find(|shape| lower.contains(&shape.to_ascii_lowercase()));
+    let shown = shapes(secret)
+        .into_iter()
+        .find(|shape| lower.contains(&shape.to_ascii_lowercase()));
     let decoded = || {
         let text = percent_decoded(said).to_ascii_lowercase();
-        text.contains(&secret.to_ascii_lowercase()).then(|| format!("{secret}, percent-encoded"))
+        text.contains(&secret.to_ascii_lowercase())
+            .then(|| format!("{secret}, percent-encoded"))
     };
-    shown.or_else(decoded).or_else(|| in_base64(secret).into_iter().find(|it| said.contains(it)))
+    shown
+        .or_else(decoded)
+        .or_else(|| in_base64(secret).into_iter().find(|it| said.contains(it)))
 }
 
 /// As text, and as bytes are printed.
 fn shapes(secret: &str) -> [String; 3] {
     let bytes = secret.bytes().map(|byte| byte.to_string());
     let hex = secret.bytes().map(|byte| format!("{byte:02x}"));
-    [secret.to_owned(), bytes.collect::<Vec<_>>().join(", "), hex.collect()]
+    [
+        secret.to_owned(),
+        bytes.collect::<Vec<_>>().join(", "),
+        hex.collect(),
+    ]
 }
 
 /// Whatever of it is encoded.
@@ -26,7 +34,10 @@ fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut decoded = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        match part.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+        match part
+            .get(..2)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
+        {
             Some(byte) if byte.is_ascii() => decoded.extend([char::from(byte)]),
             _ => decoded += part.get(..2).unwrap_or(part),
         }
@@ -38,15 +49,20 @@ fn percent_decoded(text: &str) -> String {
 /// The characters that are the secret's alone, in either alphabet, wherever it begins in the bytes that
 /// were encoded, as in `user:password`. Of a short secret they are too few to mean anything.
 fn in_base64(secret: &str) -> Vec<String> {
-    let alphabet =
-        |last: &'static str| ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(last.chars());
+    let alphabet = |last: &'static str| {
+        ('A'..='Z')
+            .chain('a'..='z')
+            .chain('0'..='9')
+            .chain(last.chars())
+    };
     let mut found = Vec::new();
     for alphabet in [alphabet("+/"), alphabet("-_")] {
         let alphabet: Vec<char> = alphabet.collect();
         for before in 0..3_usize {
             let bytes = vec![0; before].into_iter().chain(secret.bytes());
-            let bits: Vec<_> =
-                bytes.flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).collect();
+            let bits: Vec<_> = bytes
+                .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1))
+                .collect();
             let own = bits.chunks_exact(6).skip((before * 8).div_ceil(6));
             let digit = |bits: &[u8]| bits.iter().fold(0, |sum, bit| sum * 2 + usize::from(*bit));
             found.push(own.map(|bits| alphabet[digit(bits)]).collect::<String>());
@@ -76,10 +92,19 @@ mod tests {
             "eDpIdW50ZXIyLXBsYW50ZWQtOWMxZg==",           // x:…
             "eHg6SHVudGVyMi1wbGFudGVkLTljMWYh",           // xx:…!
         ] {
-            for said in [shown.to_owned(), format!("a line before 5%\n{shown}\nand one after %4")] {
+            for said in [
+                shown.to_owned(),
+                format!("a line before 5%\n{shown}\nand one after %4"),
+            ] {
                 assert!(shape_in(PLANTED, &said).is_some(), "{said}");
             }
         }
-        assert_eq!(shape_in(PLANTED, "Hunter2, 100%, SHVudGVyMg==, %48unter3-planted-9c1f"), None);
+        assert_eq!(
+            shape_in(
+                PLANTED,
+                "Hunter2, 100%, SHVudGVyMg==, %48unter3-planted-9c1f"
+            ),
+            None
+        );
     }
 }

@@ -23,12 +23,22 @@ impl WallClock {
     /// If libfaketime is not installed.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
-        let library = fs::read_dir("/usr/lib").into_iter().flatten().flatten().find_map(|entry| {
-            let library = entry.path().join("faketime/libfaketimeMT.so.1");
-            library.exists().then_some(library)
-        });
-        assert!(library.is_some() || lacks("faketime"), "install the package `faketime`");
-        let clock = Self { offset: folder.join("offset"), library };
+        let library = fs::read_dir("/usr/lib")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .find_map(|entry| {
+                let library = entry.path().join("faketime/libfaketimeMT.so.1");
+                library.exists().then_some(library)
+            });
+        assert!(
+            library.is_some() || lacks("faketime"),
+            "install the package `faketime`"
+        );
+        let clock = Self {
+            offset: folder.join("offset"),
+            library,
+        };
         clock.step("+0");
         clock
     }
@@ -45,8 +55,14 @@ impl WallClock {
 
     /// Puts it under a program.
     pub fn under<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        let Some(library) = &self.library else { return command };
-        command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", &self.offset);
-        command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        let Some(library) = &self.library else {
+            return command;
+        };
+        command
+            .env("LD_PRELOAD", library)
+            .env("FAKETIME_TIMESTAMP_FILE", &self.offset);
+        command
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
     }
 }

@@ -7,18 +7,26 @@ use axum::http::{HeaderMap, header};
 /// Media type and text of metrics in OpenMetrics, as `Accept` asks for them. One that names both formats, as
 /// Prometheus does, gets OpenMetrics.
 pub(super) fn negotiated(headers: &HeaderMap, metrics: String) -> (&'static str, String) {
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok());
     match accept.unwrap_or_default() {
-        accept if accept.contains("text/plain") && !accept.contains("openmetrics") => {
-            ("text/plain; version=0.0.4; charset=utf-8", as_text(&metrics))
-        }
-        _ => ("application/openmetrics-text; version=1.0.0; charset=utf-8", metrics),
+        accept if accept.contains("text/plain") && !accept.contains("openmetrics") => (
+            "text/plain; version=0.0.4; charset=utf-8",
+            as_text(&metrics),
+        ),
+        _ => (
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            metrics,
+        ),
     }
 }
 
 /// The same in the text format, which has neither units nor an end, and names a counter as its samples.
 fn as_text(metrics: &str) -> String {
-    let types = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let types = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "));
     let counters: HashSet<_> = types.filter_map(|it| it.strip_suffix(" counter")).collect();
     let line = |line| match str::splitn(line, 4, ' ').collect::<Vec<_>>()[..] {
         ["#", "EOF"] | ["#", "UNIT", ..] => String::new(),
@@ -60,9 +68,17 @@ mod tests {
             let headers =
                 HeaderMap::from_iter([(header::ACCEPT, accept.parse().expect("a value"))]);
             let (media, text) = negotiated(&headers, METRICS.to_owned());
-            assert_eq!(media.starts_with("text/plain; version=0.0.4"), is_text, "{accept}");
+            assert_eq!(
+                media.starts_with("text/plain; version=0.0.4"),
+                is_text,
+                "{accept}"
+            );
             assert_eq!(text.ends_with("# EOF\n"), !is_text, "{accept}");
         }
-        assert!(negotiated(&HeaderMap::new(), METRICS.to_owned()).0.contains("openmetrics"));
+        assert!(
+            negotiated(&HeaderMap::new(), METRICS.to_owned())
+                .0
+                .contains("openmetrics")
+        );
     }
 }

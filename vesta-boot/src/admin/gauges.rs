@@ -126,18 +126,38 @@ impl Collector for Scrape {
             let all = service.status();
             let all = all.into_iter().map(|segment| {
                 let ready = segment.not_ready_because.is_none();
-                Tag { segment, ready, room: None }
+                Tag {
+                    segment,
+                    ready,
+                    room: None,
+                }
             });
-            tags(&mut encoder, "segment", &segments::whole(service), &all.collect::<Vec<_>>())?;
+            tags(
+                &mut encoder,
+                "segment",
+                &segments::whole(service),
+                &all.collect::<Vec<_>>(),
+            )?;
         }
         if let Some(service) = state.serials() {
             let all = service.status();
             let all = all.into_iter().map(|serial| {
-                let (ready, room) =
-                    (serials::trouble(&serial).is_none(), Some(serials::room(&serial)));
-                Tag { segment: serial.segment, ready, room }
+                let (ready, room) = (
+                    serials::trouble(&serial).is_none(),
+                    Some(serials::room(&serial)),
+                );
+                Tag {
+                    segment: serial.segment,
+                    ready,
+                    room,
+                }
             });
-            tags(&mut encoder, "serial", &serials::whole(service), &all.collect::<Vec<_>>())?;
+            tags(
+                &mut encoder,
+                "serial",
+                &serials::whole(service),
+                &all.collect::<Vec<_>>(),
+            )?;
         }
         tls(&mut encoder, &state.security)
     }
@@ -157,8 +177,15 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
             (labels([("method", method), ("outcome", outcome)]), latency)
         })
         .collect();
-    let counts = latencies.iter().map(|(labels, latency)| (labels.clone(), latency.count()));
-    encoder.family(Counter, "requests", "Requests by method and outcome", counts)?;
+    let counts = latencies
+        .iter()
+        .map(|(labels, latency)| (labels.clone(), latency.count()));
+    encoder.family(
+        Counter,
+        "requests",
+        "Requests by method and outcome",
+        counts,
+    )?;
 
     let help = "Time from the decoded request to its answer";
     encoder.durations("request_duration", help, &latencies)?;
@@ -169,14 +196,33 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         .iter()
         .flat_map(|metrics| metrics.issued())
         .map(|(caller, count)| (labels([("token", state.security.name(caller))]), count));
-    encoder.family(Counter, "ids_issued", "IDs handed out, by the name of the token", issued)?;
-    let build = labels([("program", state.role.name()), ("version", env!("CARGO_PKG_VERSION"))]);
-    encoder.family(Gauge, "build_info", "The program and its version", [(build, 1)])
+    encoder.family(
+        Counter,
+        "ids_issued",
+        "IDs handed out, by the name of the token",
+        issued,
+    )?;
+    let build = labels([
+        ("program", state.role.name()),
+        ("version", env!("CARGO_PKG_VERSION")),
+    ]);
+    encoder.family(
+        Gauge,
+        "build_info",
+        "The program and its version",
+        [(build, 1)],
+    )
 }
 
 /// The origin of the IDs, and the requests to the store of machine IDs.
 fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
-    let Some(Assembled { service, store, origin, .. }) = state.assembled() else {
+    let Some(Assembled {
+        service,
+        store,
+        origin,
+        ..
+    }) = state.assembled()
+    else {
         return Ok(());
     };
     let status = service.status();
@@ -193,10 +239,21 @@ fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let requests = store.requests().filter(|(_, latency)| latency.count() > 0);
     let requests = requests.map(|(op, latency)| (labels([("op", op)]), latency));
     let help = "Time of one request to the store of machine IDs";
-    encoder.durations("store_request_duration", help, &requests.collect::<Vec<_>>())?;
-    let Some(offset) = store.offset() else { return Ok(()) };
-    let (help, unit) = ("This host's clock minus that of the store", Some(&Unit::Seconds));
-    let mut gauge = encoder.0.encode_descriptor("clock_offset", help, unit, MetricType::Gauge)?;
+    encoder.durations(
+        "store_request_duration",
+        help,
+        &requests.collect::<Vec<_>>(),
+    )?;
+    let Some(offset) = store.offset() else {
+        return Ok(());
+    };
+    let (help, unit) = (
+        "This host's clock minus that of the store",
+        Some(&Unit::Seconds),
+    );
+    let mut gauge = encoder
+        .0
+        .encode_descriptor("clock_offset", help, unit, MetricType::Gauge)?;
     gauge.encode_gauge(&(offset as f64 / 1000.0))
 }
 
@@ -204,23 +261,48 @@ fn program(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let ready = u64::from(state.not_ready_because().is_none());
     let help = "1 if calls for IDs are expected to succeed";
     encoder.family(Gauge, "ready", help, [(vec![], ready)])?;
-    let Some(service) = state.service() else { return Ok(()) };
+    let Some(service) = state.service() else {
+        return Ok(());
+    };
     let (status, machines) = (service.status(), service.machines());
-    let ids_per_second = service.meta().capacity_per_second().saturating_mul(machines.len() as u64);
-    let service = Service { status, machines, ids_per_second };
+    let ids_per_second = service
+        .meta()
+        .capacity_per_second()
+        .saturating_mul(machines.len() as u64);
+    let service = Service {
+        status,
+        machines,
+        ids_per_second,
+    };
     encoder.figures("", SERVICE, &[(vec![], &service)])?;
     leases(encoder, "", &[(vec![], &service.status.all)])?;
     // A machine ID that is lost and one that was just claimed may be the same, so the slot has a
     // number of its own.
-    let machines = service.machines.iter().enumerate().take(MOST).map(|(slot, status)| {
-        (vec![("slot", slot.to_string()), ("machine", status.machine.to_string())], status)
-    });
+    let machines = service
+        .machines
+        .iter()
+        .enumerate()
+        .take(MOST)
+        .map(|(slot, status)| {
+            (
+                vec![
+                    ("slot", slot.to_string()),
+                    ("machine", status.machine.to_string()),
+                ],
+                status,
+            )
+        });
     let machines: Vec<_> = machines.collect();
     encoder.figures("machine_", MACHINE, &machines)?;
     leases(encoder, "machine_", &machines)?;
     let usage = state.pool().into_iter().flatten();
     let usage = usage.map(|(state, count)| (labels([("state", state)]), count));
-    encoder.family(Gauge, "pool_machine_ids", "Machine IDs of the pool by state", usage)
+    encoder.family(
+        Gauge,
+        "pool_machine_ids",
+        "Machine IDs of the pool by state",
+        usage,
+    )
 }
 
 /// Figures of leases: of the service as a whole, or of each machine ID.
@@ -236,9 +318,17 @@ fn leases(
     })?;
     let sealed = leases.iter().map(|(labels, lease)| {
         let reason = lease.sealed.as_deref();
-        (with(labels, "reason", reason.unwrap_or_default()), u64::from(reason.is_some()))
+        (
+            with(labels, "reason", reason.unwrap_or_default()),
+            u64::from(reason.is_some()),
+        )
     });
-    encoder.family(Gauge, &format!("{prefix}sealed"), "1 if it stopped for good, and why", sealed)
+    encoder.family(
+        Gauge,
+        &format!("{prefix}sealed"),
+        "1 if it stopped for good, and why",
+        sealed,
+    )
 }
 
 /// Tags of a kind: `segment` or `serial`.
@@ -259,7 +349,11 @@ fn tags(encoder: &mut Encoder<'_>, kind: &str, whole: &Whole, all: &[Tag]) -> fm
 
 /// Certificates and handshakes.
 fn tls(encoder: &mut Encoder<'_>, security: &Security) -> fmt::Result {
-    let listeners = || security.listeners().map(|(name, tls)| (labels([("listener", name)]), tls));
+    let listeners = || {
+        security
+            .listeners()
+            .map(|(name, tls)| (labels([("listener", name)]), tls))
+    };
     let help = "When the certificate of a listener expires, in seconds since 1970";
     let ends = listeners().map(|(labels, tls)| (labels, tls.valid_until().0 / 1000));
     encoder.family(Gauge, "tls_certificate_expires", help, ends)?;
@@ -292,7 +386,9 @@ impl Encoder<'_> {
         statuses: &[(Labels, &T)],
     ) -> fmt::Result {
         figures.iter().try_for_each(|(kind, name, help, value)| {
-            let samples = statuses.iter().map(|(labels, status)| (labels.clone(), value(status)));
+            let samples = statuses
+                .iter()
+                .map(|(labels, status)| (labels.clone(), value(status)));
             self.family(*kind, &format!("{prefix}{name}"), help, samples)
         })
     }
@@ -316,13 +412,17 @@ impl Encoder<'_> {
     /// A histogram of durations.
     fn durations(&mut self, name: &str, help: &str, all: &[(Labels, Latency)]) -> fmt::Result {
         let of_type = MetricType::Histogram;
-        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), of_type)?;
+        let mut family = self
+            .0
+            .encode_descriptor(name, help, Some(&Unit::Seconds), of_type)?;
         let seconds = |micros: &u64| Duration::from_micros(*micros).as_secs_f64();
         let bounds = || BOUNDS.iter().map(seconds).chain([f64::INFINITY]);
         all.iter().try_for_each(|(labels, latency)| {
             let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
             let buckets: Vec<_> = bounds().zip(latency.buckets).collect();
-            family.encode_family(labels)?.encode_histogram::<NoLabels>(sum, count, &buckets, None)
+            family
+                .encode_family(labels)?
+                .encode_histogram::<NoLabels>(sum, count, &buckets, None)
         })
     }
 
@@ -355,9 +455,11 @@ impl Encoder<'_> {
             Gauge => metric.encode_gauge(value),
             Seconds => metric.encode_gauge(&Duration::from_millis(*value).as_secs_f64()),
         };
-        values.iter().try_for_each(|(labels, value)| match labels[..] {
-            [] => encode(&mut family, value),
-            _ => encode(&mut family.encode_family(labels)?, value),
-        })
+        values
+            .iter()
+            .try_for_each(|(labels, value)| match labels[..] {
+                [] => encode(&mut family, value),
+                _ => encode(&mut family.encode_family(labels)?, value),
+            })
     }
 }

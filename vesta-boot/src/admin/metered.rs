@@ -42,12 +42,19 @@ impl std::fmt::Debug for Metered {
 impl Metered {
     pub(crate) fn new(store: Arc<dyn KvStore>, clock: Option<Arc<dyn Clock>>) -> Arc<Self> {
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        Arc::new(Self { store, clock, requests: Default::default(), offset: OnceLock::new() })
+        Arc::new(Self {
+            store,
+            clock,
+            requests: Default::default(),
+            offset: OnceLock::new(),
+        })
     }
 
     /// The requests so far, by kind.
     pub(crate) fn requests(&self) -> impl Iterator<Item = (&'static str, Latency)> {
-        Op::NAMES.into_iter().zip(self.requests.iter().map(Series::read))
+        Op::NAMES
+            .into_iter()
+            .zip(self.requests.iter().map(Series::read))
     }
 
     /// This host's clock minus the store's in milliseconds, when they were last compared.
@@ -111,7 +118,9 @@ impl KvStore for Metered {
         let pair = ClockPair::read(&*self.clock, asked)?;
         if let Some(pair) = pair {
             let offset = pair.ours().0.cast_signed() - pair.theirs.0.cast_signed();
-            self.offset.get_or_init(AtomicI64::default).store(offset, Relaxed);
+            self.offset
+                .get_or_init(AtomicI64::default)
+                .store(offset, Relaxed);
         }
         Ok(pair.map(|pair| pair.theirs))
     }
@@ -129,7 +138,10 @@ mod tests {
     fn clocks_are_compared_when_the_store_shows_its_own() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(UnixMillis(1_000_000)));
         let without = Metered::new(Arc::new(MemoryStore::new()), Some(Arc::clone(&clock)));
-        assert_eq!((without.now().expect("it answers"), without.offset()), (None, None));
+        assert_eq!(
+            (without.now().expect("it answers"), without.offset()),
+            (None, None)
+        );
         let behind = World::new().with_store_clock(UnixMillis(997_500)).store;
         let store = Metered::new(behind, Some(clock));
         assert_eq!(store.offset(), None, "not yet");
@@ -142,10 +154,22 @@ mod tests {
         let clock = ManualClock::at(UnixMillis(1_000_000));
         let store = Metered::new(Arc::new(MemoryStore::new()), Some(Arc::new(clock)));
         assert!(store.put_if("a", "1", None, "x").expect("it answers"));
-        assert_eq!(store.get("a", "1").expect("it answers").as_deref(), Some("x"));
+        assert_eq!(
+            store.get("a", "1").expect("it answers").as_deref(),
+            Some("x")
+        );
         assert!(!store.put_if("a", "1", None, "y").expect("it answers"));
         assert_eq!(store.list("a").expect("it answers").len(), 1);
         let counts: Vec<_> = store.requests().map(|(op, it)| (op, it.count())).collect();
-        assert_eq!(counts, [("list", 1), ("get", 1), ("put", 2), ("durability", 0), ("clock", 0)]);
+        assert_eq!(
+            counts,
+            [
+                ("list", 1),
+                ("get", 1),
+                ("put", 2),
+                ("durability", 0),
+                ("clock", 0)
+            ]
+        );
     }
 }

@@ -41,7 +41,9 @@ impl<T> From<&Result<T, IdError>> for Outcome {
 
 impl Outcome {
     fn all() -> impl Iterator<Item = Outcome> {
-        [Outcome::Ok, Outcome::Cancelled].into_iter().chain(ErrorKind::all().map(Outcome::Error))
+        [Outcome::Ok, Outcome::Cancelled]
+            .into_iter()
+            .chain(ErrorKind::all().map(Outcome::Error))
     }
 
     fn index(self) -> usize {
@@ -70,7 +72,10 @@ impl Series {
         let bucket = BOUNDS.iter().position(|bound| micros <= u128::from(*bound));
         // Relaxed: each number stands alone.
         self.buckets[bucket.unwrap_or(BOUNDS.len())].fetch_add(1, Relaxed);
-        self.nanos.fetch_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        self.nanos.fetch_add(
+            u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+            Relaxed,
+        );
     }
 
     pub(crate) fn read(&self) -> Latency {
@@ -111,7 +116,9 @@ pub struct Metrics {
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").field("methods", &self.methods).finish_non_exhaustive()
+        f.debug_struct("Metrics")
+            .field("methods", &self.methods)
+            .finish_non_exhaustive()
     }
 }
 
@@ -120,7 +127,12 @@ impl Metrics {
     pub fn new(methods: &'static [&'static str]) -> Self {
         let series = || Outcome::all().map(|_| Series::default()).collect();
         let series = methods.iter().map(|_| series()).collect();
-        Self { methods, series, issued: vec![Counter::default()], ..Self::default() }
+        Self {
+            methods,
+            series,
+            issued: vec![Counter::default()],
+            ..Self::default()
+        }
     }
 
     /// As [`new`](Self::new), for a server with so many tokens.
@@ -159,15 +171,20 @@ impl Metrics {
 
     /// So many requests of a method had this outcome so far.
     pub fn requests(&self, method: usize, outcome: Outcome) -> u64 {
-        self.series.get(method).map_or(0, |series| series[outcome.index()].read().count())
+        self.series
+            .get(method)
+            .map_or(0, |series| series[outcome.index()].read().count())
     }
 
     /// Every method with every outcome.
     pub(crate) fn latencies(&self) -> impl Iterator<Item = (&str, &str, Latency)> {
-        self.methods.iter().zip(&self.series).flat_map(|(method, outcomes)| {
-            let outcomes = Outcome::all().zip(outcomes);
-            outcomes.map(|(outcome, series)| (*method, outcome.label(), series.read()))
-        })
+        self.methods
+            .iter()
+            .zip(&self.series)
+            .flat_map(|(method, outcomes)| {
+                let outcomes = Outcome::all().zip(outcomes);
+                outcomes.map(|(outcome, series)| (*method, outcome.label(), series.read()))
+            })
     }
 }
 
@@ -185,7 +202,12 @@ impl<M: Deref<Target = Metrics>> Call<M> {
     /// A request begins.
     pub fn start(metrics: M, method: usize) -> Self {
         debug_assert!(method < metrics.methods.len());
-        Self { metrics, method, began: Instant::now(), outcome: Outcome::Cancelled }
+        Self {
+            metrics,
+            method,
+            began: Instant::now(),
+            outcome: Outcome::Cancelled,
+        }
     }
 
     /// The request ended.
@@ -196,6 +218,7 @@ impl<M: Deref<Target = Metrics>> Call<M> {
 
 impl<M: Deref<Target = Metrics>> Drop for Call<M> {
     fn drop(&mut self) {
-        self.metrics.observe(self.method, self.outcome, self.began.elapsed());
+        self.metrics
+            .observe(self.method, self.outcome, self.began.elapsed());
     }
 }

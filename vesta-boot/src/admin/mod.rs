@@ -55,7 +55,10 @@ fn router(state: AdminState) -> Router {
         .route("/segments", get(segments_now).post(new_segment))
         .route("/serials", get(serials_now))
         .method_not_allowed_fallback(|| async {
-            refused((StatusCode::METHOD_NOT_ALLOWED, "this path has no such method".to_owned()))
+            refused((
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this path has no such method".to_owned(),
+            ))
         })
         .fallback(|uri: Uri| async move {
             let why = format!("nothing is at {}; GET / is the page", uri.path());
@@ -89,7 +92,9 @@ pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<
     );
     let hosts = Hosts::of(&listener, &state.security.admin_hosts);
     let router = router(state).layer(middleware::from_fn_with_state(hosts, check_host));
-    Listener::new(Acceptor::try_from(listener)?, limiter).serve(router).await
+    Listener::new(Acceptor::try_from(listener)?, limiter)
+        .serve(router)
+        .await
 }
 
 /// Refuses a request that calls this listener by a name of another site.
@@ -112,9 +117,15 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
         (_, &(Method::GET | Method::HEAD)) => Scopes::METRICS | Scopes::ADMIN,
         _ => Scopes::ADMIN,
     };
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let reads = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
     let tokens = request.headers().get_all(header::AUTHORIZATION).iter();
-    match state.security.check(tokens.map(HeaderValue::as_bytes), needs) {
+    match state
+        .security
+        .check(tokens.map(HeaderValue::as_bytes), needs)
+    {
         Ok(_) if !reads && !origin::is_own(request.headers(), &state.security.admin_hosts) => {
             let reason = "the headers host and origin must name this listener by its address, by \
                           localhost, or by a name in the setting hosts (--hosts)";
@@ -137,7 +148,10 @@ async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
     match state.service().map(|service| service.status().all) {
         Some(all) if all.restart_helps && !state.leaving.is_cancelled() => {
             let reason = all.not_ready_because.unwrap_or_default();
-            (StatusCode::SERVICE_UNAVAILABLE, format!("restart me: {reason}\n"))
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("restart me: {reason}\n"),
+            )
         }
         _ => (StatusCode::OK, "ok\n".to_owned()),
     }
@@ -146,11 +160,20 @@ async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
 async fn readyz(State(state): State<AdminState>) -> (StatusCode, String) {
     match state.not_ready_because() {
         None => {
-            let segments = state.segments().map(|it| segments::troubles(it)).unwrap_or_default();
-            let serials = state.serials().map(|it| serials::troubles(it)).unwrap_or_default();
+            let segments = state
+                .segments()
+                .map(|it| segments::troubles(it))
+                .unwrap_or_default();
+            let serials = state
+                .serials()
+                .map(|it| serials::troubles(it))
+                .unwrap_or_default();
             (StatusCode::OK, format!("ready\n{segments}{serials}"))
         }
-        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
+        Some(reason) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not ready: {reason}\n"),
+        ),
     }
 }
 
@@ -203,7 +226,10 @@ async fn events(State(state): State<AdminState>, RawQuery(query): RawQuery) -> R
         let why = "the query must be since=N, where N is the number of an event";
         return refused((StatusCode::BAD_REQUEST, why.to_owned()));
     };
-    let events = state.service().map(|service| service.events(since)).unwrap_or_default();
+    let events = state
+        .service()
+        .map(|service| service.events(since))
+        .unwrap_or_default();
     let last = events.last().map_or(since, |event| event.number);
     let events = events.iter().map(|event| {
         json!({
@@ -214,12 +240,16 @@ async fn events(State(state): State<AdminState>, RawQuery(query): RawQuery) -> R
             "text": event.text,
         })
     });
-    respond(StatusCode::OK, &json!({ "events": events.collect::<Vec<_>>(), "last": last }))
+    respond(
+        StatusCode::OK,
+        &json!({ "events": events.collect::<Vec<_>>(), "last": last }),
+    )
 }
 
 async fn segments_now(State(state): State<AdminState>) -> Response {
-    segments::find(&state)
-        .map_or_else(refused, |segments| respond(StatusCode::OK, &segments::status(&segments)))
+    segments::find(&state).map_or_else(refused, |segments| {
+        respond(StatusCode::OK, &segments::status(&segments))
+    })
 }
 
 async fn serials_now(State(state): State<AdminState>) -> Response {

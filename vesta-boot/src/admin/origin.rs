@@ -9,14 +9,22 @@ use crate::net::names_this;
 /// Returns whether a request names this listener by an address, `localhost` or one of `names`, and
 /// comes from no page but its own.
 pub(super) fn is_own(headers: &HeaderMap, names: &[String]) -> bool {
-    let mut hosts = headers.get_all(HOST).into_iter().map(|host| host.to_str().unwrap_or(""));
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let mut hosts = headers
+        .get_all(HOST)
+        .into_iter()
+        .map(|host| host.to_str().unwrap_or(""));
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
     let of_host = |origin: &str| match origin.split_once("://") {
         Some(("http" | "https", authority)) => authority.eq_ignore_ascii_case(host),
         _ => false,
     };
     names_this(host, names)
-        && headers.get_all(ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(of_host))
+        && headers
+            .get_all(ORIGIN)
+            .iter()
+            .all(|origin| origin.to_str().is_ok_and(of_host))
 }
 
 #[cfg(test)]

@@ -71,7 +71,15 @@ impl Pool {
         let leases = Leases::new(Arc::clone(&store) as _, namespace);
         let clock = Arc::new(SystemClock::new());
         let (seen, shown) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { store, leases, range, ticks, clock, seen, shown }
+        Self {
+            store,
+            leases,
+            range,
+            ticks,
+            clock,
+            seen,
+            shown,
+        }
     }
 
     /// Usage when the pool was last read; `None` before the first read and after one that failed.
@@ -95,8 +103,9 @@ impl Pool {
         let read = move || shown(this.leases.clone(), this.ticks, this.clock.clone());
         let read = timeout(FRESH, spawn_blocking(read)).await;
         let read = read.map_err(|_| "the store does not answer".to_owned())?;
-        let mut shown =
-            read.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())?;
+        let mut shown = read
+            .map_err(|panic| panic.to_string())?
+            .map_err(|error| error.to_string())?;
         shown["range"] = json!({ "first": self.range.start(), "last": self.range.end() });
         *last = Some((now, shown.clone()));
         Ok(shown)
@@ -133,7 +142,9 @@ impl Pool {
         let records = found.as_ref().map_or(0, |found| found.records.len());
         let each = PAUSE_FOR_EACH.saturating_mul(u32::try_from(records).unwrap_or(u32::MAX));
         let now = self.ticks.position_at(self.clock.wall()).ok();
-        let usage = found.zip(now).map(|(found, now)| usage(&State::all(&found, now), &self.range));
+        let usage = found
+            .zip(now)
+            .map(|(found, now)| usage(&State::all(&found, now), &self.range));
         let mut seen = self.seen();
         seen.usage = usage;
         seen.next_look = self.clock.monotonic() + each.max(PAUSE);
@@ -155,17 +166,31 @@ mod tests {
     }
 
     fn at(seconds: i64) -> u64 {
-        let moment = NOW.0.checked_add_signed(seconds * 1000).expect("after 1970");
-        ticks().position_at(UnixMillis(moment)).expect("inside the layout")
+        let moment = NOW
+            .0
+            .checked_add_signed(seconds * 1000)
+            .expect("after 1970");
+        ticks()
+            .position_at(UnixMillis(moment))
+            .expect("inside the layout")
     }
 
     /// Counts of free, held, expired, released, foreign and lost ones.
     fn by_state(counts: [u64; 6]) -> Usage {
-        ["free"].into_iter().chain(State::NAMES).zip(counts).collect()
+        ["free"]
+            .into_iter()
+            .chain(State::NAMES)
+            .zip(counts)
+            .collect()
     }
 
     fn record(owner: u128, bound: u64) -> Record {
-        Record { epoch: 1, owner, bound, ..Record::default() }
+        Record {
+            epoch: 1,
+            owner,
+            bound,
+            ..Record::default()
+        }
     }
 
     fn empty_pool() -> Pool {
@@ -176,7 +201,10 @@ mod tests {
     fn pool(clock: &ManualClock) -> Arc<Pool> {
         let pool = empty_pool();
         let leases = pool.leases.clone();
-        let namespace = leases.open(&IdMeta::MAX_PEAK.fingerprint()).expect("memory").uuid;
+        let namespace = leases
+            .open(&IdMeta::MAX_PEAK.fingerprint())
+            .expect("memory")
+            .uuid;
         for (machine, record) in [
             (1, record(5, at(3))),
             (2, record(5, at(1))),
@@ -185,10 +213,22 @@ mod tests {
             (5, record(Record::FOREIGN, at(-99))),
             (99, record(5, at(3))),
         ] {
-            leases.change(machine, None, &Record { namespace, ..record }).expect("memory");
+            leases
+                .change(
+                    machine,
+                    None,
+                    &Record {
+                        namespace,
+                        ..record
+                    },
+                )
+                .expect("memory");
         }
         leases.change(8, None, &record(5, at(3))).expect("memory"); // of no namespace: replaced
-        Arc::new(Pool { clock: Arc::new(clock.clone()), ..pool })
+        Arc::new(Pool {
+            clock: Arc::new(clock.clone()),
+            ..pool
+        })
     }
 
     #[tokio::test]
@@ -200,8 +240,16 @@ mod tests {
         let usage = by_state([3, 2, 1, 1, 1, 1]);
         assert_eq!(pool.usage(), Some(usage.clone()));
 
-        let namespace = pool.leases.find().expect("memory").expect("it was opened").uuid;
-        let sixth = Record { namespace, ..record(5, at(300)) };
+        let namespace = pool
+            .leases
+            .find()
+            .expect("memory")
+            .expect("it was opened")
+            .uuid;
+        let sixth = Record {
+            namespace,
+            ..record(5, at(300))
+        };
         pool.leases.change(6, None, &sixth).expect("memory");
         clock.advance(PAUSE - Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
@@ -209,15 +257,25 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
         let usage = by_state([2, 1, 3, 1, 1, 1]);
-        assert_eq!(pool.usage(), Some(usage), "1 and 2 have expired by now, 6 is held");
+        assert_eq!(
+            pool.usage(),
+            Some(usage),
+            "1 and 2 have expired by now, 6 is held"
+        );
     }
 
     #[tokio::test]
     async fn what_is_not_known_is_not_shown() {
         let clock = ManualClock::at(NOW);
-        let pool = Arc::new(Pool { clock: Arc::new(clock), ..empty_pool() });
+        let pool = Arc::new(Pool {
+            clock: Arc::new(clock),
+            ..empty_pool()
+        });
         Arc::clone(&pool).refresh().await;
         assert_eq!(pool.usage(), None);
-        assert!(!pool.is_due(), "a store that does not answer is not asked all the time");
+        assert!(
+            !pool.is_due(),
+            "a store that does not answer is not asked all the time"
+        );
     }
 }

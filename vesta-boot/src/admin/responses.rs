@@ -11,14 +11,26 @@ use super::state::AdminState;
 pub(super) fn off(state: &AdminState, why: &str) -> Refusal {
     match state.service() {
         Some(_) => (StatusCode::NOT_FOUND, why.to_owned()),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "the program has not started yet".to_owned()),
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the program has not started yet".to_owned(),
+        ),
     }
 }
 
 /// JSON; of an error, a problem.
 pub(super) fn respond(status: StatusCode, body: &Value) -> Response {
-    let kind = if status.is_success() { "application/json" } else { "application/problem+json" };
-    (status, [(header::CONTENT_TYPE, kind)], plain_lines(&format!("{body:#}\n"))).into_response()
+    let kind = if status.is_success() {
+        "application/json"
+    } else {
+        "application/problem+json"
+    };
+    (
+        status,
+        [(header::CONTENT_TYPE, kind)],
+        plain_lines(&format!("{body:#}\n")),
+    )
+        .into_response()
 }
 
 /// Status and reason of a request that is refused.
@@ -28,10 +40,15 @@ pub(super) type Refusal = (StatusCode, String);
 pub(super) fn refused((status, reason): Refusal) -> Response {
     let title = status.canonical_reason().unwrap_or_default();
     // The last of a status is the general one.
-    let known = ErrorKind::all().filter(|kind| kind.http_status() == status.as_u16()).last();
+    let known = ErrorKind::all()
+        .filter(|kind| kind.http_status() == status.as_u16())
+        .last();
     let of_http = || title.to_ascii_uppercase().replace(' ', "_");
     let kind = known.map_or_else(of_http, |kind| kind.name().to_owned());
-    let urn = format!("urn:vesta:problem:{}", kind.to_ascii_lowercase().replace('_', "-"));
+    let urn = format!(
+        "urn:vesta:problem:{}",
+        kind.to_ascii_lowercase().replace('_', "-")
+    );
     let problem = json!({
         "type": urn, "title": title, "status": status.as_u16(), "detail": reason, "kind": kind,
     });

@@ -41,7 +41,10 @@ pub(super) fn whole(segments: &SegmentService) -> Whole {
 
 /// Lines about what is not in order, for `GET /readyz`, whose answer is that of the IDs.
 pub(super) fn troubles(segments: &SegmentService) -> String {
-    let tags = segments.status().into_iter().filter_map(|tag| tag.not_ready_because);
+    let tags = segments
+        .status()
+        .into_iter()
+        .filter_map(|tag| tag.not_ready_because);
     lines("segments", segments.not_ready_because(), tags)
 }
 
@@ -91,7 +94,10 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The service, or the refusal of a program without one.
 pub(super) fn find(state: &AdminState) -> Result<Arc<SegmentService>, Refusal> {
-    state.segments().cloned().ok_or_else(|| off(state, SEGMENTS_OFF))
+    state
+        .segments()
+        .cloned()
+        .ok_or_else(|| off(state, SEGMENTS_OFF))
 }
 
 /// Adds a tag.
@@ -102,10 +108,17 @@ pub(super) async fn create(
 ) -> Result<Response, Refusal> {
     let segments = find(state)?;
     // A page in a browser cannot send this type to another host without asking first.
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let kind = kind
+        .and_then(|kind| kind.split(';').next())
+        .unwrap_or_default();
     if !kind.trim().eq_ignore_ascii_case("application/json") {
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json".to_owned()));
+        return Err((
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send application/json".to_owned(),
+        ));
     }
     let tag = read(body).map_err(|reason| (StatusCode::BAD_REQUEST, reason))?;
     let made = spawn_blocking(move || (segments.create(&tag), tag));
@@ -117,16 +130,29 @@ pub(super) async fn create(
         made.map_err(|panic| (StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()))?;
     match created {
         Ok(true) => {
-            tracing::info!(tag = tag.key, step = tag.step, first = tag.max_id, "tag added");
+            tracing::info!(
+                tag = tag.key,
+                step = tag.step,
+                first = tag.max_id,
+                "tag added"
+            );
             Ok(respond(StatusCode::CREATED, &shown(&tag)))
         }
-        Ok(false) => Err((StatusCode::CONFLICT, format!("there is a tag `{}` already", tag.key))),
+        Ok(false) => Err((
+            StatusCode::CONFLICT,
+            format!("there is a tag `{}` already", tag.key),
+        )),
         Err(error) => Err((StatusCode::SERVICE_UNAVAILABLE, error.to_string())),
     }
 }
 
 fn read(body: &[u8]) -> Result<NewSegmentTag, String> {
-    let New { key, step, first, description } = serde_json::from_slice(body).map_err(|error| {
+    let New {
+        key,
+        step,
+        first,
+        description,
+    } = serde_json::from_slice(body).map_err(|error| {
         format!("the body must be like {{\"key\":\"orders\",\"step\":1000}}: {error}")
     })?;
     new_tag(&key, step, first, description.as_deref()).map_err(|error| error.to_string())

@@ -30,11 +30,17 @@ pub(super) fn whole(serials: &SerialService) -> Whole {
 /// Lines about what is not in order, for `GET /readyz`.
 pub(super) fn troubles(serials: &SerialService) -> String {
     let tags = serials.status();
-    lines("serials", serials.not_ready_because(), tags.iter().filter_map(trouble))
+    lines(
+        "serials",
+        serials.not_ready_because(),
+        tags.iter().filter_map(trouble),
+    )
 }
 
 pub(super) fn trouble(tag: &SerialStatus) -> Option<String> {
-    tag.key_trouble.clone().or_else(|| tag.segment.not_ready_because.clone())
+    tag.key_trouble
+        .clone()
+        .or_else(|| tag.segment.not_ready_because.clone())
 }
 
 /// Counters until the tag has outgrown its digits.

@@ -45,7 +45,15 @@ impl AdminState {
     ) -> Self {
         let (started, security, metrics) = (Arc::default(), security.clone(), metrics.into());
         let began = SystemClock::new().wall();
-        Self { role, began, started, waiting_for: waiting_for.into(), metrics, leaving, security }
+        Self {
+            role,
+            began,
+            started,
+            waiting_for: waiting_for.into(),
+            metrics,
+            leaving,
+            security,
+        }
     }
 
     /// Adds the service, once there is one.
@@ -90,7 +98,10 @@ impl AdminState {
     pub(super) fn not_ready_because(&self) -> Option<String> {
         match self.service() {
             Some(service) => not_ready_because(service, &self.leaving),
-            None => Some(format!("there is no machine ID yet; waiting for {}", self.waiting_for)),
+            None => Some(format!(
+                "there is no machine ID yet; waiting for {}",
+                self.waiting_for
+            )),
         }
     }
 }

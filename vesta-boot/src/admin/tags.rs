@@ -62,7 +62,10 @@ pub(super) fn supply(tag: &SegmentStatus) -> Value {
 
 /// Numbers at hand: the rest of the current range, and all of the next ones.
 pub(super) fn left(tag: &SegmentStatus) -> u64 {
-    let rest = tag.current.as_ref().map_or(0, |range| range.end.saturating_sub(tag.position));
+    let rest = tag
+        .current
+        .as_ref()
+        .map_or(0, |range| range.end.saturating_sub(tag.position));
     tag.next.iter().map(length).fold(rest, u64::saturating_add) / tag.delta
 }
 

@@ -68,14 +68,26 @@ fn admin_of(assembled: Assembled) -> Admin {
         &Security::default(),
     );
     state.started(&assembled);
-    Admin { service: assembled.service, metrics, shutdown, router: router(state) }
+    Admin {
+        service: assembled.service,
+        metrics,
+        shutdown,
+        router: router(state),
+    }
 }
 
 /// A service with `count` machine IDs of a pool of five.
 fn admin_of_pool(count: &str) -> (Admin, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let state_dir = folder.path().to_str().expect("a plain path");
-    let args = ["--machine-count", count, "--machine-range", "5-9", "--state-dir", state_dir];
+    let args = [
+        "--machine-count",
+        count,
+        "--machine-range",
+        "5-9",
+        "--state-dir",
+        state_dir,
+    ];
     let Ok(Invocation::Run(raw)) = Invocation::read(Role::Rest, args) else {
         panic!("right settings")
     };
@@ -109,19 +121,37 @@ async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
     ));
     let (status, body) = get(&router, "/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(body, format!("not ready: there is no machine ID yet; waiting for {WAITING_FOR}\n"));
-    assert_eq!(get(&router, "/healthz").await.0, StatusCode::OK, "a restart would not help");
+    assert_eq!(
+        body,
+        format!("not ready: there is no machine ID yet; waiting for {WAITING_FOR}\n")
+    );
+    assert_eq!(
+        get(&router, "/healthz").await.0,
+        StatusCode::OK,
+        "a restart would not help"
+    );
     let state: serde_json::Value =
         serde_json::from_str(&get(&router, "/status").await.1).expect("JSON");
-    assert_eq!((&state["ready"], state.get("machine")), (&false.into(), None));
+    assert_eq!(
+        (&state["ready"], state.get("machine")),
+        (&false.into(), None)
+    );
     let again: serde_json::Value =
         serde_json::from_str(&get(&router, "/status").await.1).expect("JSON");
     let started = state["started"].as_str().expect("text");
-    assert!(crate::moment(started).is_ok() && again["started"] == started, "{again}");
+    assert!(
+        crate::moment(started).is_ok() && again["started"] == started,
+        "{again}"
+    );
     let (_, metrics) = get(&router, "/metrics").await;
     assert!(metrics.contains("\nvesta_ready 0\n"), "{metrics}");
     assert!(!metrics.contains("vesta_machine_id"), "{metrics}");
-    assert!(state["notReadyBecause"].to_string().contains("waiting for mysql://"), "{state}");
+    assert!(
+        state["notReadyBecause"]
+            .to_string()
+            .contains("waiting for mysql://"),
+        "{state}"
+    );
 }
 
 #[tokio::test]
@@ -143,9 +173,16 @@ async fn every_line_and_the_pool_are_shown() {
         ] {
             assert!(text.lines().any(|it| it == sample), "{sample} in\n{text}");
         }
-        for start in ["window_left_seconds", "lead_seconds", "last_renewal_age_seconds"] {
+        for start in [
+            "window_left_seconds",
+            "lead_seconds",
+            "last_renewal_age_seconds",
+        ] {
             let start = format!("vesta_machine_{start}{labels}}} ");
-            assert!(text.lines().any(|it| it.starts_with(&start)), "{start} in\n{text}");
+            assert!(
+                text.lines().any(|it| it.starts_with(&start)),
+                "{start} in\n{text}"
+            );
         }
     }
     for sample in [
@@ -166,7 +203,12 @@ async fn every_line_and_the_pool_are_shown() {
     assert_eq!(state["machine"]["ids"], serde_json::json!(machines));
     assert_eq!(state["machines"][2]["machine"], machines[2]);
     assert_eq!(state["machines"][2]["ready"], true);
-    assert!(state["machines"][2]["windowLeftMs"].as_u64().is_some_and(|left| left > 0), "{state}");
+    assert!(
+        state["machines"][2]["windowLeftMs"]
+            .as_u64()
+            .is_some_and(|left| left > 0),
+        "{state}"
+    );
     assert_eq!(state["layout"]["idsPerSecond"], 3 * 1_048_576);
     assert_eq!(state["pool"]["held"], 3);
 }
@@ -178,10 +220,17 @@ async fn the_pool_and_the_events_of_the_keeper_are_shown() {
 
     let (status, pool) = admin.get("/pool").await;
     let pool = json(&pool);
-    assert_eq!((status, &pool["range"]), (StatusCode::OK, &json(r#"{"first":5,"last":9}"#)));
+    assert_eq!(
+        (status, &pool["range"]),
+        (StatusCode::OK, &json(r#"{"first":5,"last":9}"#))
+    );
     let records = pool["records"].as_array().expect("records");
     assert_eq!(records.len(), 2);
-    assert!(records.iter().all(|it| it["state"] == "held" && it["pid"] == std::process::id()));
+    assert!(
+        records
+            .iter()
+            .all(|it| it["state"] == "held" && it["pid"] == std::process::id())
+    );
 
     // Behind the two claims may be what a busy disk caused.
     let (status, text) = admin.get("/events").await;
@@ -197,7 +246,10 @@ async fn the_pool_and_the_events_of_the_keeper_are_shown() {
     assert!(last >= 2, "{text}");
     let since_1 = json(&admin.get("/events?since=1").await.1);
     assert_eq!(
-        (&since_1["events"][0]["number"], &since_1["events"][0]["kind"]),
+        (
+            &since_1["events"][0]["number"],
+            &since_1["events"][0]["kind"]
+        ),
         (&2.into(), &"claimed".into())
     );
     let none = json(&admin.get("/events?since=1000000").await.1);
@@ -206,28 +258,51 @@ async fn the_pool_and_the_events_of_the_keeper_are_shown() {
         (&json("[]"), true),
         "{none}"
     );
-    assert_eq!(admin.get("/events?since=x").await.0, StatusCode::BAD_REQUEST);
-    assert_eq!(self::admin().get("/pool").await.0, StatusCode::NOT_FOUND, "there is none");
+    assert_eq!(
+        admin.get("/events?since=x").await.0,
+        StatusCode::BAD_REQUEST
+    );
+    assert_eq!(
+        self::admin().get("/pool").await.0,
+        StatusCode::NOT_FOUND,
+        "there is none"
+    );
 }
 
 #[tokio::test]
 async fn readiness_follows_the_service_and_liveness_asks_for_a_restart_only_if_that_helps() {
     let admin = admin();
-    assert_eq!(admin.get("/readyz").await, (StatusCode::OK, "ready\n".to_owned()));
+    assert_eq!(
+        admin.get("/readyz").await,
+        (StatusCode::OK, "ready\n".to_owned())
+    );
     admin.service.close();
     let (status, body) = admin.get("/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(body.starts_with("not ready: the generator has stopped"), "{body}");
+    assert!(
+        body.starts_with("not ready: the generator has stopped"),
+        "{body}"
+    );
     let (status, body) = admin.get("/healthz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.starts_with("restart me: "), "{body}");
     let (_, status) = admin.get("/status").await;
-    assert!(status.contains("\"notReadyBecause\": \"the generator has stopped"), "{status}");
+    assert!(
+        status.contains("\"notReadyBecause\": \"the generator has stopped"),
+        "{status}"
+    );
     let (_, metrics) = admin.get("/metrics").await;
     assert!(metrics.contains("\nvesta_ready 0\n"), "{metrics}");
-    assert!(metrics.contains("vesta_sealed{reason=\"it was shut down\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("vesta_sealed{reason=\"it was shut down\"} 1"),
+        "{metrics}"
+    );
     admin.shutdown.cancel();
-    assert_eq!(admin.get("/healthz").await.0, StatusCode::OK, "it is on its way out");
+    assert_eq!(
+        admin.get("/healthz").await.0,
+        StatusCode::OK,
+        "it is on its way out"
+    );
 }
 
 /// The clock jumped by two hours, and another process has the machine ID.
@@ -236,7 +311,10 @@ async fn liveness_asks_for_a_restart_while_no_machine_id_is_claimed_by_a_suspect
     let clock = ManualClock::at(UnixMillis(1_600_000_000_000));
     let store = Arc::new(MemoryStore::new());
     let service = LocalIdService::builder()
-        .machine(MachineSource::Pool { store: store.clone(), range: Some(1..=1) })
+        .machine(MachineSource::Pool {
+            store: store.clone(),
+            range: Some(1..=1),
+        })
         .state_dir(tempfile::tempdir().expect("a folder").path())
         .clock(Arc::new(clock.clone()))
         .drive(Drive::ByHand)
@@ -250,17 +328,29 @@ async fn liveness_asks_for_a_restart_while_no_machine_id_is_claimed_by_a_suspect
     clock.set_wall(UnixMillis(1_600_007_200_000));
     pass(0);
     assert!(admin.service.status().clock_suspect);
-    assert_eq!(admin.get("/healthz").await.0, StatusCode::OK, "it has its machine ID");
+    assert_eq!(
+        admin.get("/healthz").await.0,
+        StatusCode::OK,
+        "it has its machine ID"
+    );
     let leases = Leases::new(store, "default");
     let record = leases.record(1).expect("memory").expect("it was claimed");
-    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    let thief = Record {
+        epoch: record.epoch + 1,
+        owner: 99,
+        attempt: 1,
+        ..record.clone()
+    };
     leases.change(1, Some(&record), &thief).expect("memory");
     pass(5);
     let (status, body) = admin.get("/healthz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.starts_with("restart me: "), "{body}");
     let (_, body) = admin.get("/readyz").await;
-    assert!(body.contains("the clock jumped ahead by more than an hour"), "{body}");
+    assert!(
+        body.contains("the clock jumped ahead by more than an hour"),
+        "{body}"
+    );
     pass(600);
     assert_eq!(admin.get("/healthz").await.0, StatusCode::OK);
     admin.service.gen_id().expect("it was claimed anew");
@@ -298,21 +388,37 @@ async fn before_the_first_request_there_are_only_series_that_alerts_need_from_ze
 async fn errors_of_all_methods_are_added_up_by_kind() {
     let admin = admin();
     for method in [0, 1, 1] {
-        admin.metrics.observe(method, Outcome::Error(ErrorKind::Internal), Duration::ZERO);
+        admin
+            .metrics
+            .observe(method, Outcome::Error(ErrorKind::Internal), Duration::ZERO);
     }
     admin.metrics.observe(0, Outcome::Cancelled, Duration::ZERO);
     let (_, text) = admin.get("/metrics").await;
-    assert!(text.contains("vesta_errors_total{kind=\"INTERNAL\"} 3\n"), "{text}");
-    assert!(!text.contains("vesta_errors_total{kind=\"CANCELLED\"}"), "{text}");
+    assert!(
+        text.contains("vesta_errors_total{kind=\"INTERNAL\"} 3\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("vesta_errors_total{kind=\"CANCELLED\"}"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn requests_are_counted_by_method_and_outcome() {
     let admin = admin();
-    admin.metrics.observe(0, Outcome::Ok, Duration::from_micros(10));
-    admin.metrics.observe(0, Outcome::Ok, Duration::from_micros(11));
-    admin.metrics.observe(0, Outcome::Ok, Duration::from_secs(3));
-    admin.metrics.observe(1, Outcome::Error(ErrorKind::OutOfRange), Duration::ZERO);
+    admin
+        .metrics
+        .observe(0, Outcome::Ok, Duration::from_micros(10));
+    admin
+        .metrics
+        .observe(0, Outcome::Ok, Duration::from_micros(11));
+    admin
+        .metrics
+        .observe(0, Outcome::Ok, Duration::from_secs(3));
+    admin
+        .metrics
+        .observe(1, Outcome::Error(ErrorKind::OutOfRange), Duration::ZERO);
     admin.metrics.start(1).done(Outcome::Ok);
     drop(admin.metrics.start(1));
     admin.metrics.issue(Caller::default(), 7);
@@ -353,7 +459,9 @@ async fn requests_are_counted_by_method_and_outcome() {
 fn segments(tags: &[&str]) -> Arc<SegmentService> {
     let store = MemorySegmentStore::new();
     for key in tags {
-        store.create(&NewSegmentTag::new(*key, 1000).expect("a tag")).expect("memory");
+        store
+            .create(&NewSegmentTag::new(*key, 1000).expect("a tag"))
+            .expect("memory");
     }
     let clock = ManualClock::at(UnixMillis(1_600_000_000_000));
     let segments = SegmentService::builder(Arc::new(store))
@@ -381,8 +489,15 @@ impl Admin {
     async fn post(&self, kind: &str, body: &str) -> (StatusCode, serde_json::Value) {
         let request = Request::post("/segments").header("host", "127.0.0.1:50052");
         let request = request.header("content-type", kind);
-        let request = request.body(Body::from(body.to_owned())).expect("a request");
-        let answer = self.router.clone().oneshot(request).await.expect("an answer");
+        let request = request
+            .body(Body::from(body.to_owned()))
+            .expect("a request");
+        let answer = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("an answer");
         let status = answer.status();
         let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
         let json = serde_json::from_slice(&body).unwrap_or_else(|_| {
@@ -396,21 +511,39 @@ impl Admin {
 async fn each_tag_is_shown_with_its_range_and_how_far_it_is_used() {
     let segments = segments(&["orders", "users"]);
     for _ in 0..250 {
-        segments.segment("orders").and_then(|tag| tag.next()).expect("a number");
+        segments
+            .segment("orders")
+            .and_then(|tag| tag.next())
+            .expect("a number");
     }
     let admin = admin_with(segments);
 
     let (status, body) = admin.get("/segments").await;
     assert_eq!(status, StatusCode::OK);
     let state: serde_json::Value = serde_json::from_str(&body).expect("JSON");
-    assert_eq!((&state["store"], &state["ready"]), (&"memory".into(), &true.into()));
+    assert_eq!(
+        (&state["store"], &state["ready"]),
+        (&"memory".into(), &true.into())
+    );
     let orders = &state["segments"][0];
     assert_eq!(orders["key"], "orders");
-    assert_eq!(orders["current"], serde_json::json!({"from": "1", "below": "1001"}));
-    assert_eq!((&orders["position"], &orders["usedPercent"]), (&"251".into(), &25.into()));
-    assert_eq!((&orders["taken"], &orders["tableStep"]), (&250.into(), &1000.into()));
+    assert_eq!(
+        orders["current"],
+        serde_json::json!({"from": "1", "below": "1001"})
+    );
+    assert_eq!(
+        (&orders["position"], &orders["usedPercent"]),
+        (&"251".into(), &25.into())
+    );
+    assert_eq!(
+        (&orders["taken"], &orders["tableStep"]),
+        (&250.into(), &1000.into())
+    );
     let users = &state["segments"][1];
-    assert_eq!((&users["key"], users["taken"].as_u64()), (&"users".into(), Some(0)));
+    assert_eq!(
+        (&users["key"], users["taken"].as_u64()),
+        (&"users".into(), Some(0))
+    );
 
     let (_, metrics) = admin.get("/metrics").await;
     for line in [
@@ -425,7 +558,10 @@ async fn each_tag_is_shown_with_its_range_and_how_far_it_is_used() {
     ] {
         assert!(metrics.lines().any(|it| it == line), "{line} in\n{metrics}");
     }
-    assert_eq!(admin.get("/readyz").await, (StatusCode::OK, "ready\n".to_owned()));
+    assert_eq!(
+        admin.get("/readyz").await,
+        (StatusCode::OK, "ready\n".to_owned())
+    );
     let (_, status) = admin.get("/status").await;
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(status["segments"]["tags"], 2);
@@ -448,8 +584,13 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
     for tag in [days, coupons] {
         assert!(serials.create(&tag.expect("a tag")).expect("memory"));
     }
-    serials.tag("days").and_then(|tag| tag.next_many(5)).expect("serials");
-    let service = LocalIdService::builder().machine(MachineSource::Stateless(5)).build();
+    serials
+        .tag("days")
+        .and_then(|tag| tag.next_many(5))
+        .expect("serials");
+    let service = LocalIdService::builder()
+        .machine(MachineSource::Stateless(5))
+        .build();
     let mut assembled = Assembled::from(service.expect("a service"));
     assembled.serials = Some(Arc::new(serials));
     let admin = admin_of(assembled);
@@ -457,7 +598,10 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
     let (status, body) = admin.get("/serials").await;
     assert_eq!(status, StatusCode::OK);
     let state: serde_json::Value = serde_json::from_str(&body).expect("JSON");
-    assert_eq!((&state["store"], &state["tags"]), (&"memory, serials".into(), &2.into()));
+    assert_eq!(
+        (&state["store"], &state["tags"]),
+        (&"memory, serials".into(), &2.into())
+    );
     let [coupons, days] = &state["serials"].as_array().expect("tags")[..] else {
         panic!("two tags: {state:#}");
     };
@@ -468,7 +612,10 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&days[field], value, "{field}");
     }
-    assert_eq!((&coupons["ready"], &coupons["period"]), (&false.into(), &().into()));
+    assert_eq!(
+        (&coupons["ready"], &coupons["period"]),
+        (&false.into(), &().into())
+    );
     assert_eq!(coupons["fingerprint"], key.fingerprint());
     let why = coupons["notReadyBecause"].as_str().expect("a reason");
     assert!(why.contains("needs the key with fingerprint"), "{why}");
@@ -485,7 +632,10 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
     }
     let (_, status) = admin.get("/status").await;
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-    assert_eq!(status["serials"]["notReady"], serde_json::json!(["coupons"]));
+    assert_eq!(
+        status["serials"]["notReady"],
+        serde_json::json!(["coupons"])
+    );
     let ready = (StatusCode::OK, format!("ready\nserials: {why}\n"));
     assert_eq!(admin.get("/readyz").await, ready);
 }
@@ -495,13 +645,22 @@ async fn beyond_a_hundred_tags_the_metrics_add_the_rest_up() {
     let keys: Vec<_> = (0..103).map(|n| format!("tag-{n:03}")).collect();
     let segments = segments(&keys.iter().map(String::as_str).collect::<Vec<_>>());
     for key in &keys[99..] {
-        segments.segment(key).and_then(|tag| tag.next()).expect("a number");
+        segments
+            .segment(key)
+            .and_then(|tag| tag.next())
+            .expect("a number");
     }
     let (_, metrics) = admin_with(segments).get("/metrics").await;
     let of = "vesta_segment_taken_total{key=";
-    assert_eq!(metrics.lines().filter(|line| line.starts_with(of)).count(), 101);
+    assert_eq!(
+        metrics.lines().filter(|line| line.starts_with(of)).count(),
+        101
+    );
     for line in [format!("{of}\"tag-099\"}} 1"), format!("{of}\"\"}} 3")] {
-        assert!(metrics.lines().any(|it| *it == line), "{line} in\n{metrics}");
+        assert!(
+            metrics.lines().any(|it| *it == line),
+            "{line} in\n{metrics}"
+        );
     }
 }
 
@@ -512,23 +671,67 @@ async fn a_tag_is_added_once_and_gives_numbers_at_once() {
     let body = r#"{"key":"orders","step":500,"first":77,"description":"the orders"}"#;
     let (status, said) = admin.post("application/json; charset=utf-8", body).await;
     assert_eq!(status, StatusCode::CREATED, "{said}");
-    assert_eq!((&said["key"], &said["first"]), (&"orders".into(), &"77".into()));
-    assert_eq!(segments.segment("orders").and_then(|tag| tag.next()).expect("a number"), 77);
+    assert_eq!(
+        (&said["key"], &said["first"]),
+        (&"orders".into(), &"77".into())
+    );
+    assert_eq!(
+        segments
+            .segment("orders")
+            .and_then(|tag| tag.next())
+            .expect("a number"),
+        77
+    );
 
     let (status, said) = admin.post("application/json", body).await;
     assert_eq!(status, StatusCode::CONFLICT);
     assert_eq!(said["detail"], "there is a tag `orders` already");
     for (kind, body, expected, about) in [
-        ("text/plain", body, StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json"),
-        ("application/json", "{", StatusCode::BAD_REQUEST, "the body must be like"),
-        ("application/json", r#"{"key":"a"}"#, StatusCode::BAD_REQUEST, "step"),
-        ("application/json", r#"{"key":"a","step":1,"x":1}"#, StatusCode::BAD_REQUEST, "`x`"),
-        ("application/json", r#"{"key":"a","step":0}"#, StatusCode::BAD_REQUEST, "step must be 1"),
-        ("application/json", r#"{"key":"","step":1}"#, StatusCode::BAD_REQUEST, "key"),
+        (
+            "text/plain",
+            body,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "application/json",
+        ),
+        (
+            "application/json",
+            "{",
+            StatusCode::BAD_REQUEST,
+            "the body must be like",
+        ),
+        (
+            "application/json",
+            r#"{"key":"a"}"#,
+            StatusCode::BAD_REQUEST,
+            "step",
+        ),
+        (
+            "application/json",
+            r#"{"key":"a","step":1,"x":1}"#,
+            StatusCode::BAD_REQUEST,
+            "`x`",
+        ),
+        (
+            "application/json",
+            r#"{"key":"a","step":0}"#,
+            StatusCode::BAD_REQUEST,
+            "step must be 1",
+        ),
+        (
+            "application/json",
+            r#"{"key":"","step":1}"#,
+            StatusCode::BAD_REQUEST,
+            "key",
+        ),
     ] {
         let (status, said) = admin.post(kind, body).await;
         assert_eq!(status, expected, "{body}: {said}");
-        assert!(said["detail"].as_str().is_some_and(|said| said.contains(about)), "{said}");
+        assert!(
+            said["detail"]
+                .as_str()
+                .is_some_and(|said| said.contains(about)),
+            "{said}"
+        );
     }
     let (status, said) = admin.post("application/json", &" ".repeat(20_000)).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
@@ -545,20 +748,47 @@ async fn errors_are_problems_like_those_of_rest() {
         ("DELETE", "/metrics", 405, "METHOD_NOT_ALLOWED"),
         ("GET", "/segments", 404, "NOT_FOUND"),
     ] {
-        let request = Request::builder().method(method).uri(path).header("host", "localhost");
-        let request = request.header("origin", "http://localhost").body(Body::empty());
-        let answer = admin.router.clone().oneshot(request.expect("a request")).await;
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost");
+        let request = request
+            .header("origin", "http://localhost")
+            .body(Body::empty());
+        let answer = admin
+            .router
+            .clone()
+            .oneshot(request.expect("a request"))
+            .await;
         let answer = answer.expect("an answer");
         assert_eq!(answer.status().as_u16(), status, "{path}");
-        assert_eq!(answer.headers()["content-type"], "application/problem+json", "{path}");
-        let allowed = answer.headers().get("allow").map(|it| it.to_str().expect("text"));
+        assert_eq!(
+            answer.headers()["content-type"],
+            "application/problem+json",
+            "{path}"
+        );
+        let allowed = answer
+            .headers()
+            .get("allow")
+            .map(|it| it.to_str().expect("text"));
         assert_eq!(allowed, (status == 405).then_some("GET,HEAD"));
         let body = to_bytes(answer.into_body(), 9_999).await.expect("a body");
         let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
-        assert_eq!((&body["status"], &body["kind"]), (&status.into(), &kind.into()));
-        let urn = format!("urn:vesta:problem:{}", kind.to_ascii_lowercase().replace('_', "-"));
+        assert_eq!(
+            (&body["status"], &body["kind"]),
+            (&status.into(), &kind.into())
+        );
+        let urn = format!(
+            "urn:vesta:problem:{}",
+            kind.to_ascii_lowercase().replace('_', "-")
+        );
         assert_eq!(body["type"], urn);
-        assert!(["title", "detail"].iter().all(|name| body[name].is_string()), "{body}");
+        assert!(
+            ["title", "detail"]
+                .iter()
+                .all(|name| body[name].is_string()),
+            "{body}"
+        );
     }
 }
 
@@ -567,20 +797,40 @@ async fn a_bad_tag_shows_beside_readiness_and_harms_no_other() {
     let store = MemorySegmentStore::new();
     for (key, max_id) in [("bad\u{202e}", -1), ("orders", 1)] {
         let (key, description, update_time) = (key.to_owned(), None, None);
-        store.put(SegmentTag { description, update_time, ..SegmentTag::new(key, max_id, 10) });
+        store.put(SegmentTag {
+            description,
+            update_time,
+            ..SegmentTag::new(key, max_id, 10)
+        });
     }
-    let segments = SegmentService::builder(Arc::new(store)).drive(Drive::ByHand).build();
+    let segments = SegmentService::builder(Arc::new(store))
+        .drive(Drive::ByHand)
+        .build();
     let segments = Arc::new(segments.expect("a service"));
     segments.maintain();
     let admin = admin_with(Arc::clone(&segments));
     let (status, said) = admin.get("/readyz").await;
     assert_eq!(status, StatusCode::OK);
-    assert!(said.starts_with("ready\nsegments: the row of tag `bad\\u202e` needs"), "{said}");
+    assert!(
+        said.starts_with("ready\nsegments: the row of tag `bad\\u202e` needs"),
+        "{said}"
+    );
     let (_, status) = admin.get("/status").await;
-    assert!(!status.contains('\u{202e}'), "nothing changes the direction of writing: {status}");
+    assert!(
+        !status.contains('\u{202e}'),
+        "nothing changes the direction of writing: {status}"
+    );
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-    assert_eq!(status["segments"]["notReady"], serde_json::json!(["bad\u{202e}"]));
-    assert!(segments.segment("orders").and_then(|tag| tag.next()).is_ok());
+    assert_eq!(
+        status["segments"]["notReady"],
+        serde_json::json!(["bad\u{202e}"])
+    );
+    assert!(
+        segments
+            .segment("orders")
+            .and_then(|tag| tag.next())
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -598,7 +848,10 @@ async fn without_segment_mode_its_page_says_which_setting_is_missing() {
         CancellationToken::new(),
         &Security::default(),
     );
-    assert_eq!(get(&router(state), "/segments").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(
+        get(&router(state), "/segments").await.0,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
 }
 
 #[tokio::test]
@@ -611,5 +864,8 @@ async fn tags_that_cannot_be_read_leave_the_ids_ready() {
     assert!(metrics.contains("\nvesta_segments_ready 0\n"), "{metrics}");
     let (_, status) = admin.get("/status").await;
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-    assert_eq!((&status["ready"], &status["segments"]["ready"]), (&true.into(), &false.into()));
+    assert_eq!(
+        (&status["ready"], &status["segments"]["ready"]),
+        (&true.into(), &false.into())
+    );
 }

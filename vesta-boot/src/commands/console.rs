@@ -22,9 +22,22 @@ impl Console {
     /// Standard output, or standard error where programs read the output; and a prompt if there is a
     /// terminal, unless `yes` answers it.
     pub(super) fn terminal(yes: bool, output: Output) -> Self {
-        let ask = move |question: &str| if yes { Ok(true) } else { ask_on_terminal(question) };
-        let say = if output == Output::Text { print } else { say_beside };
-        Self { say: Box::new(say), ask: Box::new(ask) }
+        let ask = move |question: &str| {
+            if yes {
+                Ok(true)
+            } else {
+                ask_on_terminal(question)
+            }
+        };
+        let say = if output == Output::Text {
+            print
+        } else {
+            say_beside
+        };
+        Self {
+            say: Box::new(say),
+            ask: Box::new(ask),
+        }
     }
 
     /// Says what is about to happen, and asks for confirmation.
@@ -38,7 +51,9 @@ impl Console {
 pub(super) fn print(text: &str) {
     let mut out = io::stdout().lock();
     // The reader may be gone; what was done is done.
-    let _ = out.write_all(plain_lines(text).as_bytes()).and_then(|()| out.flush());
+    let _ = out
+        .write_all(plain_lines(text).as_bytes())
+        .and_then(|()| out.flush());
 }
 
 /// Says what is not data.

@@ -60,7 +60,14 @@ pub struct Format {
     /// Format of the output: text, json or csv
     ///
     /// In JSON, IDs and other numbers that may exceed 2^53 are strings.
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
     #[arg(hide_possible_values = true)]
     pub output: Output,
 }
@@ -133,7 +140,12 @@ pub struct StoreImport {
     /// URL of its store: mysql://user:password@host:3306/database,
     /// zookeeper://host:2181/snowflake/NAME/forever, or for CosId what it uses: redis://, mysql:// or
     /// zookeeper://host:2181
-    #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "VESTA_IMPORT_FROM",
+        hide_env_values = true
+    )]
     pub from: StoreUrl,
     /// Namespace of CosId, `cosid.namespace` of its applications
     #[arg(long, value_name = "NAME", required_if_eq("system", "cosid"))]
@@ -188,7 +200,12 @@ pub struct SegmentImport {
     pub system: LegacySegments,
     /// URL of its store: redis://:password@host:6379/0, mysql://user:password@host:3306/database or
     /// zookeeper://host:2181
-    #[arg(long, value_name = "URL", env = "VESTA_IMPORT_FROM", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "VESTA_IMPORT_FROM",
+        hide_env_values = true
+    )]
     pub from: StoreUrl,
     /// Namespace of CosId, `cosid.namespace` of its applications
     #[arg(long, value_name = "NAME")]

@@ -29,7 +29,11 @@ use console::Console;
 /// [`Error`] with one sentence that says what to do.
 pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
     let done = match command {
-        Command::Store { command, yes, format } => {
+        Command::Store {
+            command,
+            yes,
+            format,
+        } => {
             let console = &mut Console::terminal(*yes, format.output);
             store::run(config, command, format.output, console)
         }

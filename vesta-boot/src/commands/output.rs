@@ -115,7 +115,10 @@ const GAP: u16 = 2;
 impl Table {
     /// An empty table. `last change` is the key `lastChange` in JSON.
     pub fn new<const N: usize>(names: [&'static str; N]) -> Self {
-        Self { names: names.into(), rows: Vec::new() }
+        Self {
+            names: names.into(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row.
@@ -130,9 +133,15 @@ impl Table {
             Output::Text => self.text(terminal_width()),
             Output::Json => self.objects().map(|object| format!("{object}\n")).collect(),
             Output::Csv => {
-                let rows =
-                    self.rows.iter().map(|row| row.iter().map(|cell| cell.text("")).collect());
-                [self.keys()].into_iter().chain(rows).map(|row| csv_line(&row)).collect()
+                let rows = self
+                    .rows
+                    .iter()
+                    .map(|row| row.iter().map(|cell| cell.text("")).collect());
+                [self.keys()]
+                    .into_iter()
+                    .chain(rows)
+                    .map(|row| csv_line(&row))
+                    .collect()
             }
         }
     }
@@ -140,9 +149,12 @@ impl Table {
     /// The rows in JSON.
     pub fn objects(&self) -> impl Iterator<Item = Value> {
         let keys = self.keys();
-        self.rows
-            .iter()
-            .map(move |row| keys.iter().cloned().zip(row.iter().map(Cell::json)).collect())
+        self.rows.iter().map(move |row| {
+            keys.iter()
+                .cloned()
+                .zip(row.iter().map(Cell::json))
+                .collect()
+        })
     }
 
     fn keys(&self) -> Vec<String> {
@@ -151,10 +163,19 @@ impl Table {
 
     fn text(&self, width: u16) -> String {
         let names = self.names.iter().map(|name| (*name).to_owned()).collect();
-        let rows = self.rows.iter().map(|row| row.iter().map(|cell| cell.text("-")).collect());
+        let rows = self
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| cell.text("-")).collect());
         let is_number = |column: usize| self.rows.iter().all(|row| row[column].is_number());
-        let numbers: Vec<_> = (0..self.names.len()).filter(|column| is_number(*column)).collect();
-        grid(&[names].into_iter().chain(rows).collect::<Vec<_>>(), &numbers, width)
+        let numbers: Vec<_> = (0..self.names.len())
+            .filter(|column| is_number(*column))
+            .collect();
+        grid(
+            &[names].into_iter().chain(rows).collect::<Vec<_>>(),
+            &numbers,
+            width,
+        )
     }
 }
 
@@ -170,17 +191,24 @@ fn grid(rows: &[Vec<String>], numbers: &[usize], width: u16) -> String {
         let longest = words.map(|word| word.chars().count()).max().unwrap_or(0);
         let gap = if index == 0 { 0 } else { GAP };
         let lower = Width::Fixed(u16::try_from(longest).unwrap_or(width).saturating_add(gap));
-        column.set_padding((gap, 0)).set_constraint(ColumnConstraint::LowerBoundary(lower));
+        column
+            .set_padding((gap, 0))
+            .set_constraint(ColumnConstraint::LowerBoundary(lower));
         if numbers.contains(&index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    grid.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    grid.lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
 }
 
 /// `last change` as `lastChange`.
 fn camel_case(name: &str) -> String {
-    let words = name.replace("/s", " per second").replace('µ', "micro").to_lowercase();
+    let words = name
+        .replace("/s", " per second")
+        .replace('µ', "micro")
+        .to_lowercase();
     let word = |(index, word): (usize, &str)| match word.split_at_checked(1) {
         Some((first, rest)) if index > 0 => first.to_uppercase() + rest,
         _ => word.to_owned(),
@@ -190,14 +218,19 @@ fn camel_case(name: &str) -> String {
 
 /// Lines of labels and texts; a long text goes on below its beginning.
 pub fn facts(facts: &[(&str, String)]) -> String {
-    let rows = facts.iter().map(|(label, text)| vec![(*label).to_owned(), plain(text)]);
+    let rows = facts
+        .iter()
+        .map(|(label, text)| vec![(*label).to_owned(), plain(text)]);
     grid(&rows.collect::<Vec<_>>(), &[], terminal_width())
 }
 
 fn terminal_width() -> u16 {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let told = || std::env::var("COLUMNS").ok()?.parse().ok();
-    size.map(|size| size.ws_col).or_else(told).unwrap_or(WIDTH).max(NARROW)
+    size.map(|size| size.ws_col)
+        .or_else(told)
+        .unwrap_or(WIDTH)
+        .max(NARROW)
 }
 
 /// A line of CSV (RFC 4180).
@@ -280,13 +313,19 @@ mod tests {
     #[test]
     fn json_has_camel_case_keys_and_numbers() {
         let first = table().objects().next().expect("a row").to_string();
-        assert_eq!(first, r#"{"machineId":7,"lastChange":null,"said":"a few words"}"#);
+        assert_eq!(
+            first,
+            r#"{"machineId":7,"lastChange":null,"said":"a few words"}"#
+        );
     }
 
     #[test]
     fn csv_quotes_what_it_must() {
         assert_eq!(camel_case("IDs/s"), "idsPerSecond");
         assert_eq!(csv_line(&["a", "b,c", "d\"e"]), "a,\"b,c\",\"d\"\"e\"\n");
-        assert_eq!(table().render(Output::Csv).lines().nth(1), Some("7,,a few words"));
+        assert_eq!(
+            table().render(Output::Csv).lines().nth(1),
+            Some("7,,a few words")
+        );
     }
 }

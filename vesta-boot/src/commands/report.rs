@@ -21,5 +21,9 @@ pub(super) fn failed(store: &str, error: &StoreError) -> Error {
 
 /// `1 tag`, `2 tags`.
 pub(super) fn counted(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+    if number == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{number} {what}s")
+    }
 }

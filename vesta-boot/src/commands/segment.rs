@@ -23,7 +23,12 @@ pub(super) fn run(
 ) -> Result<String, Error> {
     let said = match command {
         SegmentCommand::List => return list(&*open_segments(config, false)?, output),
-        SegmentCommand::Create { key, step, first, description } => {
+        SegmentCommand::Create {
+            key,
+            step,
+            first,
+            description,
+        } => {
             let tag = new_tag(key, *step, *first, description.as_deref());
             let tag = tag.map_err(Error::setting)?;
             create(&*open_segments(config, config.store.auto_init)?, &tag)
@@ -31,7 +36,11 @@ pub(super) fn run(
         SegmentCommand::Import(asked) => {
             let tags = import::tags(asked)?;
             let mut console = Console::terminal(true, output);
-            import::run(&*open_segments(config, config.store.auto_init)?, &tags, &mut console.say)
+            import::run(
+                &*open_segments(config, config.store.auto_init)?,
+                &tags,
+                &mut console.say,
+            )
         }
     };
     said.map(|said| report(output, said))
@@ -41,18 +50,27 @@ pub(super) fn run(
 pub(super) fn init(config: &Config) -> Result<String, Error> {
     let store = open_segments(config, true)?;
     let tags = tags(&*store)?;
-    Ok(format!("the segment tags exist in {}: {}\n", store.describe(), counted(tags.len(), "tag")))
+    Ok(format!(
+        "the segment tags exist in {}: {}\n",
+        store.describe(),
+        counted(tags.len(), "tag")
+    ))
 }
 
 fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> Result<String, Error> {
     let (store_name, key) = (store.describe(), &tag.key);
-    if !store.create(tag).map_err(|error| failed(&store_name, &error))? {
+    if !store
+        .create(tag)
+        .map_err(|error| failed(&store_name, &error))?
+    {
         return Error::refuse(format!(
             "tag `{key}` already exists in {store_name}; nothing was changed"
         ));
     }
     let (first, step) = (tag.max_id, tag.step);
-    Ok(format!("created tag {key} in {store_name}: numbers from {first} on, {step} at a time\n"))
+    Ok(format!(
+        "created tag {key} in {store_name}: numbers from {first} on, {step} at a time\n"
+    ))
 }
 
 fn list(store: &dyn SegmentStore, output: Output) -> Result<String, Error> {
@@ -66,11 +84,21 @@ fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
         let step = step.parse::<u64>().map_or_else(|_| step.into(), Cell::from);
         let time = tag.update_time.map(|time| time.to_string());
         let description = tag.description.as_deref();
-        table.row([(&*tag.key).into(), next.into(), step, time.into(), description.into()]);
+        table.row([
+            (&*tag.key).into(),
+            next.into(),
+            step,
+            time.into(),
+            description.into(),
+        ]);
     }
     let segments: Vec<_> = table.objects().collect();
     let json = json!({ "store": store, "segments": segments });
-    output.pick(&titled(store, &table, tags.len()), &json, &table.render(Output::Csv))
+    output.pick(
+        &titled(store, &table, tags.len()),
+        &json,
+        &table.render(Output::Csv),
+    )
 }
 
 #[cfg(test)]
@@ -88,9 +116,15 @@ mod tests {
     fn a_tag_is_created_once_and_listed() {
         let store = MemorySegmentStore::new();
         let said = created(&store, "orders").expect("created");
-        assert_eq!(said, "created tag orders in memory: numbers from 7 on, 1000 at a time\n");
+        assert_eq!(
+            said,
+            "created tag orders in memory: numbers from 7 on, 1000 at a time\n"
+        );
         let said = created(&store, "orders").expect_err("it is there");
-        assert_eq!(said, "tag `orders` already exists in memory; nothing was changed");
+        assert_eq!(
+            said,
+            "tag `orders` already exists in memory; nothing was changed"
+        );
 
         let said = list(&store, Output::Text).expect("a list");
         let expected = "memory: 1 tag\n\n\
@@ -113,7 +147,10 @@ mod tests {
         };
         store.put(tag("a\nb\u{202e}"));
         let said = list(&store, Output::Text).expect("a list");
-        let row = said.lines().last().map(|row| row.split_whitespace().collect::<Vec<_>>());
+        let row = said
+            .lines()
+            .last()
+            .map(|row| row.split_whitespace().collect::<Vec<_>>());
         let expected = [r"a\u000ab\u202e", "-5", "0", "-", r"\u001b[2J"];
         assert_eq!(row.as_deref(), Some(&expected[..]), "{said}");
     }
@@ -122,15 +159,30 @@ mod tests {
     fn a_row_without_a_usable_number_is_listed_as_the_table_has_it() {
         let tags = [("a", ["NULL", "10"]), ("b", ["-5", "1.5"])].map(|(key, cells)| {
             let unusable = Some(cells.map(str::to_owned));
-            SegmentTag { unusable, ..SegmentTag::new(key, -1, -1) }
+            SegmentTag {
+                unusable,
+                ..SegmentTag::new(key, -1, -1)
+            }
         });
         let said = listed("memory", &tags, Output::Text);
-        let rows: Vec<_> = said.lines().skip(3).map(|row| row.split_whitespace()).collect();
-        let rows: Vec<_> = rows.into_iter().map(|row| row.take(3).collect::<Vec<_>>()).collect();
+        let rows: Vec<_> = said
+            .lines()
+            .skip(3)
+            .map(|row| row.split_whitespace())
+            .collect();
+        let rows: Vec<_> = rows
+            .into_iter()
+            .map(|row| row.take(3).collect::<Vec<_>>())
+            .collect();
         assert_eq!(rows, [["a", "NULL", "10"], ["b", "-5", "1.5"]]);
         let said = listed("memory", &tags, Output::Json);
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-        let of = |row: usize| (&said["segments"][row]["next"], &said["segments"][row]["step"]);
+        let of = |row: usize| {
+            (
+                &said["segments"][row]["next"],
+                &said["segments"][row]["step"],
+            )
+        };
         assert_eq!(of(0), (&json!("NULL"), &json!(10)));
         assert_eq!(of(1), (&json!("-5"), &json!("1.5")));
     }
@@ -142,7 +194,9 @@ mod tests {
             ("a", 0, 1, "step must be 1 to 2147483647, but is 0"),
             ("a", 1, u64::MAX, "first must be 0 to"),
         ] {
-            let said = new_tag(key, step, first, None).expect_err(expected).to_string();
+            let said = new_tag(key, step, first, None)
+                .expect_err(expected)
+                .to_string();
             assert!(said.contains(expected), "{said}");
         }
     }

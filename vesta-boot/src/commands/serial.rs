@@ -39,7 +39,10 @@ pub(super) fn run(
         }
         SerialCommand::Parse { tag, serial } => {
             let service = open(false)?;
-            service.tag(tag).and_then(|tag| parse(&tag, serial, output)).map_err(refused)
+            service
+                .tag(tag)
+                .and_then(|tag| parse(&tag, serial, output))
+                .map_err(refused)
         }
     }
 }
@@ -50,15 +53,23 @@ pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
     let store = service.describe();
     service.refresh().map_err(|error| failed(&store, &error))?;
     let tags = service.status().len();
-    Ok(format!("the serial tags exist in {store}: {}\n", counted(tags, "tag")))
+    Ok(format!(
+        "the serial tags exist in {store}: {}\n",
+        counted(tags, "tag")
+    ))
 }
 
 fn lines(serials: Vec<vesta_service::serial::Serial>, output: Output) -> String {
     if output == Output::Text {
-        return serials.into_iter().map(|serial| serial.text + "\n").collect();
+        return serials
+            .into_iter()
+            .map(|serial| serial.text + "\n")
+            .collect();
     }
     let mut table = Table::new(["serial"]);
-    serials.into_iter().for_each(|serial| table.row([serial.text.into()]));
+    serials
+        .into_iter()
+        .for_each(|serial| table.row([serial.text.into()]));
     table.render(output)
 }
 
@@ -74,7 +85,10 @@ fn parse(
     output: Output,
 ) -> Result<String, IdError> {
     let parsed = tag.parse(serial)?;
-    let (counter, check) = (parsed.counter.to_string(), parsed.check.map(|it| it.to_string()));
+    let (counter, check) = (
+        parsed.counter.to_string(),
+        parsed.check.map(|it| it.to_string()),
+    );
     let right = check.as_ref().map(|method| format!("right ({method})"));
     let mut text = format!("tag    {}\n", tag.name());
     for (name, value) in [
@@ -83,7 +97,9 @@ fn parse(
         ("n", Some(&*counter)),
         ("check", right.as_deref()),
     ] {
-        text += &value.map(|value| format!("{name:<6} {value}\n")).unwrap_or_default();
+        text += &value
+            .map(|value| format!("{name:<6} {value}\n"))
+            .unwrap_or_default();
     }
     let mut table = Table::new(["tag", "period", "date", "counter", "check"]);
     table.row([
@@ -93,12 +109,24 @@ fn parse(
         counter.into(),
         check.into(),
     ]);
-    Ok(if output == Output::Text { text } else { table.render(output) })
+    Ok(if output == Output::Text {
+        text
+    } else {
+        table.render(output)
+    })
 }
 
 fn create(
     config: &Config,
-    NewSerial { tag, pattern, reset, zone, step, first, description }: &NewSerial,
+    NewSerial {
+        tag,
+        pattern,
+        reset,
+        zone,
+        step,
+        first,
+        description,
+    }: &NewSerial,
     open: impl FnOnce() -> Result<SerialService, Error>,
 ) -> Result<String, Error> {
     let pattern = Pattern::new(pattern, *reset).map_err(Error::setting)?;
@@ -146,7 +174,9 @@ fn create(
         (reset, Some(zone)) => format!("its counter starts anew each {reset} in {zone}"),
         (reset, None) => format!("its counter starts anew each {reset}"),
     };
-    Ok(format!("{made}created tag {tag} in {store}: {pattern}, {anew}\n"))
+    Ok(format!(
+        "{made}created tag {tag} in {store}: {pattern}, {anew}\n"
+    ))
 }
 
 fn list(service: &SerialService, output: Output) -> Result<String, Error> {
@@ -182,5 +212,9 @@ fn list(service: &SerialService, output: Output) -> Result<String, Error> {
     }
     let serials: Vec<_> = table.objects().collect();
     let json = json!({ "store": store, "serials": serials });
-    Ok(output.pick(&titled(&store, &table, tags.len()), &json, &table.render(Output::Csv)))
+    Ok(output.pick(
+        &titled(&store, &table, tags.len()),
+        &json,
+        &table.render(Output::Csv),
+    ))
 }

@@ -20,7 +20,10 @@ pub(crate) struct TickConverter {
 impl TickConverter {
     pub(crate) fn new(layout: IdMeta) -> Self {
         let spec = layout.spec();
-        Self { layout, rules: Rules::new(spec.time_bits, spec.seq_bits, 0) }
+        Self {
+            layout,
+            rules: Rules::new(spec.time_bits, spec.seq_bits, 0),
+        }
     }
 
     pub(crate) const fn layout(&self) -> &IdMeta {
@@ -37,7 +40,9 @@ impl TickConverter {
 
     /// The moment at which the tick of a position begins; the layout's end for a position beyond it.
     pub(crate) fn moment_of(&self, position: u64) -> UnixMillis {
-        self.layout.moment_of(self.rules.tick(position)).unwrap_or(self.layout.end())
+        self.layout
+            .moment_of(self.rules.tick(position))
+            .unwrap_or(self.layout.end())
     }
 }
 
@@ -48,7 +53,9 @@ mod tests {
     #[test]
     fn a_moment_comes_back_as_the_beginning_of_its_tick() {
         let ticks = TickConverter::new(IdMeta::MAX_PEAK);
-        let position = ticks.position_at(UnixMillis(1_767_225_600_999)).expect("inside");
+        let position = ticks
+            .position_at(UnixMillis(1_767_225_600_999))
+            .expect("inside");
         assert_eq!(ticks.moment_of(position), UnixMillis(1_767_225_600_000));
         assert_eq!(ticks.moment_of(position + 5), UnixMillis(1_767_225_600_000));
         assert_eq!(ticks.moment_of(u64::MAX), IdMeta::MAX_PEAK.end());

@@ -17,14 +17,22 @@ pub(crate) fn make_token(command: &TokenCommand, output: Output) -> Result<(), E
     let TokenCommand::New { name, scopes } = command;
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| {
-        Error::lasting(false, format!("the system gives no random numbers: {error}"))
+        Error::lasting(
+            false,
+            format!("the system gives no random numbers: {error}"),
+        )
     })?;
     let token = format!("vesta_{}", hex::encode(random));
     let sha256 = hex::encode(sha256(token.as_bytes()));
     let text = format!("{token}\n\n{}", toml(name, &sha256, scopes));
     let json = json!({ "name": name, "token": token, "sha256": sha256, "scopes": scopes });
     let mut table = Table::new(["name", "token", "sha256", "scopes"]);
-    table.row([(&**name).into(), token.into(), sha256.into(), scopes.join(" ").into()]);
+    table.row([
+        (&**name).into(),
+        token.into(),
+        sha256.into(),
+        scopes.join(" ").into(),
+    ]);
     let text = output.pick(&text, &json, &table.render(Output::Csv));
     let printed = io::stdout().lock().write_all(text.as_bytes());
     printed.map_err(|error| Error::lasting(false, format!("cannot print the token: {error}")))?;

@@ -121,7 +121,11 @@ impl<'a> Bound<'a> {
             Address::Unix(path) => is_free(path).map(|()| None),
         };
         let socket = bind().map_err(|error| cannot_listen(setting, address, &error))?;
-        Ok(Self { setting, address, socket })
+        Ok(Self {
+            setting,
+            address,
+            socket,
+        })
     }
 
     /// Starts to accept connections.
@@ -139,7 +143,10 @@ impl<'a> Bound<'a> {
                 let path = OnPath(path.clone());
                 socket.listen(BACKLOG)?;
                 let socket = Either::Right((socket.into(), path));
-                Ok(Listening { socket, address: self.address.clone() })
+                Ok(Listening {
+                    socket,
+                    address: self.address.clone(),
+                })
             }
             (None, Address::Tcp(_)) => Err(io::ErrorKind::InvalidInput.into()),
         };
@@ -165,7 +172,8 @@ fn is_free(path: &Path) -> io::Result<()> {
 
 fn is_socket(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
-    path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket())
+    path.symlink_metadata()
+        .is_ok_and(|file| file.file_type().is_socket())
 }
 
 fn cannot_listen(setting: &str, address: &Address, error: &io::Error) -> Error {
@@ -210,7 +218,10 @@ impl TryFrom<std::net::TcpListener> for Listening {
 
     fn try_from(listener: std::net::TcpListener) -> io::Result<Self> {
         let address = Address::Tcp(listener.local_addr()?);
-        Ok(Self { socket: Either::Left(listener), address })
+        Ok(Self {
+            socket: Either::Left(listener),
+            address,
+        })
     }
 }
 
@@ -228,7 +239,10 @@ pub type Accepted = Either<TcpStream, UnixStream>;
 #[derive(Debug)]
 pub(crate) enum Acceptor {
     Tcp(TcpListener),
-    Unix(UnixListener, #[allow(dead_code, reason = "removes the socket when dropped")] OnPath),
+    Unix(
+        UnixListener,
+        #[allow(dead_code, reason = "removes the socket when dropped")] OnPath,
+    ),
 }
 
 impl TryFrom<Listening> for Acceptor {
@@ -291,9 +305,18 @@ mod tests {
     #[test]
     fn addresses_are_read_as_they_are_written() {
         for text in ["127.0.0.1:50051", "[::1]:0", "unix:/run/vesta.sock"] {
-            assert_eq!(text.parse::<Address>().expect("an address").to_string(), text);
+            assert_eq!(
+                text.parse::<Address>().expect("an address").to_string(),
+                text
+            );
         }
-        assert_eq!("localhost:5".parse::<Address>().expect("a name").to_string(), "127.0.0.1:5");
+        assert_eq!(
+            "localhost:5"
+                .parse::<Address>()
+                .expect("a name")
+                .to_string(),
+            "127.0.0.1:5"
+        );
         for text in ["", "5", "example.com:5", "unix:", "unix:vesta.sock"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
@@ -321,13 +344,20 @@ mod tests {
         assert!(path.exists());
         let first = Bound::new("listen", &address).expect("nobody listens");
         let listening = first.listen().expect("nobody listens");
-        let second = Bound::new("listen", &address).expect_err("somebody listens").to_string();
-        assert!(second.contains("is already in use; stop the process"), "{second}");
+        let second = Bound::new("listen", &address)
+            .expect_err("somebody listens")
+            .to_string();
+        assert!(
+            second.contains("is already in use; stop the process"),
+            "{second}"
+        );
         drop(listening);
         assert!(!path.exists());
 
         std::fs::write(&path, "somebody's").expect("a file");
-        let refused = Bound::new("listen", &address).expect_err("no socket").to_string();
+        let refused = Bound::new("listen", &address)
+            .expect_err("no socket")
+            .to_string();
         assert!(refused.contains("cannot be listened on"), "{refused}");
         assert!(path.exists(), "what is no socket stays");
         let nowhere = Address::Unix(folder.path().join("none/vesta.sock"));

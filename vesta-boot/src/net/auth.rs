@@ -90,7 +90,11 @@ fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<Scopes, D::Error> {
 impl Token {
     /// The token with this text.
     pub fn of_text(name: &str, text: &str, scopes: Scopes) -> Self {
-        Self { name: name.into(), digest: sha256(text.as_bytes()), scopes }
+        Self {
+            name: name.into(),
+            digest: sha256(text.as_bytes()),
+            scopes,
+        }
     }
 }
 
@@ -113,7 +117,9 @@ pub struct Auth {
 impl Auth {
     /// Lets in the bearers of these tokens.
     pub fn new(tokens: impl IntoIterator<Item = Token>) -> Self {
-        Self { tokens: tokens.into_iter().collect() }
+        Self {
+            tokens: tokens.into_iter().collect(),
+        }
     }
 
     /// The tokens.
@@ -141,7 +147,9 @@ impl Auth {
         if headers.next().is_some() {
             return Err(Denied::Several);
         }
-        let (scheme, token) = header.split_at_checked(BEARER.len()).ok_or(Denied::NotBearer)?;
+        let (scheme, token) = header
+            .split_at_checked(BEARER.len())
+            .ok_or(Denied::NotBearer)?;
         let token = token.trim_ascii();
         if !scheme.eq_ignore_ascii_case(BEARER) || token.is_empty() {
             return Err(Denied::NotBearer);
@@ -149,12 +157,19 @@ impl Auth {
         let digest = sha256(token);
         // Every token is compared.
         let found = self.tokens.iter().enumerate().fold(None, |found, token| {
-            if bool::from(token.1.digest.ct_eq(&digest)) { Some(token) } else { found }
+            if bool::from(token.1.digest.ct_eq(&digest)) {
+                Some(token)
+            } else {
+                found
+            }
         });
         match found {
             None => Err(Denied::Unknown),
             Some((at, token)) if token.scopes.intersects(needs) => Ok(Caller(Some(at))),
-            Some((_, token)) => Err(Denied::Lacks { token: token.name.as_str().into(), needs }),
+            Some((_, token)) => Err(Denied::Lacks {
+                token: token.name.as_str().into(),
+                needs,
+            }),
         }
     }
 }
@@ -210,7 +225,10 @@ impl From<Denied> for IdError {
             Denied::NoToken | Denied::NotBearer | Denied::Unknown => {
                 IdError::Unauthenticated { reason }
             }
-            Denied::Several => IdError::Invalid { field: "authorization", reason },
+            Denied::Several => IdError::Invalid {
+                field: "authorization",
+                reason,
+            },
             Denied::Lacks { .. } => IdError::PermissionDenied { reason },
         }
     }
@@ -233,7 +251,9 @@ pub(crate) fn checked_name(name: &str) -> Result<String, String> {
 
 fn digest_from_hex(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
-    hex::decode_to_slice(text, &mut digest).ok().map(|()| digest)
+    hex::decode_to_slice(text, &mut digest)
+        .ok()
+        .map(|()| digest)
 }
 
 #[cfg(test)]
@@ -258,13 +278,21 @@ mod tests {
             assert_eq!(check("Bearer maker", needs), Ok(()), "{needs}");
         }
         for needs in [Scopes::SEGMENTS, Scopes::METRICS, Scopes::ADMIN] {
-            let denied = Denied::Lacks { token: "maker".into(), needs };
+            let denied = Denied::Lacks {
+                token: "maker".into(),
+                needs,
+            };
             assert_eq!(check("Bearer maker", needs), Err(denied), "{needs}");
         }
         let either = Scopes::METRICS | Scopes::ADMIN;
         assert_eq!(check("Bearer watcher", either), Ok(()));
         let denied = check("Bearer maker", either).expect_err("the wrong scopes");
-        assert!(denied.to_string().ends_with("it needs the scope metrics or admin"), "{denied}");
+        assert!(
+            denied
+                .to_string()
+                .ends_with("it needs the scope metrics or admin"),
+            "{denied}"
+        );
     }
 
     #[test]
@@ -272,11 +300,31 @@ mod tests {
         assert_eq!(auth().check(None, Scopes::READ), Err(Denied::NoToken));
         let twice = [&b"Bearer maker"[..]; 2];
         assert_eq!(auth().check(twice, Scopes::READ), Err(Denied::Several));
-        for header in ["", "maker", "Bearer", "Bearer ", "Basic maker", "Bearermaker"] {
-            assert_eq!(check(header, Scopes::READ), Err(Denied::NotBearer), "{header:?}");
+        for header in [
+            "",
+            "maker",
+            "Bearer",
+            "Bearer ",
+            "Basic maker",
+            "Bearermaker",
+        ] {
+            assert_eq!(
+                check(header, Scopes::READ),
+                Err(Denied::NotBearer),
+                "{header:?}"
+            );
         }
-        for header in ["Bearer make", "Bearer makers", "Bearer MAKER", "Bearer maker maker"] {
-            assert_eq!(check(header, Scopes::READ), Err(Denied::Unknown), "{header:?}");
+        for header in [
+            "Bearer make",
+            "Bearer makers",
+            "Bearer MAKER",
+            "Bearer maker maker",
+        ] {
+            assert_eq!(
+                check(header, Scopes::READ),
+                Err(Denied::Unknown),
+                "{header:?}"
+            );
         }
         for header in ["bearer maker", "BEARER  maker "] {
             assert_eq!(check(header, Scopes::READ), Ok(()), "{header:?}");
@@ -301,16 +349,27 @@ mod tests {
         assert_eq!(digest_from_hex(abc), Some(sha256(b"abc")));
         assert_eq!(digest_from_hex(&abc.to_uppercase()), Some(sha256(b"abc")));
         assert_eq!(hex::encode(sha256(b"abc")), abc);
-        for wrong in ["", "ba78", &abc[1..], &format!("{}+5", &abc[2..]), &"é".repeat(32)] {
+        for wrong in [
+            "",
+            "ba78",
+            &abc[1..],
+            &format!("{}+5", &abc[2..]),
+            &"é".repeat(32),
+        ] {
             assert_eq!(digest_from_hex(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn names_lead_to_their_scopes() {
-        let all = Scopes::ANY.names().map(|name| Scopes::named(&name).expect("a scope"));
+        let all = Scopes::ANY
+            .names()
+            .map(|name| Scopes::named(&name).expect("a scope"));
         assert_eq!(all.collect::<Scopes>(), Scopes::ANY);
-        assert_eq!(Scopes::ANY.to_string(), "generate, read, segments, serials, metrics, admin");
+        assert_eq!(
+            Scopes::ANY.to_string(),
+            "generate, read, segments, serials, metrics, admin"
+        );
         assert_eq!(Scopes::named("all"), None);
     }
 }

@@ -138,7 +138,8 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_written(cx, |stream, cx| stream.poll_write(cx, data))
+        self.get_mut()
+            .poll_written(cx, |stream, cx| stream.poll_write(cx, data))
     }
 
     fn poll_write_vectored(
@@ -146,7 +147,8 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_written(cx, |stream, cx| stream.poll_write_vectored(cx, data))
+        self.get_mut()
+            .poll_written(cx, |stream, cx| stream.poll_write_vectored(cx, data))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -156,7 +158,9 @@ impl AsyncWrite for Connection {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         // Before it is open, nothing was written.
-        let Some(stream) = this.stream.opened() else { return Poll::Ready(Ok(())) };
+        let Some(stream) = this.stream.opened() else {
+            return Poll::Ready(Ok(()));
+        };
         let flushed = stream.poll_flush(cx);
         if flushed.is_ready() {
             this.watch.flushed();
@@ -167,7 +171,9 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.opened().map_or(Poll::Ready(Ok(())), |stream| stream.poll_shutdown(cx))
+        self.stream
+            .opened()
+            .map_or(Poll::Ready(Ok(())), |stream| stream.poll_shutdown(cx))
     }
 }
 
@@ -200,7 +206,14 @@ enum Phase {
 impl Watch {
     fn new(limits: Limits) -> Self {
         let phase = Phase::Opening(limits.opening_bytes);
-        Self { limits, phase, turn: 0, unflushed: false, timer: None, timed: None }
+        Self {
+            limits,
+            phase,
+            turn: 0,
+            unflushed: false,
+            timer: None,
+            timed: None,
+        }
     }
 
     fn turn_to(&mut self, phase: Phase) {
@@ -292,7 +305,11 @@ mod tests {
 
     /// A watch whose first bytes have come and were answered.
     fn watch(idle: Duration) -> Watch {
-        let mut watch = Watch::new(Limits { opening_bytes: 2, idle, ..LIMITS });
+        let mut watch = Watch::new(Limits {
+            opening_bytes: 2,
+            idle,
+            ..LIMITS
+        });
         watch.read(2);
         watch.paid();
         watch
@@ -305,8 +322,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_bytes_are_due_after_the_limit_however_slowly_they_come() {
-        let limits =
-            Limits { opening_bytes: 3, stall: Duration::MAX, idle: Duration::MAX, ..LIMITS };
+        let limits = Limits {
+            opening_bytes: 3,
+            stall: Duration::MAX,
+            idle: Duration::MAX,
+            ..LIMITS
+        };
         let mut watch = Watch::new(limits);
         for _ in 0..2 {
             assert!(!is_stalled_after(&mut watch, LIMIT / 3).await);
@@ -316,13 +337,19 @@ mod tests {
         let mut watch = Watch::new(limits);
         assert!(!is_stalled_after(&mut watch, Duration::ZERO).await);
         watch.read(3);
-        assert!(!is_stalled_after(&mut watch, LIMIT * 9).await, "there is no other limit");
+        assert!(
+            !is_stalled_after(&mut watch, LIMIT * 9).await,
+            "there is no other limit"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_debt_is_due_after_one_to_two_limits() {
         let mut watch = watch(Duration::MAX);
-        assert!(!is_stalled_after(&mut watch, LIMIT * 9).await, "an idle connection owes nothing");
+        assert!(
+            !is_stalled_after(&mut watch, LIMIT * 9).await,
+            "an idle connection owes nothing"
+        );
 
         watch.read(1);
         assert!(!is_stalled_after(&mut watch, Duration::ZERO).await);
@@ -330,8 +357,14 @@ mod tests {
         assert!(!is_stalled_after(&mut watch, LIMIT - Duration::from_millis(10)).await);
         watch.paid();
         watch.read(1);
-        assert!(!is_stalled_after(&mut watch, Duration::from_millis(20)).await, "a young debt");
-        assert!(is_stalled_after(&mut watch, LIMIT).await, "and due in its turn");
+        assert!(
+            !is_stalled_after(&mut watch, Duration::from_millis(20)).await,
+            "a young debt"
+        );
+        assert!(
+            is_stalled_after(&mut watch, LIMIT).await,
+            "and due in its turn"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -340,7 +373,10 @@ mod tests {
         one.read(1);
         one.flushed();
         assert!(!is_stalled_after(&mut one, Duration::ZERO).await);
-        assert!(is_stalled_after(&mut one, LIMIT).await, "nothing to flush pays for no request");
+        assert!(
+            is_stalled_after(&mut one, LIMIT).await,
+            "nothing to flush pays for no request"
+        );
 
         let mut one = watch(Duration::MAX);
         one.owes_flush();
@@ -358,7 +394,10 @@ mod tests {
         assert!(!is_stalled_after(&mut watch, Duration::ZERO).await);
         watch.read(1);
         assert!(!is_stalled_after(&mut watch, Duration::ZERO).await);
-        assert!(is_stalled_after(&mut watch, LIMIT).await, "not only when idling would be over");
+        assert!(
+            is_stalled_after(&mut watch, LIMIT).await,
+            "not only when idling would be over"
+        );
 
         watch.paid();
         assert!(!is_stalled_after(&mut watch, LIMIT * 9).await);

@@ -28,7 +28,9 @@ impl Hosts {
     /// no browser.
     pub fn allow<'a>(&self, hosts: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let Some(names) = &self.0 else { return true };
-        hosts.into_iter().all(|it| str::from_utf8(it).is_ok_and(|host| names_this(host, names)))
+        hosts
+            .into_iter()
+            .all(|it| str::from_utf8(it).is_ok_and(|host| names_this(host, names)))
     }
 }
 
@@ -39,7 +41,9 @@ pub(crate) fn names_this(host: &str, names: &[String]) -> bool {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
         _ => host,
     };
-    let v6 = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let v6 = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
     v6.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
         || name.parse::<Ipv4Addr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
@@ -62,19 +66,35 @@ mod tests {
             for own in ["127.0.0.1:8088", "localhost", "[::1]:1", "Ids.Example:443"] {
                 assert!(allows(listener, &["ids.example"], &[own]), "{own}");
             }
-            for foreign in ["evil.example", "evil.example:8088", "", "localhost.evil.example", "*"]
-            {
+            for foreign in [
+                "evil.example",
+                "evil.example:8088",
+                "",
+                "localhost.evil.example",
+                "*",
+            ] {
                 assert!(!allows(listener, &["ids.example"], &[foreign]), "{foreign}");
-                assert!(!allows(listener, &["ids.example"], &["localhost", foreign]), "{foreign}");
+                assert!(
+                    !allows(listener, &["ids.example"], &["localhost", foreign]),
+                    "{foreign}"
+                );
                 assert!(allows(listener, &["*"], &[foreign]), "any name is allowed");
             }
-            assert!(allows(listener, &[], &[]), "HTTP/1.0 without a host comes from no browser");
+            assert!(
+                allows(listener, &[], &[]),
+                "HTTP/1.0 without a host comes from no browser"
+            );
         }
     }
 
     #[test]
     fn other_listeners_answer_to_any_name() {
-        for listener in ["0.0.0.0:8088", "10.0.0.1:8088", "[::]:8088", "unix:/run/vesta.sock"] {
+        for listener in [
+            "0.0.0.0:8088",
+            "10.0.0.1:8088",
+            "[::]:8088",
+            "unix:/run/vesta.sock",
+        ] {
             assert!(allows(listener, &[], &["ids.example"]), "{listener}");
         }
     }

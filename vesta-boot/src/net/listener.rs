@@ -47,7 +47,14 @@ impl Limiter {
     ) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         let addresses = Addresses::default();
-        Arc::new(Self { permits, addresses, max_per_address, limits, tls, metrics })
+        Arc::new(Self {
+            permits,
+            addresses,
+            max_per_address,
+            limits,
+            tls,
+            metrics,
+        })
     }
 
     /// Returns whether clients speak TLS.
@@ -67,9 +74,15 @@ impl Limiter {
 
     /// A permit, or the address that has too many; none if all together are too many.
     fn permit(&self, peer: Option<IpAddr>) -> Result<Permit, Option<IpAddr>> {
-        let share = |peer| self.addresses.share_of(peer, self.max_per_address).ok_or(Some(peer));
+        let share = |peer| {
+            self.addresses
+                .share_of(peer, self.max_per_address)
+                .ok_or(Some(peer))
+        };
         let share = peer.map(share).transpose()?;
-        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| None)?;
+        let permit = Arc::clone(&self.permits)
+            .try_acquire_owned()
+            .map_err(|_| None)?;
         self.metrics.opened.inc();
         Ok(Permit::new(permit).counted(&self.metrics.open).with(share))
     }
@@ -104,13 +117,21 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub(crate) fn new(listener: Acceptor, limiter: Arc<Limiter>) -> Self {
-        Self { listener, limiter, seats: Vec::new() }
+        Self {
+            listener,
+            limiter,
+            seats: Vec::new(),
+        }
     }
 
     /// Serves these routes for as long as the process lives.
     pub(crate) async fn serve(self, router: Router) -> io::Result<()> {
         let router = router.layer(from_fn(count));
-        axum::serve(self, router.into_make_service_with_connect_info::<Requests>()).await
+        axum::serve(
+            self,
+            router.into_make_service_with_connect_info::<Requests>(),
+        )
+        .await
     }
 }
 
@@ -136,7 +157,11 @@ impl axum::serve::Listener for Listener {
             self.seats.retain(|seat| seat.strong_count() > 0);
             let mut permit = self.limiter.permit(peer);
             while let Err(full) = permit
-                && self.seats.iter().filter_map(Weak::upgrade).any(|seat| seat.give_way(full))
+                && self
+                    .seats
+                    .iter()
+                    .filter_map(Weak::upgrade)
+                    .any(|seat| seat.give_way(full))
             {
                 permit = self.limiter.permit(peer);
             }
@@ -147,7 +172,10 @@ impl axum::serve::Listener for Listener {
             let seat = Seat::new(permit);
             self.seats.push(Arc::downgrade(&seat));
             let Limiter { tls, limits, .. } = &*self.limiter;
-            return (Connection::new(stream, tls.as_ref(), *limits, Place::Right(seat)), peer);
+            return (
+                Connection::new(stream, tls.as_ref(), *limits, Place::Right(seat)),
+                peer,
+            );
         }
     }
 
@@ -195,7 +223,9 @@ mod tests {
             AT_WORK.fetch_add(1, Relaxed);
             pending::<&str>().await
         };
-        let router = Router::new().route("/", get(async || "hello")).route("/begins", get(begins));
+        let router = Router::new()
+            .route("/", get(async || "hello"))
+            .route("/begins", get(begins));
         tokio::spawn(Listener::new(listener, limiter).serve(router));
         address
     }
@@ -219,7 +249,10 @@ mod tests {
             let began = Instant::now();
             let mut stream = connect(address, bytes).await;
             let said = until_closed(&mut stream).await;
-            assert!((LIMIT..LIMIT * 2 + LIMIT / 5).contains(&began.elapsed()), "{bytes:?}");
+            assert!(
+                (LIMIT..LIMIT * 2 + LIMIT / 5).contains(&began.elapsed()),
+                "{bytes:?}"
+            );
             assert_eq!(!said.is_empty(), bytes.ends_with(b"\r\n\r\n"), "{said:?}");
         }
     }
@@ -238,7 +271,11 @@ mod tests {
         let mut silent = connect(address, b"").await;
         assert_eq!(until_closed(&mut silent).await, b"");
         let mut plain = connect(address, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
-        assert_eq!(until_closed(&mut plain).await.first(), Some(&21), "an alert");
+        assert_eq!(
+            until_closed(&mut plain).await.first(),
+            Some(&21),
+            "an alert"
+        );
         assert_eq!(tls.handshakes_failed(), 2);
     }
 
@@ -248,8 +285,17 @@ mod tests {
     /// Nothing but the place of another one ends a connection of this listener before an hour is over.
     async fn serving_patiently(per_address: usize) -> SocketAddr {
         let hour = Duration::from_secs(3600);
-        serving_with(None, Limits { opening: hour, stall: hour, idle: hour, ..LIMITS }, per_address)
-            .await
+        serving_with(
+            None,
+            Limits {
+                opening: hour,
+                stall: hour,
+                idle: hour,
+                ..LIMITS
+            },
+            per_address,
+        )
+        .await
     }
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
@@ -257,7 +303,9 @@ mod tests {
     /// The answer to a request; the time-out is for one that never comes.
     async fn answer(address: SocketAddr, request: &[u8]) -> Vec<u8> {
         let mut stream = connect(address, request).await;
-        timeout(Duration::from_secs(60), until_closed(&mut stream)).await.expect("an answer")
+        timeout(Duration::from_secs(60), until_closed(&mut stream))
+            .await
+            .expect("an answer")
     }
 
     #[tokio::test]

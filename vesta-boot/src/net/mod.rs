@@ -62,7 +62,9 @@ impl Security {
         authorization: impl IntoIterator<Item = &'a [u8]>,
         needs: Scopes,
     ) -> Result<Caller, Denied> {
-        self.auth.as_ref().map_or(Ok(Caller::default()), |auth| auth.check(authorization, needs))
+        self.auth.as_ref().map_or(Ok(Caller::default()), |auth| {
+            auth.check(authorization, needs)
+        })
     }
 
     /// The name of a caller's token; empty if there is none.
@@ -74,15 +76,22 @@ impl Security {
     /// The protection of one public listener of a program.
     pub(crate) fn of_front(&self, front: Role, program: Role) -> Self {
         match (front, program) {
-            (Role::Server, Role::Vesta) => Self { tls: self.grpc_tls.clone(), ..self.clone() },
+            (Role::Server, Role::Vesta) => Self {
+                tls: self.grpc_tls.clone(),
+                ..self.clone()
+            },
             _ => self.clone(),
         }
     }
 
     /// Each listener with TLS, by its name.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = (&'static str, &Tls)> {
-        [("public", &self.tls), ("grpc", &self.grpc_tls), ("admin", &self.admin_tls)]
-            .into_iter()
-            .filter_map(|(name, tls)| Some((name, tls.as_ref()?)))
+        [
+            ("public", &self.tls),
+            ("grpc", &self.grpc_tls),
+            ("admin", &self.admin_tls),
+        ]
+        .into_iter()
+        .filter_map(|(name, tls)| Some((name, tls.as_ref()?)))
     }
 }

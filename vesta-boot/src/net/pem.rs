@@ -31,13 +31,21 @@ pub struct TlsFiles {
 impl TlsFiles {
     /// The files of a server that asks clients for no certificate.
     pub fn new(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self { setting: "tls", cert: cert.into(), key: key.into(), client_ca: None }
+        Self {
+            setting: "tls",
+            cert: cert.into(),
+            key: key.into(),
+            client_ca: None,
+        }
     }
 
     /// Requires client certificates issued by an authority in this file.
     #[must_use]
     pub fn client_ca(self, client_ca: impl Into<PathBuf>) -> Self {
-        Self { client_ca: Some(client_ca.into()), ..self }
+        Self {
+            client_ca: Some(client_ca.into()),
+            ..self
+        }
     }
 }
 
@@ -61,8 +69,15 @@ impl Pem {
     fn read(files: &TlsFiles, name: &str, path: &Path) -> Result<Self, String> {
         let setting = format!("{}.{name}", files.setting);
         match fs::read(path) {
-            Ok(bytes) => Ok(Self { setting, path: path.to_owned(), bytes }),
-            Err(error) => Err(format!("{setting}: cannot read {}: {error}", path.display())),
+            Ok(bytes) => Ok(Self {
+                setting,
+                path: path.to_owned(),
+                bytes,
+            }),
+            Err(error) => Err(format!(
+                "{setting}: cannot read {}: {error}",
+                path.display()
+            )),
         }
     }
 
@@ -71,7 +86,10 @@ impl Pem {
     }
 
     fn unreadable(&self) -> String {
-        self.flaw("a certificate", " is damaged or not of X.509; write the file anew")
+        self.flaw(
+            "a certificate",
+            " is damaged or not of X.509; write the file anew",
+        )
     }
 
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -110,12 +128,18 @@ impl Pems {
         Ok(Self {
             cert: Pem::read(files, "cert", &files.cert)?,
             key: Pem::read(files, "key", &files.key)?,
-            client_ca: client_ca.map(|path| Pem::read(files, "client_ca", path)).transpose()?,
+            client_ca: client_ca
+                .map(|path| Pem::read(files, "client_ca", path))
+                .transpose()?,
         })
     }
 
     pub(super) fn server_config(&self) -> Result<ServerConfig, String> {
-        let Self { cert, key, client_ca } = self;
+        let Self {
+            cert,
+            key,
+            client_ca,
+        } = self;
         let (chain, private) = (cert.certificates()?, key.key()?);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -155,7 +179,9 @@ impl Pems {
     /// Validity period of the server's own certificate.
     pub(super) fn validity(&self) -> Result<RangeInclusive<UnixMillis>, String> {
         let chain = self.cert.certificates()?;
-        let parsed = chain.first().and_then(|own| ParsedCertificate::try_from(own).ok());
+        let parsed = chain
+            .first()
+            .and_then(|own| ParsedCertificate::try_from(own).ok());
         let own = parsed.ok_or_else(|| self.cert.unreadable())?;
         // The check of a chain begins with the dates; nothing is trusted, so that it never succeeds.
         let at = |time: Duration| {

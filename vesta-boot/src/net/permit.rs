@@ -20,7 +20,11 @@ pub struct Permit {
 
 impl Permit {
     pub(super) const fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self { _permit: permit, counts: Vec::new(), share: None }
+        Self {
+            _permit: permit,
+            counts: Vec::new(),
+            share: None,
+        }
     }
 
     pub(super) fn with(mut self, share: Option<Share>) -> Self {
@@ -52,8 +56,14 @@ struct Taken {
 
 impl Seat {
     pub(super) fn new(permit: Permit) -> Arc<Self> {
-        let taken = Mutex::new(Taken { permit: Some(permit), waker: None });
-        Arc::new(Self { requests: Requests::default(), taken })
+        let taken = Mutex::new(Taken {
+            permit: Some(permit),
+            waker: None,
+        });
+        Arc::new(Self {
+            requests: Requests::default(),
+            taken,
+        })
     }
 
     /// The requests of the connection.
@@ -66,8 +76,9 @@ impl Seat {
         let mut it = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let owner_of = |permit: &mut Permit| permit.share.as_ref().map(|share| share.owner);
         let busy = self.requests.quiet_since().is_none();
-        let ended =
-            it.permit.take_if(|it| !busy && (peer.is_none() || owner_of(it) == peer.map(owner)));
+        let ended = it
+            .permit
+            .take_if(|it| !busy && (peer.is_none() || owner_of(it) == peer.map(owner)));
         if let (Some(_), Some(waker)) = (&ended, &it.waker) {
             waker.wake_by_ref();
         }
@@ -78,7 +89,11 @@ impl Seat {
     pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         let mut it = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         it.waker = Some(cx.waker().clone());
-        if it.permit.is_some() { Poll::Pending } else { Poll::Ready(()) }
+        if it.permit.is_some() {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
     }
 }
 
@@ -94,7 +109,10 @@ impl Addresses {
         let count = open.get(&owner).copied().unwrap_or(0);
         (count < most).then(|| {
             open.insert(owner, count + 1);
-            Share { owner, all: self.clone() }
+            Share {
+                owner,
+                all: self.clone(),
+            }
         })
     }
 }
@@ -147,7 +165,11 @@ mod tests {
         drop(first);
         assert!(share("192.0.2.1").is_some(), "given back");
         drop((second, v6));
-        assert_eq!(addresses.0.lock().expect("no panic").len(), 2, "others are forgotten");
+        assert_eq!(
+            addresses.0.lock().expect("no panic").len(),
+            2,
+            "others are forgotten"
+        );
     }
 
     #[derive(Default)]
@@ -161,7 +183,10 @@ mod tests {
 
     #[test]
     fn a_seat_gives_way_once_unless_it_has_a_request_or_is_of_another_address() {
-        let (addresses, places) = (Addresses::default(), Arc::new(tokio::sync::Semaphore::new(1)));
+        let (addresses, places) = (
+            Addresses::default(),
+            Arc::new(tokio::sync::Semaphore::new(1)),
+        );
         let [one, other] = [1, 2].map(|last| Some(IpAddr::from([192, 0, 2, last])));
         let permit = Permit::new(Arc::clone(&places).try_acquire_owned().expect("a place"));
         let seat = Seat::new(permit.with(addresses.share_of(one.expect("an address"), 1)));
@@ -174,7 +199,10 @@ mod tests {
         drop(request);
         assert!(!seat.give_way(other) && places.available_permits() == 0);
         assert!(!woken.0.load(Relaxed));
-        assert!(seat.give_way(one) && woken.0.load(Relaxed) && !seat.give_way(None), "once");
+        assert!(
+            seat.give_way(one) && woken.0.load(Relaxed) && !seat.give_way(None),
+            "once"
+        );
         assert!(seat.poll(&cx).is_ready() && places.available_permits() == 1);
     }
 }

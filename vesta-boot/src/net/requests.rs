@@ -57,7 +57,12 @@ pub(super) struct IdleWatch {
 impl IdleWatch {
     /// `Duration::MAX` is no limit.
     pub(super) fn new(limit: Duration, requests: Requests) -> Self {
-        Self { requests, limit, timer: None, seen: None }
+        Self {
+            requests,
+            limit,
+            timer: None,
+            seen: None,
+        }
     }
 
     pub(super) const fn requests(&self) -> &Requests {
@@ -78,7 +83,10 @@ impl IdleWatch {
             }
             self.seen = self.requests.quiet_since();
             let end = Instant::now() + self.limit;
-            self.timer.get_or_insert_with(|| Box::pin(sleep_until(end))).as_mut().reset(end);
+            self.timer
+                .get_or_insert_with(|| Box::pin(sleep_until(end)))
+                .as_mut()
+                .reset(end);
         }
     }
 }
@@ -100,7 +108,10 @@ mod tests {
         assert!(!is_over_after(&mut watch, Duration::ZERO).await);
         assert!(!is_over_after(&mut watch, LIMIT / 2).await);
         drop(watch.requests().begin());
-        assert!(!is_over_after(&mut watch, LIMIT / 2).await, "there was a request");
+        assert!(
+            !is_over_after(&mut watch, LIMIT / 2).await,
+            "there was a request"
+        );
         assert!(!is_over_after(&mut watch, LIMIT / 2).await);
         assert!(is_over_after(&mut watch, LIMIT / 2).await);
     }
@@ -113,7 +124,10 @@ mod tests {
             assert!(!is_over_after(&mut watch, LIMIT).await);
         }
         drop(stream);
-        assert!(!is_over_after(&mut watch, LIMIT).await, "idle for less than the limit");
+        assert!(
+            !is_over_after(&mut watch, LIMIT).await,
+            "idle for less than the limit"
+        );
         assert!(is_over_after(&mut watch, LIMIT).await);
     }
 

@@ -46,7 +46,10 @@ impl Stream {
         if !matches!(self, Stream::Open(_)) {
             ready!(self.poll_handshake(cx))?;
         }
-        Poll::Ready(self.opened().ok_or_else(|| io::ErrorKind::ConnectionAborted.into()))
+        Poll::Ready(
+            self.opened()
+                .ok_or_else(|| io::ErrorKind::ConnectionAborted.into()),
+        )
     }
 
     fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

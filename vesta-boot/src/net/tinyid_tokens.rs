@@ -40,7 +40,10 @@ impl TinyidTokens {
     /// # Errors
     /// [`StoreError`], permanent, if it has no such table, or does not let it be read.
     pub(crate) fn start(store: Arc<dyn TinyidStore>) -> Result<Self, StoreError> {
-        let table = Arc::new(Table { store, known: RwLock::default() });
+        let table = Arc::new(Table {
+            store,
+            known: RwLock::default(),
+        });
         match table.read() {
             Err(error) if error.is_permanent() => {
                 let missing = format!("the tokens of Tinyid's clients (tiny_id_token): {error}");
@@ -52,9 +55,14 @@ impl TinyidTokens {
         let reading = Arc::clone(&table);
         let failing = table.known.read().is_none();
         let work = move || read_again(&ended, [EVERY, AGAIN], failing, || reading.read());
-        let started = thread::Builder::new().name("vesta-tokens".to_owned()).spawn(work);
+        let started = thread::Builder::new()
+            .name("vesta-tokens".to_owned())
+            .spawn(work);
         started.map_err(|error| StoreError::unavailable("no thread can be started", error))?;
-        Ok(Self { table, _reader: reader })
+        Ok(Self {
+            table,
+            _reader: reader,
+        })
     }
 
     /// True if a token is good for a tag. `None` if no token was read yet.
@@ -65,7 +73,11 @@ impl TinyidTokens {
             return Some(false);
         }
         // By digest: the time that takes tells nothing of the token.
-        Some(known.get(&sha256(token.as_bytes())).is_some_and(|tags| tags.contains(tag)))
+        Some(
+            known
+                .get(&sha256(token.as_bytes()))
+                .is_some_and(|tags| tags.contains(tag)),
+        )
     }
 }
 
@@ -90,7 +102,10 @@ impl Table {
     fn read(&self) -> Result<(), StoreError> {
         let mut known = Known::new();
         for (token, tag) in self.store.tokens()? {
-            known.entry(sha256(token.as_bytes())).or_default().insert(tag);
+            known
+                .entry(sha256(token.as_bytes()))
+                .or_default()
+                .insert(tag);
         }
         *self.known.write() = Some(known);
         Ok(())
@@ -101,7 +116,9 @@ impl Table {
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let count = self.known.read().as_ref().map(HashMap::len);
-        f.debug_struct("Table").field("tokens", &count).finish_non_exhaustive()
+        f.debug_struct("Table")
+            .field("tokens", &count)
+            .finish_non_exhaustive()
     }
 }
 
@@ -123,6 +140,10 @@ mod tests {
             }
             answer.map_err(|()| StoreError::permanent("no"))
         });
-        assert_eq!(answers, [Ok(())], "after the first success it was ended, and did not wait");
+        assert_eq!(
+            answers,
+            [Ok(())],
+            "after the first success it was ended, and did not wait"
+        );
     }
 }

@@ -74,7 +74,11 @@ impl Tls {
         Ok(Self(Arc::new(Shared {
             files: files.clone(),
             protocol,
-            current: RwLock::new(Current { config, validity, seen }),
+            current: RwLock::new(Current {
+                config,
+                validity,
+                seen,
+            }),
             handshakes_failed: AtomicU64::new(0),
         })))
     }
@@ -85,7 +89,12 @@ impl Tls {
     /// # Errors
     /// Validation error of the new files, once for each change of them; the certificate stays.
     pub fn reload(&self) -> Result<bool, Error> {
-        let Shared { files, protocol, current, .. } = &*self.0;
+        let Shared {
+            files,
+            protocol,
+            current,
+            ..
+        } = &*self.0;
         let read = Pems::read(files);
         if self.current().seen == read {
             return Ok(false);
@@ -113,11 +122,16 @@ impl Tls {
     }
 
     fn current(&self) -> RwLockReadGuard<'_, Current> {
-        self.0.current.read().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn accept(&self, stream: Accepted) -> FallibleAccept<Accepted> {
-        TlsAcceptor::from(Arc::clone(&self.current().config)).accept(stream).into_fallible()
+        TlsAcceptor::from(Arc::clone(&self.current().config))
+            .accept(stream)
+            .into_fallible()
     }
 
     pub(super) fn handshake_failed(&self, error: &io::Error) {
@@ -144,7 +158,10 @@ impl Tls {
         match self.reload() {
             Ok(false) => {}
             Ok(true) => {
-                tracing::info!("{setting}: new files, certificate until {}", self.valid_until());
+                tracing::info!(
+                    "{setting}: new files, certificate until {}",
+                    self.valid_until()
+                );
                 self.warn();
             }
             Err(error) => tracing::warn!("the certificate stays as it was: {error}"),
@@ -183,7 +200,11 @@ pub(crate) async fn watch(security: Security) {
         ticks.tick().await;
         let security = security.clone();
         // Files may lie on a network.
-        let reload = move || security.listeners().for_each(|(_, tls)| tls.reload_and_log());
+        let reload = move || {
+            security
+                .listeners()
+                .for_each(|(_, tls)| tls.reload_and_log())
+        };
         let _ = spawn_blocking(reload).await;
     }
 }
@@ -200,8 +221,11 @@ mod tests {
         let mut params = CertificateParams::new(["a.test".to_owned()]).expect("a name");
         params.not_after = date_time_ymd(until, 1, 1);
         let key = KeyPair::generate().expect("a key");
-        fs::write(&files.cert, params.self_signed(&key).expect("a certificate").pem())
-            .expect("a file");
+        fs::write(
+            &files.cert,
+            params.self_signed(&key).expect("a certificate").pem(),
+        )
+        .expect("a file");
         fs::write(&files.key, key.serialize_pem()).expect("a file");
     }
 
@@ -211,7 +235,10 @@ mod tests {
         let files = TlsFiles::new(folder.path().join("c.pem"), folder.path().join("k.pem"));
         write(&files, 2030);
         let tls = Tls::load(&files, Protocol::Http1).expect("sound files");
-        let watch = tokio::spawn(watch(Security { tls: Some(tls.clone()), ..Security::default() }));
+        let watch = tokio::spawn(watch(Security {
+            tls: Some(tls.clone()),
+            ..Security::default()
+        }));
         let before = tls.valid_until();
         tokio::time::sleep(RELOAD_EVERY * 3).await;
         assert_eq!(tls.valid_until(), before);

@@ -41,7 +41,11 @@ impl Stream for Incoming {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.accepted.poll_recv(cx).map(|accepted| {
             let (stream, permit) = accepted?;
-            Some(stream.taken().map(|stream| self.limiter.guard(stream, permit)))
+            Some(
+                stream
+                    .taken()
+                    .map(|stream| self.limiter.guard(stream, permit)),
+            )
         })
     }
 }
@@ -65,7 +69,10 @@ pub fn serve<F: Future<Output = ()>>(
     let workers = (0..limits.workers)
         .map(|number| {
             let (connections, accepted) = unbounded_channel();
-            let incoming = Incoming { accepted, limiter: Arc::clone(limiter) };
+            let incoming = Incoming {
+                accepted,
+                limiter: Arc::clone(limiter),
+            };
             let (work, shutdown) = (work.clone(), shutdown.clone());
             let drain_limit = limits.drain_limit;
             let (made, is_made) = sync_channel(1);
@@ -73,8 +80,14 @@ pub fn serve<F: Future<Output = ()>>(
                 .name(format!("vesta-worker-{number}"))
                 .spawn(move || run(&made, || work(incoming), &shutdown, drain_limit))?;
             // Before any connection is accepted: they may take the last file descriptors.
-            is_made.recv().unwrap_or_else(|_| Err(io::Error::other(PANICKED)))?;
-            Ok(Worker { connections, share: Arc::default(), thread })
+            is_made
+                .recv()
+                .unwrap_or_else(|_| Err(io::Error::other(PANICKED)))?;
+            Ok(Worker {
+                connections,
+                share: Arc::default(),
+                thread,
+            })
         })
         .collect::<io::Result<Vec<_>>>()?;
 
@@ -118,10 +131,14 @@ async fn distribute(
             continue;
         };
         // One that ended by a panic has no connections, and would get all of them.
-        let running = workers.iter().filter(|worker| !worker.connections.is_closed());
+        let running = workers
+            .iter()
+            .filter(|worker| !worker.connections.is_closed());
         let idlest = running.min_by_key(|worker| Arc::strong_count(&worker.share));
         if let (Ok(stream), Some(worker)) = (Handed::new(stream), idlest) {
-            let _ = worker.connections.send((stream, permit.counted(&worker.share)));
+            let _ = worker
+                .connections
+                .send((stream, permit.counted(&worker.share)));
         }
     }
 }
@@ -141,7 +158,9 @@ fn run<F: Future<Output = ()>>(
     shutdown: &CancellationToken,
     drain_limit: Duration,
 ) {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default());
     let (runtime, result) = match runtime {
         Ok(runtime) => (Some(runtime), Ok(())),
         Err(error) => (None, Err(error)),

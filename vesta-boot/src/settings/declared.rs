@@ -75,7 +75,9 @@ fn declare(role: Role) -> clap::Command {
 fn complete(arg: Arg, role: Role) -> Arg {
     let name = arg.get_id().as_str();
     let default = role.default(name);
-    let flag = arg.get_long().map_or_else(|| name.replace(['.', '_'], "-"), str::to_owned);
+    let flag = arg
+        .get_long()
+        .map_or_else(|| name.replace(['.', '_'], "-"), str::to_owned);
     let env = format!("VESTA_{}", flag.replace('-', "_").to_uppercase());
     let of_another = match name {
         "grpc.listen" | "grpc.gen_method" => role != Role::Vesta,
@@ -97,30 +99,50 @@ fn complete(arg: Arg, role: Role) -> Arg {
         arg = arg.action(ArgAction::Set).num_args(0..=1);
         arg = arg.require_equals(true).default_missing_value("true");
     }
-    let help = arg.get_long_help().or(arg.get_help()).map(|help| help.ansi().to_string());
+    let help = arg
+        .get_long_help()
+        .or(arg.get_help())
+        .map(|help| help.ansi().to_string());
     let default = match arg.get_default_values() {
         [default, ..] => format!("[default: {}] ", default.display()),
         [] => String::new(),
     };
-    arg.long_help(format!("{}\n\n{default}[env: {env}]", help.unwrap_or_default()))
+    arg.long_help(format!(
+        "{}\n\n{default}[env: {env}]",
+        help.unwrap_or_default()
+    ))
 }
 
 /// The environment variable of a setting.
 pub(super) fn variable(arg: &Arg) -> String {
-    arg.get_env().unwrap_or_default().to_string_lossy().into_owned()
+    arg.get_env()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The default of a setting, if it depends on no other one.
 pub(super) fn default_of(arg: &Arg) -> Option<String> {
     if arg.get_id() == "workers" {
-        return Some(std::thread::available_parallelism().map_or(1, usize::from).to_string());
+        return Some(
+            std::thread::available_parallelism()
+                .map_or(1, usize::from)
+                .to_string(),
+        );
     }
-    arg.get_default_values().first()?.to_str().map(str::to_owned)
+    arg.get_default_values()
+        .first()?
+        .to_str()
+        .map(str::to_owned)
 }
 
 /// The type of a setting in TOML, by the name of its value.
 pub(super) fn toml_type(arg: &Arg) -> &'static str {
-    match arg.get_value_names().and_then(<[_]>::first).map(|name| name.as_str()) {
+    match arg
+        .get_value_names()
+        .and_then(<[_]>::first)
+        .map(|name| name.as_str())
+    {
         Some("BOOL") => "boolean",
         Some("MS" | "N" | "ID" | "0-3" | "0|1") => "integer",
         _ => "string",

@@ -106,14 +106,21 @@ pub fn layout_of(table: toml::Table) -> Result<IdMeta, String> {
 /// Reads a file.
 pub(super) fn read(path: &Path, settings: &Command) -> Result<File, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Error::setting(format!("cannot read the configuration {}: {error}", path.display()))
+        Error::setting(format!(
+            "cannot read the configuration {}: {error}",
+            path.display()
+        ))
     })?;
     parse(&text, settings).map_err(|fault| Error::setting(format!("{} {fault}", path.display())))
 }
 
 fn parse(text: &str, settings: &Command) -> Result<File, String> {
     let table = DeTable::parse(text).map_err(|error| fault(text, &error))?;
-    let mut reader = Reader { text, settings, file: File::default() };
+    let mut reader = Reader {
+        text,
+        settings,
+        file: File::default(),
+    };
     reader.table("", table.into_inner())?;
     Ok(reader.file)
 }
@@ -129,8 +136,15 @@ impl Reader<'_> {
         for (key, value) in table {
             let name = format!("{prefix}{}", key.get_ref());
             let (at, kind) = (line(self.text, &key.span()), value.get_ref().type_str());
-            let names = || self.settings.get_arguments().map(|arg| arg.get_id().as_str());
-            let setting = self.settings.get_arguments().find(|arg| arg.get_id() == name.as_str());
+            let names = || {
+                self.settings
+                    .get_arguments()
+                    .map(|arg| arg.get_id().as_str())
+            };
+            let setting = self
+                .settings
+                .get_arguments()
+                .find(|arg| arg.get_id() == name.as_str());
             let expected = match (name.as_str(), setting.map(toml_type)) {
                 ("auth", _) => {
                     self.file.tokens = self.read::<AuthTable>(value)?.tokens;
@@ -170,7 +184,9 @@ impl Reader<'_> {
                     return Err(format!("line {at}: unknown setting `{typed}`{hint}"));
                 }
             };
-            return Err(format!("line {at}: invalid type: {kind}, expected {expected} for {name}"));
+            return Err(format!(
+                "line {at}: invalid type: {kind}, expected {expected} for {name}"
+            ));
         }
         Ok(())
     }
@@ -217,30 +233,63 @@ mod tests {
                 "listen = \"a\"\nmachine.ids = 3\n",
                 "line 2: unknown setting `machine.ids`; did you mean machine.id?",
             ),
-            ("liste = 1\n", "line 1: unknown setting `liste`; did you mean listen?"),
+            (
+                "liste = 1\n",
+                "line 1: unknown setting `liste`; did you mean listen?",
+            ),
             ("[segmnt]\nstore = 1\n", "line 1: unknown setting `segmnt`"),
-            ("[machine]\nqwertyuiop = 1\n", "line 2: unknown setting `machine.qwertyuiop`"),
+            (
+                "[machine]\nqwertyuiop = 1\n",
+                "line 2: unknown setting `machine.qwertyuiop`",
+            ),
             (
                 "[machine]\nid = 1.5\n",
                 "line 2: invalid type: float, expected integer for machine.id",
             ),
-            ("[machine]\ncount = \"mysql://u:s3cret@h/d\"\n", "line 2: invalid type: string"),
+            (
+                "[machine]\ncount = \"mysql://u:s3cret@h/d\"\n",
+                "line 2: invalid type: string",
+            ),
             ("[machine]\nid = 99999999999999999999\n", "line 2:"),
             ("[machine]\nstore = mysql://u:s3cret@h/d\n", "line 2:"),
-            ("machine = \"s3cret\"\n", "line 1: invalid type: string, expected table for machine"),
-            ("[listen]\nat = \"s3cret\"\n", "line 1: invalid type: table, expected string"),
-            ("pacing = \"s3cret\"\n", "invalid type: string, expected boolean for pacing"),
-            ("layout = 5\n", "the name of a layout, or a table [layout.custom]"),
-            ("[layout.custom]\ntime_bits = 300\n", "line 2: invalid value: integer `300`"),
+            (
+                "machine = \"s3cret\"\n",
+                "line 1: invalid type: string, expected table for machine",
+            ),
+            (
+                "[listen]\nat = \"s3cret\"\n",
+                "line 1: invalid type: table, expected string",
+            ),
+            (
+                "pacing = \"s3cret\"\n",
+                "invalid type: string, expected boolean for pacing",
+            ),
+            (
+                "layout = 5\n",
+                "the name of a layout, or a table [layout.custom]",
+            ),
+            (
+                "[layout.custom]\ntime_bits = 300\n",
+                "line 2: invalid value: integer `300`",
+            ),
             ("[layout.own]\n", "unknown field `own`"),
             (
                 "[layout.custom]\ntime_bits = 31\nseq_bits = 22\nmachine_bits = 10\n\
                  unit = \"second\"\nepoch = \"s3cret\"\n",
                 "epoch must be a moment such as 2026-01-31T12:00:00Z",
             ),
-            ("[auth]\ntokens = \"s3cret\"\n", "line 2: invalid type: string, expected a sequence"),
-            ("[[auth.tokens]]\ntoken = \"s3cret\"\n", "line 2: unknown field `token`, expected"),
-            ("[[auth.tokens]]\nname = 5\nsha256 = \"s3cret\"\n", "line 2: invalid type: integer"),
+            (
+                "[auth]\ntokens = \"s3cret\"\n",
+                "line 2: invalid type: string, expected a sequence",
+            ),
+            (
+                "[[auth.tokens]]\ntoken = \"s3cret\"\n",
+                "line 2: unknown field `token`, expected",
+            ),
+            (
+                "[[auth.tokens]]\nname = 5\nsha256 = \"s3cret\"\n",
+                "line 2: invalid type: integer",
+            ),
             ("[tls]\nkey = [\"s3cret\"]\n", "line 2: invalid type: array"),
         ] {
             let fault = parse(text, settings(Role::Server)).expect_err(text);
@@ -256,10 +305,21 @@ mod tests {
         let text = "pacing = true\nmax_wait_ms = 0x5\n[machine]\nid = 7\n[layout.custom]\n\
             time_bits = 31\nseq_bits = 22\nmachine_bits = 10\nunit = \"second\"\nepoch = 0\n";
         let file = parse(text, settings(Role::Server)).expect("a right file");
-        let values = file.values.iter().map(|(name, (text, line))| format!("{name}={text}@{line}"));
+        let values = file
+            .values
+            .iter()
+            .map(|(name, (text, line))| format!("{name}={text}@{line}"));
         let values: Vec<_> = values.collect();
-        let expected = ["layout=custom@5", "machine.id=7@4", "max_wait_ms=5@2", "pacing=true@1"];
+        let expected = [
+            "layout=custom@5",
+            "machine.id=7@4",
+            "max_wait_ms=5@2",
+            "pacing=true@1",
+        ];
         assert_eq!(values, expected);
-        assert_eq!(file.custom.map(|c| (c.time_bits, c.epoch)), Some((31, UnixMillis(0))));
+        assert_eq!(
+            file.custom.map(|c| (c.time_bits, c.epoch)),
+            Some((31, UnixMillis(0)))
+        );
     }
 }

@@ -17,12 +17,24 @@ mod texts;
 #[path = "../../../scripts/fuzz/urls.rs"]
 mod urls;
 
-const SCHEMES: [&str; 8] =
-    ["mysql", "postgres", "redis", "rediss", "etcd", "zookeeper", "sqlite", "ftp"];
+const SCHEMES: [&str; 8] = [
+    "mysql",
+    "postgres",
+    "redis",
+    "rediss",
+    "etcd",
+    "zookeeper",
+    "sqlite",
+    "ftp",
+];
 
 /// Cuts the file last: some file systems sync one that was emptied first.
 fn write(path: &Path, bytes: &[u8]) {
-    let file = File::options().write(true).create(true).truncate(false).open(path);
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path);
     let mut file = file.expect("a file");
     file.write_all(bytes).expect("room");
     file.set_len(bytes.len() as u64).expect("room");
@@ -36,7 +48,10 @@ fn shown(role: Role, args: &[String]) -> (String, Option<Config>) {
         Err(error) => return (format!("{error} {error:?}"), None),
     };
     match Config::check(&raw) {
-        Ok(config) => (format!("{raw:?} {config:?} {}", config.print(&raw)), Some(config)),
+        Ok(config) => (
+            format!("{raw:?} {config:?} {}", config.print(&raw)),
+            Some(config),
+        ),
         Err(error) => (format!("{raw:?} {error} {error:?}"), None),
     }
 }
@@ -50,7 +65,9 @@ fn check_file(folder: &Path, text: &[u8]) {
     let path = folder.join("vesta.toml");
     for role in [Role::Server, Role::Rest] {
         write(&path, text);
-        let Some(config) = with_file(role, &path).1 else { continue };
+        let Some(config) = with_file(role, &path).1 else {
+            continue;
+        };
         let args = ["--config".to_owned(), path.display().to_string()];
         let Ok(Invocation::Run(raw)) = Invocation::read(role, &args) else {
             panic!("it was read before")
@@ -65,7 +82,9 @@ fn check_file(folder: &Path, text: &[u8]) {
         };
         let again = Config::check(&raw).unwrap_or_else(|error| panic!("{error}: {printed}"));
         let values = |text: &str| -> Vec<String> {
-            text.lines().map(|line| line.split("  #").next().unwrap_or("").trim().into()).collect()
+            text.lines()
+                .map(|line| line.split("  #").next().unwrap_or("").trim().into())
+                .collect()
         };
         assert_eq!(values(&again.print(&raw)), values(&printed));
     }
@@ -81,7 +100,9 @@ fn files_of_any_text() {
     for input in inputs() {
         check_file(folder.path(), &input);
     }
-    bolero::check!().with_iterations(100).for_each(|text: &[u8]| check_file(folder.path(), text));
+    bolero::check!()
+        .with_iterations(100)
+        .for_each(|text: &[u8]| check_file(folder.path(), text));
 }
 
 #[test]
@@ -90,7 +111,11 @@ fn files_that_are_damaged() {
     bolero::check!().with_iterations(400).with_type().for_each(
         |(which, changes): &(u16, Changes)| {
             // Few of them, so that some files stay right.
-            let few = changes.iter().take(usize::from(which % 5)).copied().collect();
+            let few = changes
+                .iter()
+                .take(usize::from(which % 5))
+                .copied()
+                .collect();
             check_file(folder.path(), &damaged(&inputs, *which, &few));
         },
     );
@@ -107,7 +132,10 @@ fn check_secret(
     let settings = settings(Role::Server);
     let all: Vec<_> = settings.get_arguments().collect();
     let arg = all[usize::from(*setting) % all.len()];
-    let (name, flag) = (arg.get_id().as_str(), format!("--{}", arg.get_long().expect("a flag")));
+    let (name, flag) = (
+        arg.get_id().as_str(),
+        format!("--{}", arg.get_long().expect("a flag")),
+    );
     // No argument of a program has a NUL.
     let url = with_secret(&SCHEMES, around).replace('\0', "0");
     let is_path = name == "state_dir" || name.contains("tls.");
@@ -126,7 +154,12 @@ fn check_secret(
         4 => by_file(format!("[machine]\nstore = {quoted}\n{} = 1\n", name)),
         5 => vec![flag.clone(), url.clone()],
         6 => vec![format!("{}={url}", flag.clone())],
-        _ => vec!["--machine-store".to_owned(), url.clone(), flag.clone(), "x".to_owned()],
+        _ => vec![
+            "--machine-store".to_owned(),
+            url.clone(),
+            flag.clone(),
+            "x".to_owned(),
+        ],
     };
     for role in [Role::Server, Role::Rest] {
         let said = show(role, &args).0;
@@ -145,7 +178,10 @@ fn no_setting_shows_a_password() {
 
 /// The words of clap, as they come.
 fn planted(role: Role, args: &[String]) -> (String, Option<Config>) {
-    match command(role).no_binary_name(true).try_get_matches_from(args) {
+    match command(role)
+        .no_binary_name(true)
+        .try_get_matches_from(args)
+    {
         Err(error) => (error.render().to_string(), None),
         Ok(_) => (String::new(), None),
     }

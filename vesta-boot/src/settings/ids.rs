@@ -106,13 +106,18 @@ fn preset(name: &str) -> Parsed<IdMeta> {
     let makes_ids = |meta: &IdMeta| meta.check_generates().is_ok();
     IdMeta::known(name).ok().filter(makes_ids).ok_or_else(|| {
         let able = IdMeta::all_known().filter(makes_ids);
-        format!("must be {}", either(able.map(|meta| meta.name()).chain(["custom"])))
+        format!(
+            "must be {}",
+            either(able.map(|meta| meta.name()).chain(["custom"]))
+        )
     })
 }
 
 /// A layout without genMethod bits refuses only an explicit value.
 fn gen_method(layout: &IdMeta, is_explicit: bool) -> impl Fn(&str) -> Parsed<GenMethod> {
-    let max = layout.max(Field::GenMethod).min(GenMethod::Reserved.value());
+    let max = layout
+        .max(Field::GenMethod)
+        .min(GenMethod::Reserved.value());
     move |text| match max {
         0 if !is_explicit => Ok(GenMethod::Embed),
         max => {
@@ -124,9 +129,14 @@ fn gen_method(layout: &IdMeta, is_explicit: bool) -> impl Fn(&str) -> Parsed<Gen
 fn sequence_start(layout: &IdMeta) -> impl Fn(&str) -> Parsed<SequenceStart> {
     move |text| {
         let start = text.parse().ok();
-        start.filter(|start: &SequenceStart| start.check(layout).is_ok()).ok_or_else(|| {
-            let most = layout.max(Field::Seq).saturating_add(1).min(u32::MAX.into());
-            format!("must be zero or random:N with N from 1 to {most} in this layout")
-        })
+        start
+            .filter(|start: &SequenceStart| start.check(layout).is_ok())
+            .ok_or_else(|| {
+                let most = layout
+                    .max(Field::Seq)
+                    .saturating_add(1)
+                    .min(u32::MAX.into());
+                format!("must be zero or random:N with N from 1 to {most} in this layout")
+            })
     }
 }

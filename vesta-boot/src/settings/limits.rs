@@ -63,7 +63,8 @@ section! {
 impl Limits {
     /// Connections of one address at a time.
     pub fn per_address(&self) -> usize {
-        self.max_connections_per_address.unwrap_or(self.max_connections.div_ceil(2))
+        self.max_connections_per_address
+            .unwrap_or(self.max_connections.div_ceil(2))
     }
 }
 

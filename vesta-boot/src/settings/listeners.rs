@@ -110,17 +110,29 @@ section! {
 }
 
 fn address_or_off(text: &str) -> Parsed<Option<Address>> {
-    if text == "off" { Ok(None) } else { text.parse().map(Some) }
+    if text == "off" {
+        Ok(None)
+    } else {
+        text.parse().map(Some)
+    }
 }
 
 /// Host names, separated by commas, or `*`.
 fn hosts_or_any(text: &str) -> Parsed<Arc<[String]>> {
-    if text.trim() == "*" { Ok(["*".to_owned()].into()) } else { hosts(text) }
+    if text.trim() == "*" {
+        Ok(["*".to_owned()].into())
+    } else {
+        hosts(text)
+    }
 }
 
 /// Host names, separated by commas.
 fn hosts(text: &str) -> Parsed<Arc<[String]>> {
-    let names: Vec<_> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let names: Vec<_> = text
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     match names.iter().all(|name| name.chars().all(is_part)) {
         true => Ok(names.into_iter().map(str::to_owned).collect()),
@@ -130,18 +142,25 @@ fn hosts(text: &str) -> Parsed<Arc<[String]>> {
 
 /// Origins as browsers send them, separated by commas, or `*`.
 fn origins(text: &str) -> Parsed<Arc<[String]>> {
-    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names = text
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
     let names: Arc<[String]> = names.map(str::to_ascii_lowercase).collect();
     let is_origin = |name: &String| {
-        let host = name.strip_prefix("https://").or(name.strip_prefix("http://"));
+        let host = name
+            .strip_prefix("https://")
+            .or(name.strip_prefix("http://"));
         let part =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
         host.is_some_and(|host| !host.is_empty() && host.chars().all(part))
     };
     match names.iter().all(is_origin) || *names == ["*".to_owned()] {
         true => Ok(names),
-        false => Err("must be origins such as https://shop.example.com, separated by commas, or *"
-            .to_owned()),
+        false => Err(
+            "must be origins such as https://shop.example.com, separated by commas, or *"
+                .to_owned(),
+        ),
     }
 }
 
@@ -174,14 +193,21 @@ fn tls_files(
     let named = |path: &PathBuf| !path.as_os_str().is_empty();
     let (has, needs) = match files.map(|file| file.clone().filter(named)) {
         [Some(cert), Some(key), client_ca] => {
-            return Ok(Some(TlsFiles { setting, cert, key, client_ca }));
+            return Ok(Some(TlsFiles {
+                setting,
+                cert,
+                key,
+                client_ca,
+            }));
         }
         [None, None, None] => return Ok(None),
         [None, None, Some(_)] => ("client_ca", format!("{setting}.cert and {setting}.key")),
         [None, Some(_), _] => ("key", format!("{setting}.cert")),
         [Some(_), None, _] => ("cert", format!("{setting}.key")),
     };
-    Error::refuse(format!("{setting}.{has} needs {needs} too; name the PEM files of the server"))
+    Error::refuse(format!(
+        "{setting}.{has} needs {needs} too; name the PEM files of the server"
+    ))
 }
 
 impl Section {
@@ -189,7 +215,10 @@ impl Section {
     pub(super) fn tls(&self) -> Result<[Option<TlsFiles>; 2], Error> {
         Ok([
             tls_files("tls", [&self.cert, &self.key, &self.client_ca])?,
-            tls_files("admin.tls", [&self.admin_cert, &self.admin_key, &self.admin_client_ca])?,
+            tls_files(
+                "admin.tls",
+                [&self.admin_cert, &self.admin_key, &self.admin_client_ca],
+            )?,
         ])
     }
 }
@@ -249,8 +278,13 @@ fn listeners(
 ) -> impl Iterator<Item = (&'static str, &Address, Option<&'static str>)> {
     let plain = config.tls.is_none().then_some("tls");
     let admin_plain = config.admin_tls.is_none().then_some("admin.tls");
-    let admin = config.admin_listen.as_ref().map(|at| ("admin.listen", at, admin_plain));
-    public(config).map(move |(name, at)| (name, at, plain)).chain(admin)
+    let admin = config
+        .admin_listen
+        .as_ref()
+        .map(|at| ("admin.listen", at, admin_plain));
+    public(config)
+        .map(move |(name, at)| (name, at, plain))
+        .chain(admin)
 }
 
 /// The listeners that other hosts reach and that are not encrypted: setting, address, and the table

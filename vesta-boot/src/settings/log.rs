@@ -41,7 +41,9 @@ impl Log {
             LogFormat::Human => lines.boxed(),
             LogFormat::Json => lines.json().flatten_event(true).boxed(),
         };
-        let levels: Targets = directives(&self.level).parse().expect("the setting was checked");
+        let levels: Targets = directives(&self.level)
+            .parse()
+            .expect("the setting was checked");
         let _ = registry().with(lines.with_filter(levels)).try_init();
     }
 }
@@ -71,7 +73,10 @@ fn level(text: &str) -> Parsed<String> {
     let is_level = |part: &str| part.contains('=') || levels.contains(&part);
     let wrong = !text.split(',').all(is_level) || may_be_url(text);
     if wrong || text.parse::<Targets>().is_err() {
-        return Err(format!("must be {}, also by module as in info,h2=debug", either(levels)));
+        return Err(format!(
+            "must be {}, also by module as in info,h2=debug",
+            either(levels)
+        ));
     }
     Ok(text.to_owned())
 }

@@ -188,7 +188,10 @@ pub(super) fn in_region(values: &Values, layout: IdMeta) -> Result<IdMeta, Error
     let widest = layout.bits(Field::Machine);
     let read = |text: &str| {
         let (region, bits) = text.split_once('/')?;
-        let bits = bits.parse().ok().filter(|bits| (1..=widest).contains(bits))?;
+        let bits = bits
+            .parse()
+            .ok()
+            .filter(|bits| (1..=widest).contains(bits))?;
         Some((bits, region.parse().ok()?))
     };
     let must = || format!("must be REGION/BITS, such as 2/3, with 1 to {widest} bits");
@@ -209,13 +212,21 @@ impl Section {
     /// Makes the choice, by the rules between the settings.
     pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, Error> {
         let folder = self.state_dir().display().to_string();
-        let Self { count, strategy, .. } = self;
+        let Self {
+            count, strategy, ..
+        } = self;
         let of_pools = [
             ("machine.range", self.range.is_some()),
             ("machine.count", count > 1),
-            ("machine.strategy = \"lowest\"", strategy == Strategy::Lowest),
+            (
+                "machine.strategy = \"lowest\"",
+                strategy == Strategy::Lowest,
+            ),
         ];
-        let of_pools = of_pools.into_iter().find(|setting| setting.1).map(|setting| setting.0);
+        let of_pools = of_pools
+            .into_iter()
+            .find(|setting| setting.1)
+            .map(|setting| setting.0);
         // Inside the state folder, so that one setting moves all state.
         let own = || {
             let url = format!("sqlite:{}/vesta.db", folder.trim_end_matches('/'));
@@ -266,7 +277,12 @@ impl Section {
                     Strategy::Lowest => ClaimOrder::Lowest,
                     _ => ClaimOrder::Stable,
                 };
-                Machine::Pool { store, range: self.range, count, order }
+                Machine::Pool {
+                    store,
+                    range: self.range,
+                    count,
+                    order,
+                }
             }
             (Some(number), Some(store)) => Machine::Reserved { store, number },
             (Some(number), None) => Machine::Fixed(number),
@@ -285,13 +301,20 @@ fn folder(text: &str) -> Parsed<PathBuf> {
 fn range(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<RangeInclusive<u64>> {
     move |text| {
         let ends = text.split_once('-').and_then(|(from, to)| {
-            Some((from.trim().parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?))
+            Some((
+                from.trim().parse::<u64>().ok()?,
+                to.trim().parse::<u64>().ok()?,
+            ))
         });
         match ends {
             Some((from, to)) if from <= to && within.contains(&from) && within.contains(&to) => {
                 Ok(from..=to)
             }
-            _ => Err(format!("must be FROM-TO within {}-{}", within.start(), within.end())),
+            _ => Err(format!(
+                "must be FROM-TO within {}-{}",
+                within.start(),
+                within.end()
+            )),
         }
     }
 }
@@ -304,10 +327,18 @@ fn fixed(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<Number> {
         Some(("ordinal", name)) => checked_name(name)
             .map(Number::HostOrdinalOf)
             .map_err(|must| format!("must be ordinal:NAME, where NAME {must}")),
-        _ => number(within.clone())(text).map(Number::Id).map_err(|must| match text {
-            text if text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit()) => must,
-            _ => format!("{must}, a list such as 10.0.0.1=1,10.0.0.2=2, or ordinal"),
-        }),
+        _ => number(within.clone())(text)
+            .map(Number::Id)
+            .map_err(|must| match text {
+                text if text
+                    .trim_start_matches('-')
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit()) =>
+                {
+                    must
+                }
+                _ => format!("{must}, a list such as 10.0.0.1=1,10.0.0.2=2, or ordinal"),
+            }),
     }
 }
 
@@ -318,6 +349,12 @@ fn ip_map(text: &str, within: &RangeInclusive<u64>) -> Parsed<IpMap> {
         false => format!("{must} ({error})"),
     })?;
     let inside = map.entries().all(|entry| within.contains(&entry.1));
-    let must = || format!("must hold machine IDs of {} to {}", within.start(), within.end());
+    let must = || {
+        format!(
+            "must hold machine IDs of {} to {}",
+            within.start(),
+            within.end()
+        )
+    };
     if inside { Ok(map) } else { Err(must()) }
 }

@@ -123,8 +123,16 @@ impl Config {
     /// # Errors
     /// [`Error::Setting`] with one sentence that says what to do.
     pub fn check(values: &Values) -> Result<Self, Error> {
-        let Sections { listeners, ids, machine, store, segments, serials, limits, log } =
-            Sections::read(values)?;
+        let Sections {
+            listeners,
+            ids,
+            machine,
+            store,
+            segments,
+            serials,
+            limits,
+            log,
+        } = Sections::read(values)?;
         let (state_dir, trust) = (machine.state_dir(), machine.trust);
         let allow_network_fs = machine.allow_network_fs;
         let machine = machine.check(values, &ids.layout)?;
@@ -169,12 +177,17 @@ impl Config {
     /// These settings for one of the listeners of a program that has several: with its own address, its own
     /// genMethod if that is set, and the defaults of its role.
     pub(crate) fn of_front(&self, role: Role, values: &Values) -> Self {
-        let mut front = Self { role, ..self.clone() };
+        let mut front = Self {
+            role,
+            ..self.clone()
+        };
         if let (Role::Server, Some(grpc)) = (role, self.grpc_listen.clone()) {
             front.listen = grpc;
             front.ids.gen_method = self.ids.grpc_gen_method.unwrap_or(self.ids.gen_method);
         }
-        let idle = role.default("idle_timeout_ms").and_then(|ms| ms.parse().ok());
+        let idle = role
+            .default("idle_timeout_ms")
+            .and_then(|ms| ms.parse().ok());
         if let (Some(idle), false) = (idle, values.is_explicit("idle_timeout_ms")) {
             front.limits.idle_timeout = Duration::from_millis(idle);
         }
@@ -208,7 +221,10 @@ impl Config {
             Role::Rest | Role::Vesta => Protocol::Http1,
         };
         let load = |files: &Option<TlsFiles>, protocol| {
-            files.as_ref().map(|files| Tls::load(files, protocol)).transpose()
+            files
+                .as_ref()
+                .map(|files| Tls::load(files, protocol))
+                .transpose()
         };
         Ok(Security {
             tls: load(&self.tls, protocol)?,
@@ -217,7 +233,12 @@ impl Config {
                 .as_ref()
                 .map_or(Ok(None), |_| load(&self.tls, Protocol::Http2))?,
             admin_tls: load(&self.admin_tls, Protocol::Http1)?,
-            admin_hosts: self.hosts.iter().filter(|name| *name != "*").cloned().collect(),
+            admin_hosts: self
+                .hosts
+                .iter()
+                .filter(|name| *name != "*")
+                .cloned()
+                .collect(),
             auth: self.auth.clone(),
         })
     }
@@ -267,7 +288,10 @@ mod tests {
     fn of_fronts(role: Role, given: &[(&str, &str)]) -> [GenMethod; 2] {
         let mut values = Values::defaults(role);
         for (name, text) in given {
-            let value = Value { text: (*text).to_owned(), origin: "flag".to_owned() };
+            let value = Value {
+                text: (*text).to_owned(),
+                origin: "flag".to_owned(),
+            };
             values.values.insert((*name).to_owned(), value);
         }
         let config = Config::check(&values).unwrap();
@@ -280,7 +304,10 @@ mod tests {
             (&[][..], [Rest, Rest]),
             (&[("gen_method", "1")], [Central, Central]),
             (&[("grpc.gen_method", "1")], [Rest, Central]),
-            (&[("gen_method", "0"), ("grpc.gen_method", "1")], [Embed, Central]),
+            (
+                &[("gen_method", "0"), ("grpc.gen_method", "1")],
+                [Embed, Central],
+            ),
             (&[("layout", "snowflake")], [Embed, Embed]),
         ] {
             assert_eq!(of_fronts(Role::Vesta, given), expected, "{given:?}");

@@ -27,7 +27,10 @@ pub fn moment(text: &str) -> Result<UnixMillis, String> {
 /// The form that the text must have, or what is wrong with it.
 pub fn period(text: &str) -> Result<RangeInclusive<UnixMillis>, String> {
     let text = text.trim();
-    let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let form: String = text
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
     let (from, until) = match form.as_str() {
         "0000" => dates(&format!("{text}-01-01"), 1.year())?,
         "0000-00" => dates(&format!("{text}-01"), 1.month())?,
@@ -47,11 +50,15 @@ pub fn period(text: &str) -> Result<RangeInclusive<UnixMillis>, String> {
 /// The beginning of a day in UTC, and the beginning of what follows.
 fn dates(day: &str, length: jiff::Span) -> Result<(UnixMillis, UnixMillis), String> {
     let start = |day: Date| {
-        let zoned = day.to_zoned(TimeZone::UTC).map_err(|error| error.to_string());
+        let zoned = day
+            .to_zoned(TimeZone::UTC)
+            .map_err(|error| error.to_string());
         since_1970(zoned?.timestamp())
     };
     let day: Date = day.parse().map_err(|_| format!("must be {FORMS}"))?;
-    let next = day.checked_add(length).map_err(|_| "must be before the year 9999".to_owned())?;
+    let next = day
+        .checked_add(length)
+        .map_err(|_| "must be before the year 9999".to_owned())?;
     Ok((start(day)?, start(next)?))
 }
 
@@ -62,20 +69,26 @@ fn milliseconds(text: &str) -> Result<UnixMillis, String> {
             "must be {FORMS} (with at least 12 digits: fewer may be meant as seconds or as a date)"
         ));
     }
-    text.parse().map(UnixMillis).map_err(|_| format!("must be at most {}", u64::MAX))
+    text.parse()
+        .map(UnixMillis)
+        .map_err(|_| format!("must be at most {}", u64::MAX))
 }
 
 fn since_1970(moment: Timestamp) -> Result<UnixMillis, String> {
     let millis = moment.as_nanosecond().div_euclid(1_000_000); // rounded down, as ticks are
-    u64::try_from(millis).map(UnixMillis).map_err(|_| "must not be before 1970".to_owned())
+    u64::try_from(millis)
+        .map(UnixMillis)
+        .map_err(|_| "must not be before 1970".to_owned())
 }
 
 /// RFC 3339, or RFC 9557 with a zone in brackets that agrees with the offset.
 fn timestamp(text: &str) -> Result<Timestamp, String> {
-    let moment = text.parse::<Timestamp>().map_err(|_| match is_local(text) {
-        true => format!("must have an offset from UTC: {text}Z in UTC, {text}+08:00 in China"),
-        false => format!("must be {FORMS}"),
-    })?;
+    let moment = text
+        .parse::<Timestamp>()
+        .map_err(|_| match is_local(text) {
+            true => format!("must have an offset from UTC: {text}Z in UTC, {text}+08:00 in China"),
+            false => format!("must be {FORMS}"),
+        })?;
     if text.contains('[') {
         text.parse::<Zoned>()
             .map_err(|_| "must have a known zone in brackets that agrees with its offset")?;
@@ -93,8 +106,12 @@ fn is_local(text: &str) -> bool {
 
 /// True if the time has 60 seconds, which jiff reads as 59.
 fn is_leap_second(text: &str) -> bool {
-    let time = text.split_once(['T', 't', ' ']).map_or("", |(_, time)| time);
-    let end = time.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(time.len());
+    let time = text
+        .split_once(['T', 't', ' '])
+        .map_or("", |(_, time)| time);
+    let end = time
+        .find(|c: char| !c.is_ascii_digit() && c != ':')
+        .unwrap_or(time.len());
     let digits: String = time[..end].chars().filter(char::is_ascii_digit).collect();
     digits.len() == 6 && digits.ends_with("60")
 }
@@ -114,7 +131,10 @@ mod tests {
             ("20260101T000000Z", 1_767_225_600_000),
             ("20260101T080000+0800", 1_767_225_600_000),
             ("2026-01-01T08:00:00+08:00", 1_767_225_600_000),
-            ("2026-01-01T08:00:00+08:00[Asia/Shanghai]", 1_767_225_600_000),
+            (
+                "2026-01-01T08:00:00+08:00[Asia/Shanghai]",
+                1_767_225_600_000,
+            ),
             ("2026-01-01T00:00:00Z[Asia/Shanghai]", 1_767_225_600_000),
             ("2025-12-31T20:30:00-03:30", 1_767_225_600_000),
             ("2026-01-01T00:00:00-00:00", 1_767_225_600_000),
@@ -138,13 +158,19 @@ mod tests {
     fn any_moment_comes_back_from_each_of_its_forms() {
         let mut random = 1u64;
         for _ in 0..2000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(99);
             let millis = i64::try_from((random >> 20) % 8_000_000_000_000).expect("a moment");
             let instant = Timestamp::from_millisecond(millis).expect("before 2224");
             let quarter = i32::try_from(random % 113).expect("small") - 56;
             let offset = jiff::tz::Offset::from_seconds(quarter * 900).expect("up to 14 hours");
             let there = instant.to_zoned(offset.to_time_zone());
-            for form in ["%FT%H:%M:%S%.f%:z", "%F %H:%M:%S%.3f%z", "%Y%m%dT%H%M%S%.f%z"] {
+            for form in [
+                "%FT%H:%M:%S%.f%:z",
+                "%F %H:%M:%S%.3f%z",
+                "%Y%m%dT%H%M%S%.f%z",
+            ] {
                 let text = there.strftime(form).to_string();
                 let expected = UnixMillis(u64::try_from(millis).expect("after 1970"));
                 assert_eq!(moment(&text), Ok(expected), "{text}");
@@ -159,22 +185,52 @@ mod tests {
     #[test]
     fn a_day_a_month_and_a_year_are_whole() {
         for (text, first, last) in [
-            ("2024-02-29", "2024-02-29T00:00:00.000Z", "2024-02-29T23:59:59.999Z"),
-            ("2024-02", "2024-02-01T00:00:00.000Z", "2024-02-29T23:59:59.999Z"),
-            ("2023-12", "2023-12-01T00:00:00.000Z", "2023-12-31T23:59:59.999Z"),
-            ("2023", "2023-01-01T00:00:00.000Z", "2023-12-31T23:59:59.999Z"),
-            ("2023-01-01T00:00:00Z", "2023-01-01T00:00:00.000Z", "2023-01-01T00:00:00.000Z"),
+            (
+                "2024-02-29",
+                "2024-02-29T00:00:00.000Z",
+                "2024-02-29T23:59:59.999Z",
+            ),
+            (
+                "2024-02",
+                "2024-02-01T00:00:00.000Z",
+                "2024-02-29T23:59:59.999Z",
+            ),
+            (
+                "2023-12",
+                "2023-12-01T00:00:00.000Z",
+                "2023-12-31T23:59:59.999Z",
+            ),
+            (
+                "2023",
+                "2023-01-01T00:00:00.000Z",
+                "2023-12-31T23:59:59.999Z",
+            ),
+            (
+                "2023-01-01T00:00:00Z",
+                "2023-01-01T00:00:00.000Z",
+                "2023-01-01T00:00:00.000Z",
+            ),
         ] {
             let period = period(text).expect(text);
-            assert_eq!((&*period.start().to_string(), &*period.end().to_string()), (first, last));
+            assert_eq!(
+                (&*period.start().to_string(), &*period.end().to_string()),
+                (first, last)
+            );
         }
     }
 
     #[test]
     fn a_time_without_an_offset_is_refused_with_the_two_ways_to_write_it() {
-        for text in ["2024-05-01T20:34:56", "2024-05-01 20:34", "20240501T203456.5"] {
+        for text in [
+            "2024-05-01T20:34:56",
+            "2024-05-01 20:34",
+            "20240501T203456.5",
+        ] {
             let must = moment(text).expect_err(text);
-            assert!(must.contains(&format!("{text}Z in UTC, {text}+08:00 in China")), "{must}");
+            assert!(
+                must.contains(&format!("{text}Z in UTC, {text}+08:00 in China")),
+                "{must}"
+            );
         }
     }
 
@@ -196,13 +252,22 @@ mod tests {
             ("２026-01-01T00:00:00Z", "must be a moment such as"),
             ("20260131", "fewer may be meant as seconds or as a date"),
             ("1767225600", "fewer may be meant as seconds or as a date"),
-            ("18446744073709551616", "must be at most 18446744073709551615"),
+            (
+                "18446744073709551616",
+                "must be at most 18446744073709551615",
+            ),
             ("1969-12-31T23:59:59.9995Z", "must not be before 1970"),
             ("1969", "must not be before 1970"),
             ("2016-12-31T23:59:60Z", "must not be a leap second"),
             ("20161231T235960Z", "must not be a leap second"),
-            ("2026-01-01T08:00:00+09:00[Asia/Shanghai]", "agrees with its offset"),
-            ("2026-01-01T08:00:00+08:00[Mars/Olympus]", "must have a known zone"),
+            (
+                "2026-01-01T08:00:00+09:00[Asia/Shanghai]",
+                "agrees with its offset",
+            ),
+            (
+                "2026-01-01T08:00:00+08:00[Mars/Olympus]",
+                "must have a known zone",
+            ),
         ] {
             let must = moment(text).expect_err(text);
             assert!(must.contains(why), "{text}: {must}");

@@ -15,9 +15,17 @@ pub(super) const LONGEST_WAIT: u64 = 600_000;
 
 /// A whole number within these bounds, both included.
 pub(super) fn whole(text: &str, min: u64, max: u64) -> Parsed<u64> {
-    text.trim().parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(|| {
-        if min == max { format!("must be {min}") } else { format!("must be {min} to {max}") }
-    })
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| {
+            if min == max {
+                format!("must be {min}")
+            } else {
+                format!("must be {min} to {max}")
+            }
+        })
 }
 
 pub(super) fn number(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<u64> {
@@ -39,7 +47,10 @@ pub(super) fn choice<T: Copy, const N: usize>(
     choices: [(&'static str, T); N],
 ) -> impl Fn(&str) -> Parsed<T> {
     move |text| {
-        let found = choices.iter().find(|choice| choice.0 == text).map(|choice| choice.1);
+        let found = choices
+            .iter()
+            .find(|choice| choice.0 == text)
+            .map(|choice| choice.1);
         found.ok_or_else(|| format!("must be {}", either(choices.map(|choice| choice.0))))
     }
 }

@@ -19,23 +19,34 @@ pub(super) fn print(config: &Config, values: &Values) -> String {
     let mut current = "";
     for arg in settings {
         let name = arg.get_id().as_str();
-        let Some((value, origin)) = value(config, values, name) else { continue };
+        let Some((value, origin)) = value(config, values, name) else {
+            continue;
+        };
         if table(name) != current {
             current = table(name);
             lines.push((format!("\n[{current}]"), None));
         }
-        let key = name.strip_prefix(current).map_or(name, |key| key.trim_start_matches('.'));
+        let key = name
+            .strip_prefix(current)
+            .map_or(name, |key| key.trim_start_matches('.'));
         let value = match (toml_type(arg), value.trim().parse::<u64>()) {
             ("boolean", _) => value,
             ("integer", Ok(number)) => number.to_string(),
             (..) => toml::Value::from(value).to_string(),
         };
         // A duration of the store is no setting: with another store it would be another.
-        let mark = if origin.starts_with("default of") { "#" } else { "" };
+        let mark = if origin.starts_with("default of") {
+            "#"
+        } else {
+            ""
+        };
         lines.push((format!("{mark}{key} = {value}"), Some(origin)));
     }
 
-    let widths = lines.iter().filter(|line| line.1.is_some()).map(|line| line.0.chars().count());
+    let widths = lines
+        .iter()
+        .filter(|line| line.1.is_some())
+        .map(|line| line.0.chars().count());
     let width = widths.max().unwrap_or(0);
     let mut out = String::new();
     for (text, origin) in lines {
@@ -48,7 +59,10 @@ pub(super) fn print(config: &Config, values: &Values) -> String {
         out += &format!("\n{}", layout_table(custom));
     }
     for token in config.auth.iter().flat_map(Auth::tokens) {
-        let (name, scopes) = (&token.name, token.scopes.to_string().replace(", ", "\", \""));
+        let (name, scopes) = (
+            &token.name,
+            token.scopes.to_string().replace(", ", "\", \""),
+        );
         out += &format!("\n[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"***\"\n");
         out += &format!("scopes = [\"{scopes}\"]\n");
     }
@@ -73,15 +87,20 @@ fn value(config: &Config, values: &Values, name: &str) -> Option<(String, String
         // The table [layout.custom] shows it.
         ("layout", _) if config.ids.layout.name() == "custom" => None,
         // 0 by default in a layout without these bits.
-        ("gen_method", Some(value)) => {
-            Some((config.ids.gen_method.value().to_string(), value.origin.clone()))
-        }
+        ("gen_method", Some(value)) => Some((
+            config.ids.gen_method.value().to_string(),
+            value.origin.clone(),
+        )),
         ("machine.store", None) => Some((store?.to_string(), "default".to_owned())),
         (_, Some(value)) => Some((shown(name, &value.text), value.origin.clone())),
         (TAKEOVER_GRACE, None) if !matches!(config.machine, Machine::Pool { .. }) => None,
         (_, None) => {
             let (_, of) = DURATIONS.iter().find(|duration| duration.0 == name)?;
-            let keeper = if store.is_some() { "store" } else { "state file" };
+            let keeper = if store.is_some() {
+                "store"
+            } else {
+                "state file"
+            };
             let own = of(&config.lease?).as_millis().to_string();
             Some((own, format!("default of the {keeper}")))
         }

@@ -33,12 +33,16 @@ impl Values {
         for arg in settings.get_arguments() {
             let name = arg.get_id().as_str();
             let typed = matches.and_then(|matches| {
-                Some((matches.value_source(name)?, matches.get_one::<String>(name)?.clone()))
+                Some((
+                    matches.value_source(name)?,
+                    matches.get_one::<String>(name)?.clone(),
+                ))
             });
             let (text, origin) = match (typed, file.values.remove(name), path) {
-                (Some((ValueSource::CommandLine, text)), ..) => {
-                    (text, format!("flag --{}", arg.get_long().unwrap_or_default()))
-                }
+                (Some((ValueSource::CommandLine, text)), ..) => (
+                    text,
+                    format!("flag --{}", arg.get_long().unwrap_or_default()),
+                ),
                 // `VESTA_X=` is how compose files say "not set".
                 (Some((ValueSource::EnvVariable, text)), ..) if !text.is_empty() => {
                     (text, format!("env {}", variable(arg)))
@@ -53,7 +57,12 @@ impl Values {
             };
             values.insert(name.to_owned(), Value { text, origin });
         }
-        let merged = Self { role, values, custom: file.custom, tokens: file.tokens };
+        let merged = Self {
+            role,
+            values,
+            custom: file.custom,
+            tokens: file.tokens,
+        };
         Ok(merged.with_defaults_of_compat())
     }
 
@@ -62,7 +71,10 @@ impl Values {
         if self.text("compat") == Compat::Tinyid.name() {
             for (name, text) in [("listen", "127.0.0.1:9999"), ("segment.table", "tinyid")] {
                 if !self.is_explicit(name) {
-                    let value = Value { text: text.to_owned(), origin: DEFAULT.to_owned() };
+                    let value = Value {
+                        text: text.to_owned(),
+                        origin: DEFAULT.to_owned(),
+                    };
                     self.values.insert(name.to_owned(), value);
                 }
             }
@@ -75,8 +87,11 @@ impl Values {
 /// sets for a service called `vesta` are left out.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
     let settings = settings(Role::Server);
-    let known: Vec<_> =
-        settings.get_arguments().map(variable).chain(["VESTA_CONFIG".into()]).collect();
+    let known: Vec<_> = settings
+        .get_arguments()
+        .map(variable)
+        .chain(["VESTA_CONFIG".into()])
+        .collect();
     let of_kubernetes = |name: &str| name.contains("_SERVICE_") || name.contains("_PORT");
     let mut unknown: Vec<String> = names
         .filter(|name| name.starts_with("VESTA_") && !of_kubernetes(name) && !known.contains(name))

@@ -62,7 +62,10 @@ impl Role {
         ["store", "token", "segment", "serial"]
             .into_iter()
             .fold(text.to_owned(), |text, command| {
-                text.replace(&format!("PROGRAM {command}"), &format!("{program} {command}"))
+                text.replace(
+                    &format!("PROGRAM {command}"),
+                    &format!("{program} {command}"),
+                )
             })
             .replace("PROGRAM", called)
             .replace("PORT", port)

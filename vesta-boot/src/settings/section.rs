@@ -48,9 +48,20 @@ macro_rules! section {
 
 /// An argument with the help that its documentation is: paragraphs, of which the first is the short help.
 pub(super) fn argument(name: &'static str, value: &'static str, doc: &[&str]) -> Arg {
-    let joined =
-        |lines: &[&str]| lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-    let paragraphs: Vec<_> = doc.split(|line| line.trim().is_empty()).map(joined).collect();
+    let joined = |lines: &[&str]| {
+        lines
+            .iter()
+            .map(|line| line.trim())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let paragraphs: Vec<_> = doc
+        .split(|line| line.trim().is_empty())
+        .map(joined)
+        .collect();
     let long = paragraphs.join("\n\n");
-    Arg::new(name).value_name(value).help(paragraphs[0].clone()).long_help(long)
+    Arg::new(name)
+        .value_name(value)
+        .help(paragraphs[0].clone())
+        .long_help(long)
 }

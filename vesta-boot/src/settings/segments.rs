@@ -51,7 +51,10 @@ impl Segments {
             ("segment.require_durable", self.require_durable && alone),
             ("segment.max_step", self.max_step != LARGEST_STEP && alone),
         ];
-        match idle.into_iter().find(|(_, set)| *set && self.store.is_none()) {
+        match idle
+            .into_iter()
+            .find(|(_, set)| *set && self.store.is_none())
+        {
             Some((name, _)) => Error::refuse(format!(
                 "{name} is for segment mode, which is off; set segment.store too"
             )),

@@ -27,7 +27,9 @@ pub(crate) fn read(folder: &Path) -> Result<BTreeMap<String, ShuffleKey>, Error>
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if path.extension().is_some_and(|ending| ending == ENDING) {
-            let tag = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            let tag = path
+                .file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned());
             keys.insert(tag.unwrap_or_default(), key(&path)?);
         }
     }
@@ -43,7 +45,9 @@ pub(crate) fn find_or_make(
     tag: &str,
 ) -> Result<(ShuffleKey, Option<PathBuf>), Error> {
     let why = |must| {
-        Error::setting(format!("a tag that is shuffled has a file by its name, which {must}"))
+        Error::setting(format!(
+            "a tag that is shuffled has a file by its name, which {must}"
+        ))
     };
     checked_name(tag).map_err(why)?;
     let path = folder.join(format!("{tag}.{ENDING}"));
@@ -52,17 +56,27 @@ pub(crate) fn find_or_make(
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| {
-        Error::lasting(false, format!("the system gives no random numbers: {error}"))
+        Error::lasting(
+            false,
+            format!("the system gives no random numbers: {error}"),
+        )
     })?;
     make(&path, &hex::encode(random)).map_err(|error| {
-        Error::lasting(false, format!("cannot write the key {}: {error}", path.display()))
+        Error::lasting(
+            false,
+            format!("cannot write the key {}: {error}", path.display()),
+        )
     })?;
     Ok((ShuffleKey::new(&random), Some(path)))
 }
 
 /// Writes a key so that it is there whole, and stays, before anything is made with it.
 fn make(path: &Path, digits: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(format!("{digits}\n").as_bytes())?;
     file.sync_all()?;
     File::open(path.parent().unwrap_or(path))?.sync_all()
@@ -118,7 +132,10 @@ mod tests {
         put(folder.path(), "README", "not a key", 0o644);
         let keys = read(folder.path()).expect("keys");
         assert_eq!(keys.keys().collect::<Vec<_>>(), ["coupons", "of.a.group"]);
-        assert_eq!(keys["coupons"], ShuffleKey::from_hex(DIGITS).expect("a key"));
+        assert_eq!(
+            keys["coupons"],
+            ShuffleKey::from_hex(DIGITS).expect("a key")
+        );
     }
 
     #[test]
@@ -131,7 +148,10 @@ mod tests {
         assert_eq!((found.fingerprint(), again), (made.fingerprint(), None));
         for tag in ["", "a/b", "../x", "Gutschein für alle"] {
             let said = find_or_make(folder.path(), tag).expect_err(tag).to_string();
-            assert!(said.contains("has a file by its name, which must"), "{said}");
+            assert!(
+                said.contains("has a file by its name, which must"),
+                "{said}"
+            );
         }
     }
 
@@ -139,14 +159,25 @@ mod tests {
     fn what_is_no_key_or_open_to_others_is_refused_without_a_word_of_it() {
         let folder = tempfile::tempdir().expect("a folder");
         for (text, mode, expected) in [
-            (DIGITS, 0o644, "coupons.key: others may read or change it (mode 0644); chmod 600 it"),
+            (
+                DIGITS,
+                0o644,
+                "coupons.key: others may read or change it (mode 0644); chmod 600 it",
+            ),
             (DIGITS, 0o660, "(mode 0660)"),
-            (&DIGITS[1..], 0o600, "coupons.key: it must be 64 hexadecimal digits"),
+            (
+                &DIGITS[1..],
+                0o600,
+                "coupons.key: it must be 64 hexadecimal digits",
+            ),
             ("secret", 0o600, "it must be 64 hexadecimal digits"),
         ] {
             put(folder.path(), "coupons.key", text, mode);
             let said = refusal(folder.path());
-            assert!(said.starts_with("serial.keys: ") && said.contains(expected), "{said}");
+            assert!(
+                said.starts_with("serial.keys: ") && said.contains(expected),
+                "{said}"
+            );
             assert!(!said.contains(text));
         }
         assert!(refusal(&folder.path().join("none")).contains("it cannot be read"));

@@ -107,7 +107,9 @@ impl Store {
     ) -> Result<Option<Timing>, Error> {
         let Some(own) = own(machine) else {
             let idle = |name: &str| name != REQUEST_TIMEOUT || machine.store().is_none();
-            let clash = DURATIONS.iter().find(|it| values.is_explicit(it.0) && idle(it.0));
+            let clash = DURATIONS
+                .iter()
+                .find(|it| values.is_explicit(it.0) && idle(it.0));
             return match clash {
                 Some((name, _)) => Error::refuse(format!(
                     "{name} is about a machine ID that is kept by renewing it, which {} does not do; \
@@ -133,7 +135,9 @@ impl Store {
             window,
             renew_every: self.renew_every.unwrap_or(own.renew_every),
             request_timeout: self.request_timeout.unwrap_or(own.request_timeout),
-            takeover_grace: self.takeover_grace.unwrap_or(own.takeover_grace.max(least_grace)),
+            takeover_grace: self
+                .takeover_grace
+                .unwrap_or(own.takeover_grace.max(least_grace)),
         };
         timing.check().map_err(|error| {
             let fault = match &error {
@@ -175,7 +179,12 @@ mod tests {
         ] {
             let store: StoreUrl = url.parse().expect("a right URL");
             let opened = vesta_store::open(&store);
-            let pool = Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable };
+            let pool = Machine::Pool {
+                store,
+                range: None,
+                count: 1,
+                order: ClaimOrder::Stable,
+            };
             match opened {
                 Ok(store) => assert_eq!(Some(store.timing()), own(&pool), "{url}"),
                 Err(vesta_store::OpenError::FeatureOff { .. }) => {}

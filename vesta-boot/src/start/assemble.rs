@@ -66,7 +66,11 @@ impl Origin {
             Machine::Stateless(_) => "none",
             machine => machine.store().map_or("file", |store| store.kind().name()),
         };
-        Self { machine_source, store, gen_methods: vec![config.ids.gen_method.value()] }
+        Self {
+            machine_source,
+            store,
+            gen_methods: vec![config.ids.gen_method.value()],
+        }
     }
 }
 
@@ -117,7 +121,16 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         builder = builder.clock(Arc::clone(clock));
     }
     let mut pool = None;
-    if let (Machine::Pool { range, count, order, .. }, Some(store)) = (&config.machine, &store) {
+    if let (
+        Machine::Pool {
+            range,
+            count,
+            order,
+            ..
+        },
+        Some(store),
+    ) = (&config.machine, &store)
+    {
         builder = builder.machine_count(*count).claim_order(*order);
         pool = Some(Arc::new(Pool::new(
             Arc::clone(store),
@@ -126,12 +139,21 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
             TickConverter::new(*layout),
         )));
     }
-    let service =
-        builder.build().map_err(|error| Error::lasting(error.is_configuration(), error))?;
+    let service = builder
+        .build()
+        .map_err(|error| Error::lasting(error.is_configuration(), error))?;
     let (service, segments) = (Arc::new(service), segments.map(Arc::new));
     let (serials, tinyid) = (serials.map(Arc::new), tinyid.map(Arc::new));
     let origin = Origin::of(config);
-    Ok(Assembled { service, pool, segments, tinyid, serials, store, origin })
+    Ok(Assembled {
+        service,
+        pool,
+        segments,
+        tinyid,
+        serials,
+        store,
+        origin,
+    })
 }
 
 /// The source of machine IDs, and its store of leases.
@@ -140,19 +162,24 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Erro
     let source = match &config.machine {
         Machine::Pool { store, range, .. } => {
             let store = Metered::new(open(store, &options)?, config.clock.clone());
-            let source =
-                MachineSource::Pool { store: Arc::clone(&store) as _, range: range.clone() };
+            let source = MachineSource::Pool {
+                store: Arc::clone(&store) as _,
+                range: range.clone(),
+            };
             return Ok((source, Some(store)));
         }
         Machine::Reserved { store, number } => {
             let id = resolve(number, &config.ids.layout)?;
             let store = Metered::new(open(store, &options)?, config.clock.clone());
-            let source = MachineSource::Reserved { store: Arc::clone(&store) as _, id };
+            let source = MachineSource::Reserved {
+                store: Arc::clone(&store) as _,
+                id,
+            };
             return Ok((source, Some(store)));
         }
-        Machine::Disposable { store } => {
-            MachineSource::Disposable { nodes: worker_nodes(store, &options)? }
-        }
+        Machine::Disposable { store } => MachineSource::Disposable {
+            nodes: worker_nodes(store, &options)?,
+        },
         Machine::Fixed(Number::Id(id)) => MachineSource::Fixed(*id),
         Machine::Fixed(Number::IpMap(map)) => MachineSource::IpMap(map.clone()),
         Machine::Fixed(Number::HostOrdinal) => MachineSource::HostOrdinal,
@@ -172,7 +199,11 @@ fn resolve(number: &Number, layout: &IdMeta) -> Result<u64, Error> {
             (id, format!("address {address} in machine.id"))
         }
         Number::HostOrdinal | Number::HostOrdinalOf(_) => {
-            let of = if let Number::HostOrdinalOf(of) = number { Some(of.as_str()) } else { None };
+            let of = if let Number::HostOrdinalOf(of) = number {
+                Some(of.as_str())
+            } else {
+                None
+            };
             let id = host_ordinal(layout, of).map_err(refused)?;
             (id, format!("ordinal of host name {}", host_name()))
         }
@@ -183,10 +214,15 @@ fn resolve(number: &Number, layout: &IdMeta) -> Result<u64, Error> {
 
 /// Segment mode, if it is on, and the tokens of Tinyid's clients, if they are to be served.
 fn segments(config: &Config) -> Result<(Option<SegmentService>, Option<TinyidTokens>), Error> {
-    let Some(url) = &config.segments.store else { return Ok((None, None)) };
+    let Some(url) = &config.segments.store else {
+        return Ok((None, None));
+    };
     let auto_init = config.store.auto_init;
     if config.compat != Compat::Tinyid {
-        return Ok((Some(segments_over(config, open_segments(config, auto_init)?)?), None));
+        return Ok((
+            Some(segments_over(config, open_segments(config, auto_init)?)?),
+            None,
+        ));
     }
     let store = vesta_store::open_tinyid(url, &options_of_tags(config, auto_init));
     let store = store.map_err(|error| not_opened("segment.store", error))?;

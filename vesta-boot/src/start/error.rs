@@ -45,7 +45,11 @@ impl Error {
     /// A fault of the settings if it is permanent; else, trying again may help.
     pub fn lasting(is_permanent: bool, sentence: impl Display) -> Self {
         let sentence = plain_lines(&sentence.to_string());
-        if is_permanent { Error::Setting(sentence) } else { Error::Unavailable(sentence) }
+        if is_permanent {
+            Error::Setting(sentence)
+        } else {
+            Error::Unavailable(sentence)
+        }
     }
 
     /// A failure of the program or its system, and what failed.

@@ -20,7 +20,14 @@ struct General {
     /// TOML file with any of these settings
     ///
     /// Flags and the environment win over it. [env: VESTA_CONFIG]
-    #[arg(long, short, value_name = "FILE", env = "VESTA_CONFIG", hide_env = true, global = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "FILE",
+        env = "VESTA_CONFIG",
+        hide_env = true,
+        global = true
+    )]
     config: Option<PathBuf>,
 
     /// Show the resulting settings and end
@@ -96,7 +103,9 @@ impl Invocation {
             Parsed::Matches(matches) => matches,
             Parsed::Help(help) => return Ok(Invocation::Help(help)),
         };
-        let command = matches.subcommand().map(|_| Command::from_arg_matches(&matches));
+        let command = matches
+            .subcommand()
+            .map(|_| Command::from_arg_matches(&matches));
         match command.transpose().map_err(usage)? {
             Some(command) if !matches.get_flag("print_config") => {
                 Self::command(role, command, &matches)
@@ -172,9 +181,14 @@ pub fn values(role: Role, matches: &ArgMatches) -> Result<Values, Error> {
 /// The explanation of a refused command line. What it quotes may be a URL with a password, typed in the
 /// wrong place.
 fn usage(mut error: clap::Error) -> Error {
-    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
-    {
-        let Some(ContextValue::String(typed)) = error.get(kind) else { continue };
+    for kind in [
+        ContextKind::InvalidValue,
+        ContextKind::InvalidArg,
+        ContextKind::InvalidSubcommand,
+    ] {
+        let Some(ContextValue::String(typed)) = error.get(kind) else {
+            continue;
+        };
         let shown = shown("", typed);
         if shown != *typed {
             error.insert(kind, ContextValue::String(shown));

@@ -9,7 +9,10 @@ pub(crate) struct Traces;
 impl Traces {
     #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
     pub(crate) fn start(_: Role, _: &Config) -> Result<Self, Error> {
-        for name in ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"] {
+        for name in [
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+        ] {
             if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
                 tracing::warn!(
                     "{name} is set, but this program was built without the feature otel"

@@ -65,7 +65,10 @@ pub fn start(
         Invocation::Run(values) => serve(clock, role, fronts, &values),
         Invocation::Token(command, output) => commands::make_token(&command, output),
         Invocation::Command(values, command) => {
-            let config = Config { clock, ..Config::check(&values)? };
+            let config = Config {
+                clock,
+                ..Config::check(&values)?
+            };
             config.log.start();
             commands::run(&config, &command)
         }
@@ -86,7 +89,10 @@ fn serve(
     fronts: &[Front],
     values: &Values,
 ) -> Result<(), Error> {
-    let config = Config { clock, ..Config::check(values)? };
+    let config = Config {
+        clock,
+        ..Config::check(values)?
+    };
     config.log.start();
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in unknown_variables(variables) {
@@ -94,41 +100,67 @@ fn serve(
     }
     let security = config.security()?;
     let traces = Traces::start(role, &config)?;
-    let configs: Vec<_> = fronts.iter().map(|front| config.of_front(front.role, values)).collect();
-    ask_for_descriptors(config.limits.max_connections * fronts.len(), &config.machine);
+    let configs: Vec<_> = fronts
+        .iter()
+        .map(|front| config.of_front(front.role, values))
+        .collect();
+    ask_for_descriptors(
+        config.limits.max_connections * fronts.len(),
+        &config.machine,
+    );
 
     let addresses: Vec<_> = configs.iter().map(|config| config.listen.clone()).collect();
     let public = bind(&addresses)?;
     let admin = config.admin_listen.as_ref();
-    let admin = admin.map(|at| Bound::new("admin.listen", at)?.listen()).transpose()?;
+    let admin = admin
+        .map(|at| Bound::new("admin.listen", at)?.listen())
+        .transpose()?;
     let admin_address = admin.as_ref().map(|admin| admin.address().clone());
 
     let stop = CancellationToken::new();
     let (leaving, metrics) = (stop.child_token(), counters(fronts, &security));
-    let waiting_for =
-        config.machine.store().map_or("its state file".to_owned(), |store| store.to_string());
-    let state =
-        AdminState::new(role, &waiting_for, Arc::clone(&metrics), leaving.clone(), &security);
+    let waiting_for = config
+        .machine
+        .store()
+        .map_or("its state file".to_owned(), |store| store.to_string());
+    let state = AdminState::new(
+        role,
+        &waiting_for,
+        Arc::clone(&metrics),
+        leaving.clone(),
+        &security,
+    );
     let delay = config.limits.shutdown_delay;
     let stop_began = shutdown::start(admin, state.clone(), stop.clone(), delay)
         .map_err(|error| Error::software("cannot listen to signals", error))?;
     if config.store.wait_for_store {
         let admin_listen = admin_address.as_ref().map(tracing::field::display);
-        tracing::info!(admin_listen, "starting; /readyz reports when {waiting_for} has answered");
+        tracing::info!(
+            admin_listen,
+            "starting; /readyz reports when {waiting_for} has answered"
+        );
         notify(&[NotifyState::Ready]); // it is up, and promises no more
     }
     let Some(mut assembled) = assemble_unless_stopped(&config, &stop)? else {
         tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
-    assembled.origin.gen_methods =
-        configs.iter().map(|config| config.ids.gen_method.value()).collect();
+    assembled.origin.gen_methods = configs
+        .iter()
+        .map(|config| config.ids.gen_method.value())
+        .collect();
     assembled.origin.gen_methods.dedup();
 
-    let public = public.into_iter().map(Bound::listen).collect::<Result<Vec<_>, _>>()?;
+    let public = public
+        .into_iter()
+        .map(Bound::listen)
+        .collect::<Result<Vec<_>, _>>()?;
     state.started(&assembled);
-    let listen =
-        fronts.iter().zip(&public).map(|(front, it)| (front.role, it.address().clone())).collect();
+    let listen = fronts
+        .iter()
+        .zip(&public)
+        .map(|(front, it)| (front.role, it.address().clone()))
+        .collect();
     StartupSummary::gather(&config, &assembled, &security, listen, admin_address).announce();
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
@@ -156,20 +188,31 @@ fn serve(
     stop.cancel();
     notify(&[NotifyState::Stopping]);
     let draining = stop_began.get().map_or(Duration::ZERO, Instant::elapsed);
-    close(assembled, config.limits.drain_limit.saturating_sub(draining));
+    close(
+        assembled,
+        config.limits.drain_limit.saturating_sub(draining),
+    );
     traces.stop();
     served
 }
 
 /// Takes the public addresses.
 fn bind(addresses: &[Address]) -> Result<Vec<Bound<'_>>, Error> {
-    let names = ["listen"].into_iter().chain(std::iter::repeat("grpc.listen"));
-    names.zip(addresses).map(|(name, address)| Bound::new(name, address)).collect()
+    let names = ["listen"]
+        .into_iter()
+        .chain(std::iter::repeat("grpc.listen"));
+    names
+        .zip(addresses)
+        .map(|(name, address)| Bound::new(name, address))
+        .collect()
 }
 
 fn counters(fronts: &[Front], security: &Security) -> Arc<[Arc<Metrics>]> {
     let tokens = security.auth.as_ref().map_or(0, |auth| auth.tokens().len());
-    fronts.iter().map(|front| Arc::new(Metrics::new(front.methods).of_tokens(tokens))).collect()
+    fronts
+        .iter()
+        .map(|front| Arc::new(Metrics::new(front.methods).of_tokens(tokens)))
+        .collect()
 }
 
 type Serve = fn(Listening, Arc<Running>) -> io::Result<()>;
@@ -182,8 +225,10 @@ fn serve_all(mut fronts: Vec<(Serve, Listening, Running)>) -> Result<(), Error> 
     };
     let served = std::thread::scope(|scope| {
         let here = fronts.pop();
-        let others: Vec<_> =
-            fronts.into_iter().map(|front| scope.spawn(move || serve(front))).collect();
+        let others: Vec<_> = fronts
+            .into_iter()
+            .map(|front| scope.spawn(move || serve(front)))
+            .collect();
         let here = here.map_or(Ok(()), serve);
         others.into_iter().fold(here, |served, other| {
             let panicked = |_| Err(io::Error::other("a listener panicked"));
@@ -213,7 +258,9 @@ fn assemble_unless_stopped(
     });
     runtime.shutdown_background(); // does not wait for the claim
     let assembled = assembled.transpose();
-    assembled.map_err(|panic| Error::software("the start failed", panic))?.transpose()
+    assembled
+        .map_err(|panic| Error::software("the start failed", panic))?
+        .transpose()
 }
 
 fn notify(state: &[NotifyState<'_>]) {
@@ -231,14 +278,22 @@ fn ask_for_descriptors(connections: usize, machine: &Machine) {
         Machine::Pool { count, .. } => *count,
         _ => 1,
     };
-    let wanted = connections.saturating_add(machine_ids).saturating_add(OTHER_DESCRIPTORS);
+    let wanted = connections
+        .saturating_add(machine_ids)
+        .saturating_add(OTHER_DESCRIPTORS);
     let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|limit| limit >= wanted) {
         return;
     }
     let possible = maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(possible), maximum });
+    let raised = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(possible),
+            maximum,
+        },
+    );
     if raised.is_err() || possible < wanted {
         tracing::warn!(
             "max_connections = {connections} and {machine_ids} machine IDs need {wanted} file \
@@ -251,7 +306,15 @@ fn ask_for_descriptors(connections: usize, machine: &Machine) {
 
 /// Closes the service: saves the bound and releases the machine ID. A store that does not answer
 /// must not delay the end of the process; the bound then stays where it is.
-fn close(Assembled { service, segments, serials, .. }: Assembled, limit: Duration) {
+fn close(
+    Assembled {
+        service,
+        segments,
+        serials,
+        ..
+    }: Assembled,
+    limit: Duration,
+) {
     if let Some(segments) = &segments {
         segments.close(); // does not wait
     }
@@ -259,10 +322,12 @@ fn close(Assembled { service, segments, serials, .. }: Assembled, limit: Duratio
         serials.close();
     }
     let (done, wait) = mpsc::channel();
-    let closing = std::thread::Builder::new().name("vesta-close".to_owned()).spawn(move || {
-        service.close();
-        let _ = done.send(());
-    });
+    let closing = std::thread::Builder::new()
+        .name("vesta-close".to_owned())
+        .spawn(move || {
+            service.close();
+            let _ = done.send(());
+        });
     // Even after a drain that used up its limit, the store gets a moment.
     let limit = limit.max(Duration::from_millis(200));
     match closing {

@@ -57,7 +57,9 @@ impl Running {
     /// # Errors
     /// [`IdError::Unsupported`] if it is off.
     pub fn segments(&self) -> Result<&Arc<SegmentService>, IdError> {
-        self.segments.as_ref().ok_or(IdError::Unsupported { what: SEGMENTS_OFF.into() })
+        self.segments.as_ref().ok_or(IdError::Unsupported {
+            what: SEGMENTS_OFF.into(),
+        })
     }
 
     /// The tokens of Tinyid's clients.
@@ -65,7 +67,9 @@ impl Running {
     /// # Errors
     /// [`IdError::Unsupported`] if those are not served.
     pub fn tinyid(&self) -> Result<&TinyidTokens, IdError> {
-        self.tinyid.as_deref().ok_or(IdError::Unsupported { what: TINYID_OFF.into() })
+        self.tinyid.as_deref().ok_or(IdError::Unsupported {
+            what: TINYID_OFF.into(),
+        })
     }
 
     /// Serials.
@@ -73,7 +77,9 @@ impl Running {
     /// # Errors
     /// [`IdError::Unsupported`] if they are off.
     pub fn serials(&self) -> Result<&Arc<SerialService>, IdError> {
-        self.serials.as_ref().ok_or(IdError::Unsupported { what: SERIALS_OFF.into() })
+        self.serials.as_ref().ok_or(IdError::Unsupported {
+            what: SERIALS_OFF.into(),
+        })
     }
 
     /// Awaits work up to the time limit of a request, and the caller's own. A refusal that names a
@@ -86,15 +92,26 @@ impl Running {
         caller: Option<Duration>,
         work: impl Future<Output = Result<T, IdError>>,
     ) -> Result<T, IdError> {
-        let limit = caller.unwrap_or(Duration::MAX).min(self.config.limits.request_timeout);
+        let limit = caller
+            .unwrap_or(Duration::MAX)
+            .min(self.config.limits.request_timeout);
         let began = Instant::now();
         // When it is over, what it held is free.
-        let result = timeout(limit, work).await.unwrap_or(Err(IdError::DeadlineExceeded));
-        let Err(IdError::NotReady(NotReady { why, retry_after })) = result else { return result };
-        let pause =
-            (retry_after / 2).min(LATE_REFUSAL).min(limit.saturating_sub(began.elapsed()) / 2);
+        let result = timeout(limit, work)
+            .await
+            .unwrap_or(Err(IdError::DeadlineExceeded));
+        let Err(IdError::NotReady(NotReady { why, retry_after })) = result else {
+            return result;
+        };
+        let pause = (retry_after / 2)
+            .min(LATE_REFUSAL)
+            .min(limit.saturating_sub(began.elapsed()) / 2);
         sleep(pause).await;
-        Err(NotReady { why, retry_after: retry_after.saturating_sub(pause) }.into())
+        Err(NotReady {
+            why,
+            retry_after: retry_after.saturating_sub(pause),
+        }
+        .into())
     }
 }
 
@@ -118,7 +135,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn running() -> Running {
-        let service = LocalIdService::builder().machine(MachineSource::Stateless(1)).build();
+        let service = LocalIdService::builder()
+            .machine(MachineSource::Stateless(1))
+            .build();
         Running {
             config: Config::defaults(Role::Server),
             service: Arc::new(service.expect("a service")),
@@ -136,7 +155,10 @@ mod tests {
         let why = NotReadyReason::SequenceUsedUp;
         let work = async { Err(NotReady { why, retry_after }.into()) };
         let result: Result<(), _> = running.within(Some(caller), work).await;
-        result.expect_err("a refusal").retry_after().expect("with a time")
+        result
+            .expect_err("a refusal")
+            .retry_after()
+            .expect("with a time")
     }
 
     #[tokio::test(start_paused = true)]
@@ -145,7 +167,11 @@ mod tests {
         while began.elapsed() < 8 * SECOND {
             let before = Instant::now();
             let left = refused(&running, Duration::MAX, SECOND).await;
-            assert_eq!(before.elapsed() + left, SECOND, "the time that is named stays true");
+            assert_eq!(
+                before.elapsed() + left,
+                SECOND,
+                "the time that is named stays true"
+            );
             refusals += 1;
         }
         assert_eq!(refusals, 80);
@@ -163,7 +189,10 @@ mod tests {
             let began = Instant::now();
             refused(&running, caller, retry_after).await;
             let elapsed = began.elapsed();
-            assert!((late..=late + milli).contains(&elapsed), "{elapsed:?} of {caller:?}");
+            assert!(
+                (late..=late + milli).contains(&elapsed),
+                "{elapsed:?} of {caller:?}"
+            );
         }
     }
 }

@@ -54,23 +54,37 @@ pub(crate) fn start(
 /// # Errors
 /// [`Error::Software`] if the system does not let it listen to signals.
 pub fn on_signal() -> Result<CancellationToken, Error> {
-    let (stop, failed) =
-        (CancellationToken::new(), |error| Error::software("cannot listen to signals", error));
+    let (stop, failed) = (CancellationToken::new(), |error| {
+        Error::software("cannot listen to signals", error)
+    });
     let (runtime, signals) = listen().map_err(failed)?;
     let asked = stop.clone();
     let run = move || runtime.block_on(signals_to(&asked, &asked, || Duration::ZERO, signals));
-    std::thread::Builder::new().name("vesta-signals".to_owned()).spawn(run).map_err(failed)?;
+    std::thread::Builder::new()
+        .name("vesta-signals".to_owned())
+        .spawn(run)
+        .map_err(failed)?;
     Ok(stop)
 }
 
 /// On return the signal handlers are installed.
 fn listen() -> io::Result<(Runtime, Signals)> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let context = runtime.enter();
-    let (terminate, interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (terminate, interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
     drop(context);
-    Ok((runtime, Signals { terminate, interrupt }))
+    Ok((
+        runtime,
+        Signals {
+            terminate,
+            interrupt,
+        },
+    ))
 }
 
 /// Signals so soon after the first are the same request: `timeout` sends one to the process and one
@@ -132,7 +146,10 @@ impl Signals {
                 return signal;
             }
             if !std::mem::replace(&mut logged, true) {
-                tracing::info!("{} within a second of the first: the stop goes on", signal.0);
+                tracing::info!(
+                    "{} within a second of the first: the stop goes on",
+                    signal.0
+                );
             }
         }
     }

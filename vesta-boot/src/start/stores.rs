@@ -17,7 +17,10 @@ use crate::settings::{Config, Machine};
 
 /// This host's name according to the kernel.
 pub(crate) fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 pub(crate) fn options(config: &Config) -> Options {
@@ -52,12 +55,22 @@ pub fn ask_stores(config: &Config) -> Vec<(&'static str, Result<Option<String>, 
         _ => None,
     };
     let disposable = disposable.map(|store| {
-        let nodes = worker_nodes(store, &Options { auto_init: false, ..options(config) })?;
+        let nodes = worker_nodes(
+            store,
+            &Options {
+                auto_init: false,
+                ..options(config)
+            },
+        )?;
         let (store, machines) = (nodes.describe(), config.ids.layout.machines());
         match nodes.highest() {
             Ok(highest) if highest >= *machines.end() => {
                 let number = highest.saturating_add(1);
-                Error::refuse(BuildError::WorkerNodeOutside { store, number, machines })
+                Error::refuse(BuildError::WorkerNodeOutside {
+                    store,
+                    number,
+                    machines,
+                })
             }
             highest => fit(store, highest.and_then(|_| nodes.doubt())),
         }
@@ -68,10 +81,20 @@ pub fn ask_stores(config: &Config) -> Vec<(&'static str, Result<Option<String>, 
     });
     let serials = config.serials.store.as_ref().map(|store| {
         let service = serials(config, store, false)?;
-        fit(service.describe(), service.refresh().map(|()| service.doubt()))
+        fit(
+            service.describe(),
+            service.refresh().map(|()| service.doubt()),
+        )
     });
-    let asked = [("store", disposable), ("segments", segments), ("serials", serials)];
-    asked.into_iter().filter_map(|(what, answer)| Some((what, answer?))).collect()
+    let asked = [
+        ("store", disposable),
+        ("segments", segments),
+        ("serials", serials),
+    ];
+    asked
+        .into_iter()
+        .filter_map(|(what, answer)| Some((what, answer?)))
+        .collect()
 }
 
 /// The service of serials over a store.
@@ -80,12 +103,19 @@ pub(crate) fn serials(
     store: &StoreUrl,
     auto_init: bool,
 ) -> Result<SerialService, Error> {
-    let options = Options { auto_init, request_timeout: None, ..options(config) };
+    let options = Options {
+        auto_init,
+        request_timeout: None,
+        ..options(config)
+    };
     let store = vesta_store::open_with(store, &options);
     let store = store.map_err(|error| not_opened("serial.store", error))?;
     let mut builder = SerialService::builder(store);
-    for (tag, key) in
-        config.serials.keys.as_deref().map_or_else(|| Ok(BTreeMap::new()), serial_keys::read)?
+    for (tag, key) in config
+        .serials
+        .keys
+        .as_deref()
+        .map_or_else(|| Ok(BTreeMap::new()), serial_keys::read)?
     {
         builder = builder.key(tag, key);
     }
@@ -128,14 +158,23 @@ pub(crate) fn open_segments(
     config: &Config,
     auto_init: bool,
 ) -> Result<Arc<dyn SegmentStore>, Error> {
-    let url = config.segments.store.as_ref().ok_or_else(|| Error::setting(SEGMENTS_OFF))?;
+    let url = config
+        .segments
+        .store
+        .as_ref()
+        .ok_or_else(|| Error::setting(SEGMENTS_OFF))?;
     vesta_store::open_segments(url, &options_of_tags(config, auto_init))
         .map_err(|error| not_opened("segment.store", error))
 }
 
 pub(crate) fn options_of_tags(config: &Config, auto_init: bool) -> Options {
     let segment_table = config.segments.table;
-    Options { auto_init, request_timeout: None, segment_table, ..options(config) }
+    Options {
+        auto_init,
+        request_timeout: None,
+        segment_table,
+        ..options(config)
+    }
 }
 
 fn cannot_open(error: OpenError) -> Error {
@@ -158,12 +197,19 @@ mod tests {
         let mut config = Config::defaults(Role::Server);
         let doubt = || Ok(Some("it has asynchronous replicas".to_owned()));
         let check = |config: &Config, answer| refuse_unfit(config, "a database", answer);
-        assert_eq!(check(&config, doubt()).unwrap(), doubt().unwrap(), "unless that is required");
+        assert_eq!(
+            check(&config, doubt()).unwrap(),
+            doubt().unwrap(),
+            "unless that is required"
+        );
         config.segments.require_durable = true;
         let error = check(&config, doubt()).unwrap_err();
         let expected = "segment.require_durable: a database may forget numbers that it gave out: it \
                         has asynchronous replicas";
-        assert_eq!((error.to_string().as_str(), error.exit_code()), (expected, 64));
+        assert_eq!(
+            (error.to_string().as_str(), error.exit_code()),
+            (expected, 64)
+        );
         assert_eq!(check(&config, Ok(None)).unwrap(), None);
         let refused = check(&config, Err(StoreError::permanent("it replicates"))).unwrap_err();
         assert_eq!(

@@ -36,17 +36,35 @@ impl<'a> StartupSummary<'a> {
         listen: Vec<(Role, Address)>,
         admin: Option<Address>,
     ) -> Self {
-        let Assembled { service, segments, serials, .. } = assembled;
+        let Assembled {
+            service,
+            segments,
+            serials,
+            ..
+        } = assembled;
         let first_id = service.gen_id().map(|id| id.to_string());
         let first_id = first_id.unwrap_or_else(|error| format!("not yet: {error}"));
         let shown = |store: String, doubt: Option<String>, what: &str| match doubt {
             Some(why) => format!("{store}; its {what} could repeat: {why}"),
             None => store,
         };
-        let segments = segments.as_ref().map(|it| shown(it.describe(), it.doubt(), "numbers"));
-        let serials = serials.as_ref().map(|it| shown(it.describe(), it.doubt(), "serials"));
+        let segments = segments
+            .as_ref()
+            .map(|it| shown(it.describe(), it.doubt(), "numbers"));
+        let serials = serials
+            .as_ref()
+            .map(|it| shown(it.describe(), it.doubt(), "serials"));
         let status = service.status();
-        Self { config, security, listen, admin, status, segments, serials, first_id }
+        Self {
+            config,
+            security,
+            listen,
+            admin,
+            status,
+            segments,
+            serials,
+            first_id,
+        }
     }
 
     /// Prints or logs the summary, and warns of a layout that runs out soon.
@@ -60,7 +78,11 @@ impl<'a> StartupSummary<'a> {
                 let _ = write!(out, "{program} {version}\n{self}").and_then(|()| out.flush());
             }
         }
-        let Status { layout_ends, layout_left, .. } = self.status;
+        let Status {
+            layout_ends,
+            layout_left,
+            ..
+        } = self.status;
         if layout_left < TWO_YEARS {
             tracing::warn!(
                 ends = %layout_ends,
@@ -74,12 +96,22 @@ impl<'a> StartupSummary<'a> {
     /// Absolute: whoever reads it is elsewhere.
     fn state_dir(&self) -> String {
         let typed = &self.config.state_dir;
-        std::path::absolute(typed).as_ref().unwrap_or(typed).display().to_string()
+        std::path::absolute(typed)
+            .as_ref()
+            .unwrap_or(typed)
+            .display()
+            .to_string()
     }
 
     /// Logs the summary as one event.
     fn log(&self) {
-        let Status { machines, machine_source, namespace, layout_ends, .. } = &self.status;
+        let Status {
+            machines,
+            machine_source,
+            namespace,
+            layout_ends,
+            ..
+        } = &self.status;
         let doubt = self.status.doubt.as_ref();
         let tls = self.security.tls.as_ref();
         tracing::info!(
@@ -120,7 +152,14 @@ impl<'a> StartupSummary<'a> {
 
     /// `ci, web`.
     fn tokens(&self) -> Option<String> {
-        Some(list(self.security.auth.as_ref()?.tokens().iter().map(|token| &token.name)))
+        Some(list(
+            self.security
+                .auth
+                .as_ref()?
+                .tokens()
+                .iter()
+                .map(|token| &token.name),
+        ))
     }
 
     /// Options for what a listener with this TLS needs of a client: those of curl begin with `--`,
@@ -191,22 +230,40 @@ fn date(moment: UnixMillis) -> String {
 
 /// `3, 7, 12`.
 fn list(items: impl IntoIterator<Item: ToString>) -> String {
-    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+    items
+        .into_iter()
+        .map(|item| item.to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// `1,048,576`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    let groups = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(",")
 }
 
 impl Display for StartupSummary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Status { machines, machine_source, namespace, layout_ends, layout_left, .. } =
-            &self.status;
+        let Status {
+            machines,
+            machine_source,
+            namespace,
+            layout_ends,
+            layout_left,
+            ..
+        } = &self.status;
         let Security { tls, admin_tls, .. } = &self.security;
-        let plan = if *layout_left < TWO_YEARS { "; plan a new layout" } else { "" };
+        let plan = if *layout_left < TWO_YEARS {
+            "; plan a new layout"
+        } else {
+            ""
+        };
         let several = match machines.len() {
             0 | 1 => String::new(),
             many => format!(" with {many} machine IDs"),
@@ -231,30 +288,50 @@ impl Display for StartupSummary<'_> {
             let clients = if mutual { "; clients need one too" } else { "" };
             format!("certificate until {}{clients}", date(tls.valid_until()))
         });
-        let machine = if machines.len() == 1 { "machine ID" } else { "machine IDs" };
+        let machine = if machines.len() == 1 {
+            "machine ID"
+        } else {
+            "machine IDs"
+        };
         let lines = [
             ("layout", Some(self.layout().to_string())),
             ("runs out", Some(ends)),
-            ("capacity", Some(format!("{} IDs/s{several}", grouped(self.capacity())))),
+            (
+                "capacity",
+                Some(format!("{} IDs/s{several}", grouped(self.capacity()))),
+            ),
             ("sequence", sequence),
-            (machine, Some(format!("{} ({machine_source})", list(machines)))),
+            (
+                machine,
+                Some(format!("{} ({machine_source})", list(machines))),
+            ),
             ("durability", self.status.doubt.as_ref().map(forgets)),
             ("state", Some(self.state_dir())),
             ("namespace", Some(namespace.clone())),
             ("segments", self.segments.clone()),
             ("serials", self.serials.clone()),
         ];
-        let public = self.listen.iter().map(|(role, at)| (role.protocol(), Some(at.to_string())));
+        let public = self
+            .listen
+            .iter()
+            .map(|(role, at)| (role.protocol(), Some(at.to_string())));
         let rest = [
             ("admin", Some(admin.unwrap_or("off".to_owned()))),
             ("TLS", certificate),
             ("tokens", self.tokens()),
             ("first ID", Some(self.first_id.clone())),
         ];
-        let calls = self.listen.iter().map(|listener| Some(self.first_call(listener)));
+        let calls = self
+            .listen
+            .iter()
+            .map(|listener| Some(self.first_call(listener)));
+        let calls = calls.chain([self
+            .admin
+            .as_ref()
+            .map(|at| self.curl(at, "/status", admin_tls.as_ref()))]);
         let calls = calls
-            .chain([self.admin.as_ref().map(|at| self.curl(at, "/status", admin_tls.as_ref()))]);
-        let calls = calls.enumerate().map(|(at, call)| (if at == 0 { "try" } else { "" }, call));
+            .enumerate()
+            .map(|(at, call)| (if at == 0 { "try" } else { "" }, call));
         lines
             .into_iter()
             .chain(public)
@@ -282,7 +359,12 @@ mod tests {
         status.machines = machines.to_vec();
         status.machine_source = "pool 0 to 1023 of Redis cache:6379".to_owned();
         let ([since, reach], window) = ([UnixMillis(0); 2], Duration::ZERO);
-        status.all.doubt = why.map(|why| Doubt { since, reach, window, why: why.to_owned() });
+        status.all.doubt = why.map(|why| Doubt {
+            since,
+            reach,
+            window,
+            why: why.to_owned(),
+        });
         let mut config = Config::defaults(Role::Server);
         config.ids.sequence_start = sequence_start;
         let summary = StartupSummary {
@@ -303,7 +385,10 @@ mod tests {
         let said = summary(&[3, 7, 12, 40], None, SequenceStart::Zero);
         let machines = "  machine IDs 3, 7, 12, 40 (pool 0 to 1023 of Redis cache:6379)\n";
         assert!(said.contains(machines), "{said}");
-        assert!(said.contains("  capacity    4,194,304 IDs/s with 4 machine IDs\n"), "{said}");
+        assert!(
+            said.contains("  capacity    4,194,304 IDs/s with 4 machine IDs\n"),
+            "{said}"
+        );
         let said = summary(&[3], None, SequenceStart::Zero);
         assert!(said.contains("  machine ID  3 (pool"), "{said}");
         assert!(said.contains("  capacity    1,048,576 IDs/s\n"), "{said}");
@@ -327,7 +412,12 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_in_threes() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_048_576, "1,048,576")] {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_048_576, "1,048,576"),
+        ] {
             assert_eq!(grouped(number), text);
         }
     }

@@ -29,7 +29,10 @@ const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
 
 /// Variables of OpenTelemetry that name the collector: with neither, nothing is traced.
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+const ENDPOINTS: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+];
 
 /// Longest wait for an answer of the collector, and for the last spans at a stop.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -49,8 +52,14 @@ impl Traces {
             .http_status_as_error(false)
             .proxy(None)
             .build();
-        let collector = Collector { agent: agent.into(), is_away: AtomicBool::new(false) };
-        let exporter = SpanExporter::builder().with_http().with_http_client(collector).build();
+        let collector = Collector {
+            agent: agent.into(),
+            is_away: AtomicBool::new(false),
+        };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(collector)
+            .build();
         let exporter =
             exporter.map_err(|error| Error::setting(format!("{named} (environment): {error}")))?;
         let provider = SdkTracerProvider::builder()
@@ -66,7 +75,9 @@ impl Traces {
     /// Sends what is left, for a moment at most.
     pub(crate) fn stop(self) {
         // What went wrong is in the log already.
-        let _ = self.0.map(|provider| provider.shutdown_with_timeout(TIMEOUT));
+        let _ = self
+            .0
+            .map(|provider| provider.shutdown_with_timeout(TIMEOUT));
     }
 }
 
@@ -75,7 +86,9 @@ impl Traces {
 fn resource(role: Role, config: &Config) -> Resource {
     let given = Resource::builder().build();
     let unnamed = |name: &opentelemetry::Value| name.as_str().starts_with("unknown_service");
-    let name = given.get(&Key::new("service.name")).filter(|name| !unnamed(name));
+    let name = given
+        .get(&Key::new("service.name"))
+        .filter(|name| !unnamed(name));
     let own = [
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
         KeyValue::new("vesta.namespace", config.ids.namespace.clone()),
@@ -135,9 +148,16 @@ impl Span {
         name: &'static str,
         header: impl Fn(&'static str) -> Option<&'a str>,
     ) -> Self {
-        let Some(tracer) = TRACER.get() else { return Self(None) };
-        let Some(parent) = header(TRACEPARENT) else { return Self(None) };
-        let headers = Headers { parent, state: header(TRACESTATE) };
+        let Some(tracer) = TRACER.get() else {
+            return Self(None);
+        };
+        let Some(parent) = header(TRACEPARENT) else {
+            return Self(None);
+        };
+        let headers = Headers {
+            parent,
+            state: header(TRACESTATE),
+        };
         let caller = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
         if !caller.span().span_context().is_sampled() {
             return Self(None);

@@ -39,31 +39,61 @@ fn with_file(text: &str, args: &[&str]) -> Result<Config, String> {
 #[test]
 fn the_defaults_are_those_of_the_contract() {
     for (role, listen, admin, method) in [
-        (Role::Server, "127.0.0.1:50051", "127.0.0.1:50052", GenMethod::Central),
-        (Role::Rest, "127.0.0.1:8088", "127.0.0.1:8089", GenMethod::Rest),
+        (
+            Role::Server,
+            "127.0.0.1:50051",
+            "127.0.0.1:50052",
+            GenMethod::Central,
+        ),
+        (
+            Role::Rest,
+            "127.0.0.1:8088",
+            "127.0.0.1:8089",
+            GenMethod::Rest,
+        ),
     ] {
         let config = Config::defaults(role);
         assert_eq!(config.listen.to_string(), listen);
-        assert_eq!(config.admin_listen.map(|a| a.to_string()).as_deref(), Some(admin));
+        assert_eq!(
+            config.admin_listen.map(|a| a.to_string()).as_deref(),
+            Some(admin)
+        );
         assert_eq!(config.ids.gen_method, method);
         assert_eq!(config.ids.layout, IdMeta::MAX_PEAK);
         assert_eq!(config.ids.populator.name(), "atomic");
-        assert_eq!((config.ids.version, config.ids.namespace.as_str()), (0, "default"));
+        assert_eq!(
+            (config.ids.version, config.ids.namespace.as_str()),
+            (0, "default")
+        );
         assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
-        assert_eq!(config.state_dir, vesta_service::options::default_state_dir());
+        assert_eq!(
+            config.state_dir,
+            vesta_service::options::default_state_dir()
+        );
         assert_eq!(config.limits.max_wait, Duration::from_secs(2));
         assert_eq!(config.limits.request_timeout, Duration::from_secs(2));
         assert_eq!(config.limits.drain_limit, Duration::from_secs(10));
         assert_eq!(config.limits.max_connections, 4096);
         assert!(config.limits.workers >= 1 && !config.allow_plaintext);
-        assert_eq!((config.log.format, config.log.level.as_str()), (LogFormat::Human, "info"));
+        assert_eq!(
+            (config.log.format, config.log.level.as_str()),
+            (LogFormat::Human, "info")
+        );
         assert!(config.store.auto_init && !config.store.wait_for_store);
         assert_eq!(config.store.request_timeout, None);
         assert_eq!(config.lease, Some(Timing::ONE_HOST));
         match config.machine {
-            Machine::Pool { store, range: None, count: 1, order: ClaimOrder::Stable } => {
+            Machine::Pool {
+                store,
+                range: None,
+                count: 1,
+                order: ClaimOrder::Stable,
+            } => {
                 let folder = vesta_service::options::default_state_dir();
-                assert_eq!(store.expose(), format!("sqlite:{}/vesta.db", folder.display()));
+                assert_eq!(
+                    store.expose(),
+                    format!("sqlite:{}/vesta.db", folder.display())
+                );
             }
             other => panic!("{other:?}"),
         }
@@ -82,12 +112,21 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 
 #[test]
 fn the_layouts_of_others_that_make_ids_can_be_chosen() {
-    for meta in IdMeta::FOREIGN.into_iter().filter(|meta| meta.check_generates().is_ok()) {
+    for meta in IdMeta::FOREIGN
+        .into_iter()
+        .filter(|meta| meta.check_generates().is_ok())
+    {
         let config = config(&["--layout", meta.name()]).expect("right settings");
-        assert_eq!((config.ids.layout, config.ids.gen_method), (meta, GenMethod::Embed));
+        assert_eq!(
+            (config.ids.layout, config.ids.gen_method),
+            (meta, GenMethod::Embed)
+        );
     }
     let file = "layout = \"sonyflake\"\n[machine]\nid = 65535\n";
-    assert_eq!(with_file(file, &[]).expect("right settings").ids.layout, IdMeta::SONYFLAKE);
+    assert_eq!(
+        with_file(file, &[]).expect("right settings").ids.layout,
+        IdMeta::SONYFLAKE
+    );
 }
 
 #[test]
@@ -101,7 +140,10 @@ fn a_tick_can_begin_at_a_random_number() {
     assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
     let raw = raw(Role::Server, &["--sequence-start", "random:7"]).expect("right settings");
     let printed = Config::check(&raw).expect("right settings").print(&raw);
-    assert!(printed.contains("\nsequence_start = \"random:7\""), "{printed}");
+    assert!(
+        printed.contains("\nsequence_start = \"random:7\""),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -109,21 +151,46 @@ fn each_way_to_a_machine_id_is_understood() {
     let machine = |args: &[&str]| format!("{:?}", config(args).expect("right settings").machine);
     assert_eq!(machine(&["--machine-id", "1023"]), "Fixed(Id(1023))");
     assert_eq!(machine(&["--machine-id", "ordinal"]), "Fixed(HostOrdinal)");
-    assert_eq!(machine(&["--machine-id=ordinal:vesta"]), "Fixed(HostOrdinalOf(\"vesta\"))");
-    assert_eq!(machine(&["--machine-id", "5", "--machine-strategy", "stateless"]), "Stateless(5)");
-    let map = machine(&["--machine-id", "10.0.0.1=1,fd00::1=7"]);
-    assert!(map.starts_with("Fixed(IpMap") && map.contains("10.0.0.1: 1"), "{map}");
     assert_eq!(
-        machine(&["--machine-range", "924-1023", "--state-dir", "/var/lib/vesta/"]),
+        machine(&["--machine-id=ordinal:vesta"]),
+        "Fixed(HostOrdinalOf(\"vesta\"))"
+    );
+    assert_eq!(
+        machine(&["--machine-id", "5", "--machine-strategy", "stateless"]),
+        "Stateless(5)"
+    );
+    let map = machine(&["--machine-id", "10.0.0.1=1,fd00::1=7"]);
+    assert!(
+        map.starts_with("Fixed(IpMap") && map.contains("10.0.0.1: 1"),
+        "{map}"
+    );
+    assert_eq!(
+        machine(&[
+            "--machine-range",
+            "924-1023",
+            "--state-dir",
+            "/var/lib/vesta/"
+        ]),
         "Pool { store: \"sqlite:/var/lib/vesta/vesta.db\", range: Some(924..=1023), count: 1, \
          order: Stable }"
     );
     assert_eq!(
-        machine(&["--state-dir=vesta-data", "--machine-count=1024", "--machine-strategy=lowest"]),
+        machine(&[
+            "--state-dir=vesta-data",
+            "--machine-count=1024",
+            "--machine-strategy=lowest"
+        ]),
         "Pool { store: \"sqlite:vesta-data/vesta.db\", range: None, count: 1024, order: Lowest }"
     );
     // What is the default may be said.
-    let said = ["--machine-count", "1", "--machine-strategy", "lease", "--machine-id", "7"];
+    let said = [
+        "--machine-count",
+        "1",
+        "--machine-strategy",
+        "lease",
+        "--machine-id",
+        "7",
+    ];
     assert_eq!(machine(&said), "Fixed(Id(7))");
 }
 
@@ -134,7 +201,10 @@ fn a_region_is_part_of_the_layout() {
     assert_eq!(config.ids.layout.machines(), 256..=383);
     let file = "[machine]\nregion = \"7/3\"\n";
     let config = with_file(file, &["--layout", "snowflake"]).expect("right settings");
-    assert_eq!(config.ids.layout, IdMeta::SNOWFLAKE.in_region(3, 7).expect("a region"));
+    assert_eq!(
+        config.ids.layout,
+        IdMeta::SNOWFLAKE.in_region(3, 7).expect("a region")
+    );
 }
 
 #[test]
@@ -160,20 +230,38 @@ fn a_number_of_ones_own_can_be_reserved_in_a_store() {
 
 #[test]
 fn a_machine_id_can_be_used_once() {
-    for url in ["sqlite:v.db", "mysql://h/d", "mariadb://h/d", "postgresql://h/d"] {
+    for url in [
+        "sqlite:v.db",
+        "mysql://h/d",
+        "mariadb://h/d",
+        "postgresql://h/d",
+    ] {
         let args = ["--machine-strategy", "disposable", "--machine-store", url];
         let config = config(&args).expect("right settings");
         assert!(matches!(&config.machine, Machine::Disposable { store } if store.expose() == url));
         assert!(config.lease.is_none(), "it is not renewed");
     }
-    let args = ["--machine-strategy", "disposable", "--machine-request-timeout-ms", "700"];
+    let args = [
+        "--machine-strategy",
+        "disposable",
+        "--machine-request-timeout-ms",
+        "700",
+    ];
     let config = config(&args).expect("right settings");
-    assert_eq!(config.store.request_timeout, Some(Duration::from_millis(700)));
+    assert_eq!(
+        config.store.request_timeout,
+        Some(Duration::from_millis(700))
+    );
 }
 
 #[test]
 fn durations_are_the_stores_own_unless_they_are_chosen() {
-    let lease = |args: &[&str]| config(args).expect("right settings").lease.expect("a lease");
+    let lease = |args: &[&str]| {
+        config(args)
+            .expect("right settings")
+            .lease
+            .expect("a lease")
+    };
     for (args, own) in [
         (&[][..], Timing::ONE_HOST),
         (&["--machine-id", "7"], Timing::FILE),
@@ -183,7 +271,12 @@ fn durations_are_the_stores_own_unless_they_are_chosen() {
     ] {
         assert_eq!(lease(args), own, "{args:?}");
     }
-    let store = ["--machine-store", "mysql://h/d", "--machine-request-timeout-ms", "500"];
+    let store = [
+        "--machine-store",
+        "mysql://h/d",
+        "--machine-request-timeout-ms",
+        "500",
+    ];
     let config = config(&[&store[..], &["--machine-window-ms", "90000"]].concat());
     let config = config.expect("right settings");
     let timing = Timing {
@@ -192,13 +285,32 @@ fn durations_are_the_stores_own_unless_they_are_chosen() {
         ..Timing::NETWORK
     };
     assert_eq!(config.lease, Some(timing));
-    assert_eq!(config.store.request_timeout, Some(Duration::from_millis(500)));
+    assert_eq!(
+        config.store.request_timeout,
+        Some(Duration::from_millis(500))
+    );
 }
 
 #[test]
 fn a_command_for_the_store_takes_the_settings_on_either_side() {
-    let before = ["--machine-store", "etcd://h", "--namespace", "orders", "store", "free", "7"];
-    let after = ["store", "free", "7", "--machine-store", "etcd://h", "--namespace", "orders"];
+    let before = [
+        "--machine-store",
+        "etcd://h",
+        "--namespace",
+        "orders",
+        "store",
+        "free",
+        "7",
+    ];
+    let after = [
+        "store",
+        "free",
+        "7",
+        "--machine-store",
+        "etcd://h",
+        "--namespace",
+        "orders",
+    ];
     for args in [before, after] {
         let Ok(Invocation::Command(raw, Command::Store { command, .. })) =
             Invocation::read(Role::Server, args)
@@ -208,29 +320,59 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
         assert_eq!(command, StoreCommand::Free { machine: 7 });
         let config = Config::check(&raw).expect("right settings");
         assert_eq!(config.ids.namespace, "orders");
-        assert_eq!(config.machine.store().map(|store| store.expose()), Some("etcd://h"));
+        assert_eq!(
+            config.machine.store().map(|store| store.expose()),
+            Some("etcd://h")
+        );
     }
     let command = |args: &[&str]| match Invocation::read(Role::Rest, args) {
         Ok(Invocation::Command(_, Command::Store { command, .. })) => command,
         other => panic!("{args:?}: {other:?}"),
     };
     assert_eq!(command(&["store", "init"]), StoreCommand::Init);
-    assert_eq!(command(&["store", "show", "-o", "json"]), StoreCommand::Show);
     assert_eq!(
-        command(&["store", "raise-floor", "--to", "2026-01-01T00:00:00Z", "--yes"]),
-        StoreCommand::RaiseFloor { to: Some(UnixMillis(1_767_225_600_000)) }
+        command(&["store", "show", "-o", "json"]),
+        StoreCommand::Show
     );
-    match command(&["store", "import", "leaf", "--from", "zookeeper://u:s3cret@h/x"]) {
+    assert_eq!(
+        command(&[
+            "store",
+            "raise-floor",
+            "--to",
+            "2026-01-01T00:00:00Z",
+            "--yes"
+        ]),
+        StoreCommand::RaiseFloor {
+            to: Some(UnixMillis(1_767_225_600_000))
+        }
+    );
+    match command(&[
+        "store",
+        "import",
+        "leaf",
+        "--from",
+        "zookeeper://u:s3cret@h/x",
+    ]) {
         StoreCommand::Import(import) => {
-            assert_eq!((import.system, &import.cosid_namespace), (LegacySystem::Leaf, &None));
+            assert_eq!(
+                (import.system, &import.cosid_namespace),
+                (LegacySystem::Leaf, &None)
+            );
             assert_eq!(import.from.expose(), "zookeeper://u:s3cret@h/x");
             assert!(!format!("{import:?}").contains("s3cret"));
         }
         other => panic!("{other:?}"),
     }
-    for args in [&["store"][..], &["store", "free"], &["store", "free", "x"], &["store", "import"]]
-    {
-        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
+    for args in [
+        &["store"][..],
+        &["store", "free"],
+        &["store", "free", "x"],
+        &["store", "import"],
+    ] {
+        assert!(
+            matches!(raw(Role::Rest, args), Err(Error::Usage(_))),
+            "{args:?}"
+        );
     }
 }
 
@@ -242,7 +384,11 @@ fn an_import_from_cosid_names_its_namespace() {
         Ok(Invocation::Command(_, Command::Store { command, .. })) => {
             let from = "redis://:s3cret@h".parse().expect("a URL");
             let (system, cosid_namespace) = (LegacySystem::CosId, Some("shop".to_owned()));
-            let import = StoreImport { system, from, cosid_namespace };
+            let import = StoreImport {
+                system,
+                from,
+                cosid_namespace,
+            };
             assert_eq!(command, StoreCommand::Import(Box::new(import)));
         }
         other => panic!("{other:?}"),
@@ -253,7 +399,10 @@ fn an_import_from_cosid_names_its_namespace() {
         match read(&[&words[..], &more].concat()) {
             Ok(Invocation::Command(
                 _,
-                Command::Segment { command: SegmentCommand::Import(import), .. },
+                Command::Segment {
+                    command: SegmentCommand::Import(import),
+                    ..
+                },
             )) => import.step,
             other => panic!("{other:?}"),
         }
@@ -263,7 +412,15 @@ fn an_import_from_cosid_names_its_namespace() {
         &["store", "import", "cosid"][..],
         &["segment", "import", "cosid"],
         &["segment", "import", "leaf", "--cosid-namespace", "shop"],
-        &["segment", "import", "cosid", "--cosid-namespace", "shop", "--step", "0"],
+        &[
+            "segment",
+            "import",
+            "cosid",
+            "--cosid-namespace",
+            "shop",
+            "--step",
+            "0",
+        ],
     ] {
         assert!(matches!(read(words), Err(Error::Usage(_))), "{words:?}");
     }
@@ -276,7 +433,10 @@ fn a_layout_of_ones_own_is_described_in_the_file() {
     let config = with_file(table, &["--machine-id", "255"]).expect("right settings");
     assert_eq!(config.ids.layout.name(), "custom");
     assert_eq!(config.ids.layout.total_bits(), 56);
-    assert_eq!(config.ids.layout.spec().epoch.to_string(), "2026-01-01T00:00:00.000Z");
+    assert_eq!(
+        config.ids.layout.spec().epoch.to_string(),
+        "2026-01-01T00:00:00.000Z"
+    );
     // It has no genMethod bits, so that the server's default has nowhere to go.
     assert_eq!(config.ids.gen_method, GenMethod::Embed);
 
@@ -300,10 +460,19 @@ fn what_stands_in_tinyids_place_listens_and_looks_where_tinyid_did() {
 
 #[test]
 fn segment_mode_is_off_unless_its_store_is_named() {
-    assert!(config(&[]).expect("right settings").segments.store.is_none());
+    assert!(
+        config(&[])
+            .expect("right settings")
+            .segments
+            .store
+            .is_none()
+    );
     let file = "[segment]\nstore = \"mysql://u:s3cret@h/d\"\n";
     let segments = with_file(file, &[]).expect("right settings").segments;
-    assert_eq!(segments.store.as_ref().expect("it is on").expose(), "mysql://u:s3cret@h/d");
+    assert_eq!(
+        segments.store.as_ref().expect("it is on").expose(),
+        "mysql://u:s3cret@h/d"
+    );
     assert_eq!(segments.max_step, 1_000_000);
     let flags = ["--segment-max-step", "5000"];
     let segments = with_file(file, &flags).expect("right settings").segments;
@@ -312,7 +481,10 @@ fn segment_mode_is_off_unless_its_store_is_named() {
 
     let raw = raw(Role::Rest, &["--segment-store", "redis://:s3cret@h"]).expect("right settings");
     let printed = Config::check(&raw).expect("right settings").print(&raw);
-    assert!(printed.contains("\n[segment]\nstore = \"redis://:***@h\""), "{printed}");
+    assert!(
+        printed.contains("\n[segment]\nstore = \"redis://:***@h\""),
+        "{printed}"
+    );
     assert!(!format!("{raw:?}").contains("s3cret"));
 }
 
@@ -331,13 +503,31 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
         command(&["--segment-store", "sqlite:a.db", "segment", "list"]),
         SegmentCommand::List
     );
-    let create = ["segment", "create", "orders", "--step", "1000", "--segment-store=sqlite:a.db"];
+    let create = [
+        "segment",
+        "create",
+        "orders",
+        "--step",
+        "1000",
+        "--segment-store=sqlite:a.db",
+    ];
     assert_eq!(
         command(&create),
-        SegmentCommand::Create { key: "orders".into(), step: 1000, first: 1, description: None }
+        SegmentCommand::Create {
+            key: "orders".into(),
+            step: 1000,
+            first: 1,
+            description: None
+        }
     );
     assert_eq!(
-        command(&[&create[..], &["--first", "7", "--description", "the orders"]].concat()),
+        command(
+            &[
+                &create[..],
+                &["--first", "7", "--description", "the orders"]
+            ]
+            .concat()
+        ),
         SegmentCommand::Create {
             key: "orders".into(),
             step: 1000,
@@ -345,8 +535,15 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
             description: Some("the orders".into()),
         }
     );
-    for args in [&["segment"][..], &["segment", "create", "orders"], &["segment", "drop"]] {
-        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
+    for args in [
+        &["segment"][..],
+        &["segment", "create", "orders"],
+        &["segment", "drop"],
+    ] {
+        assert!(
+            matches!(raw(Role::Rest, args), Err(Error::Usage(_))),
+            "{args:?}"
+        );
     }
 }
 
@@ -358,8 +555,10 @@ fn examples_of_the_help_are_read_by_the_program_that_shows_them() {
     for role in [Role::Rest, Role::Server] {
         let help = vesta_boot::command(role).render_long_help().to_string();
         let program = format!("  {}", role.name());
-        let examples: Vec<_> =
-            help.lines().filter_map(|line| line.strip_prefix(&program)).collect();
+        let examples: Vec<_> = help
+            .lines()
+            .filter_map(|line| line.strip_prefix(&program))
+            .collect();
         assert!(examples.len() >= 8, "{examples:?}");
         for example in examples {
             let words = example.split_whitespace().map(|word| match word {
@@ -380,7 +579,10 @@ fn examples_of_the_help_are_read_by_the_program_that_shows_them() {
 
 #[test]
 fn the_output_format_stands_before_or_after_a_command_and_nowhere_else() {
-    for args in [["-o", "json", "store", "show"], ["store", "-o", "json", "show"]] {
+    for args in [
+        ["-o", "json", "store", "show"],
+        ["store", "-o", "json", "show"],
+    ] {
         match Invocation::read(Role::Rest, args) {
             Ok(Invocation::Command(_, Command::Store { format, .. })) => {
                 assert_eq!(format.output, vesta_boot::output::Output::Json);
@@ -389,5 +591,8 @@ fn the_output_format_stands_before_or_after_a_command_and_nowhere_else() {
         }
     }
     let refused = Invocation::read(Role::Rest, ["-o", "json"]).expect_err("it serves");
-    assert_eq!(refused.to_string(), "--output is for commands; leave it out to serve");
+    assert_eq!(
+        refused.to_string(),
+        "--output is for commands; leave it out to serve"
+    );
 }

@@ -27,14 +27,19 @@ fn config(args: &[&str]) -> Result<Config, String> {
 fn file(folder: &Path, text: &str) -> [String; 2] {
     let path = folder.join("vesta.toml");
     fs::write(&path, text).expect("a file");
-    ["--config".to_owned(), path.to_str().expect("a plain path").to_owned()]
+    [
+        "--config".to_owned(),
+        path.to_str().expect("a plain path").to_owned(),
+    ]
 }
 
 fn with_file(text: &str) -> Result<(Values, Config), String> {
     let folder = tempfile::tempdir().expect("a folder");
     let args = file(folder.path(), text);
     let raw = raw(&[&args[0], &args[1]])?;
-    Config::check(&raw).map(|config| (raw, config)).map_err(|error| error.to_string())
+    Config::check(&raw)
+        .map(|config| (raw, config))
+        .map_err(|error| error.to_string())
 }
 
 fn table(name: &str, sha256: &str, scopes: &str) -> String {
@@ -55,15 +60,29 @@ fn tls_is_off_unless_certificate_and_key_are_named() {
     let files = config.tls.clone().expect("it is on");
     assert_eq!((files.setting, files.cert.to_str()), ("tls", Some("a")));
     assert_eq!(
-        files.client_ca.and_then(|path| path.to_str().map(str::to_owned)).as_deref(),
+        files
+            .client_ca
+            .and_then(|path| path.to_str().map(str::to_owned))
+            .as_deref(),
         Some("c")
     );
     let files = config.admin_tls.clone().expect("it is on");
-    assert_eq!((files.setting, files.key.to_str()), ("admin.tls", Some("e")));
+    assert_eq!(
+        (files.setting, files.key.to_str()),
+        ("admin.tls", Some("e"))
+    );
     assert!(files.client_ca.is_none());
     let printed = config.print(&raw);
-    for line in ["[tls]", "cert = \"a\" ", "client_ca = \"c\" ", "tls.cert = \"d\" "] {
-        assert!(printed.lines().any(|it| it.starts_with(line)), "{line} in\n{printed}");
+    for line in [
+        "[tls]",
+        "cert = \"a\" ",
+        "client_ca = \"c\" ",
+        "tls.cert = \"d\" ",
+    ] {
+        assert!(
+            printed.lines().any(|it| it.starts_with(line)),
+            "{line} in\n{printed}"
+        );
     }
     let again = with_file(&printed).expect("what was printed is a file").1;
     assert_eq!(format!("{again:?}"), format!("{config:?}"));
@@ -71,14 +90,22 @@ fn tls_is_off_unless_certificate_and_key_are_named() {
     for (args, expected) in [
         (&["--tls-cert", "c"][..], "tls.cert needs tls.key too"),
         (&["--tls-key", "k"], "tls.key needs tls.cert too"),
-        (&["--tls-client-ca", "a"], "tls.client_ca needs tls.cert and tls.key too"),
-        (&["--admin-tls-cert", "c"], "admin.tls.cert needs admin.tls.key too"),
+        (
+            &["--tls-client-ca", "a"],
+            "tls.client_ca needs tls.cert and tls.key too",
+        ),
+        (
+            &["--admin-tls-cert", "c"],
+            "admin.tls.cert needs admin.tls.key too",
+        ),
         (
             &[&ADMIN[..], &["--admin-listen", "off"]].concat(),
             "admin.tls is for the admin listener, which is off",
         ),
     ] {
-        let said = self::config(args).map(|config| config.role).expect_err(expected);
+        let said = self::config(args)
+            .map(|config| config.role)
+            .expect_err(expected);
         assert!(said.contains(expected), "{args:?}: {said}");
     }
 }
@@ -93,14 +120,21 @@ fn a_listener_beyond_loopback_is_encrypted_or_allowed_not_to_be() {
         &[&both[..], &["--allow-plaintext"]].concat(),
         &[&both[..], &PUBLIC, &["--allow-plaintext"]].concat(),
     ] {
-        assert_eq!(config(args).map(|config| config.role), Ok(Role::Server), "{args:?}");
+        assert_eq!(
+            config(args).map(|config| config.role),
+            Ok(Role::Server),
+            "{args:?}"
+        );
     }
     for (args, expected) in [
         (
             &open[..],
             "listen (0.0.0.0:5) is reachable from other hosts and not encrypted; set tls.cert",
         ),
-        (&[&open[..], &ADMIN].concat(), "listen (0.0.0.0:5) is reachable"),
+        (
+            &[&open[..], &ADMIN].concat(),
+            "listen (0.0.0.0:5) is reachable",
+        ),
         (
             &[&both[..], &PUBLIC].concat(),
             "admin.listen (0.0.0.0:6) is reachable from other hosts and not encrypted; set \
@@ -118,9 +152,18 @@ fn tokens_do_not_go_over_a_network_in_plain_text_unless_that_is_allowed() {
     let [flag, path] = file(folder.path(), &table("ci", ABC, "\"generate\""));
     let on_loopback = [flag.as_str(), &path];
     assert!(config(&on_loopback).expect("right settings").auth.is_some());
-    let open = [&on_loopback[..], &["--listen", "10.0.0.1:5", "--machine-id", "1"]].concat();
-    let said = config(&open).map(|config| config.role).expect_err("not encrypted");
-    assert!(said.contains("so that tokens could be read on their way; set tls.cert"), "{said}");
+    let open = [
+        &on_loopback[..],
+        &["--listen", "10.0.0.1:5", "--machine-id", "1"],
+    ]
+    .concat();
+    let said = config(&open)
+        .map(|config| config.role)
+        .expect_err("not encrypted");
+    assert!(
+        said.contains("so that tokens could be read on their way; set tls.cert"),
+        "{said}"
+    );
     for also in [&PUBLIC[..], &["--allow-plaintext"]] {
         assert!(config(&[&open[..], also].concat()).is_ok(), "{also:?}");
     }
@@ -140,22 +183,49 @@ fn tokens_are_tables_of_the_file() {
 
     // A digest of a token that is not random would tell it to whoever tries enough of them.
     let shown = format!("{raw:?} {config:?} {}", config.print(&raw));
-    assert!(shown.contains("web.1") && shown.contains("sha256 = \"***\""), "{shown}");
+    assert!(
+        shown.contains("web.1") && shown.contains("sha256 = \"***\""),
+        "{shown}"
+    );
     assert!(!shown.to_lowercase().contains(&ABC[..8]), "{shown}");
     assert!(!shown.to_lowercase().contains(&ABD[..8]), "{shown}");
-    assert!(with_file("[auth]\n").expect("right settings").1.auth.is_none());
+    assert!(
+        with_file("[auth]\n")
+            .expect("right settings")
+            .1
+            .auth
+            .is_none()
+    );
 }
 
 #[test]
 fn a_token_that_is_not_right_is_refused_and_not_repeated() {
     let fine = table("ci", ABC, "\"read\"");
     for (text, expected) in [
-        (table("", ABC, "\"read\""), "line 2: name must be 1 to 64 letters"),
-        (table("s3cret token", ABC, "\"read\""), "line 2: name must be 1 to 64 letters"),
-        (table("ci", "s3cret", "\"read\""), "line 3: sha256 must be the SHA-256"),
-        (table("ci", &ABC[1..], "\"read\""), "line 3: sha256 must be the SHA-256"),
-        (table("ci", ABC, ""), "line 4: scopes must be some of generate, read, segments"),
-        (table("ci", ABC, "\"s3cret\""), "line 4: scopes must be some of generate, read, segments"),
+        (
+            table("", ABC, "\"read\""),
+            "line 2: name must be 1 to 64 letters",
+        ),
+        (
+            table("s3cret token", ABC, "\"read\""),
+            "line 2: name must be 1 to 64 letters",
+        ),
+        (
+            table("ci", "s3cret", "\"read\""),
+            "line 3: sha256 must be the SHA-256",
+        ),
+        (
+            table("ci", &ABC[1..], "\"read\""),
+            "line 3: sha256 must be the SHA-256",
+        ),
+        (
+            table("ci", ABC, ""),
+            "line 4: scopes must be some of generate, read, segments",
+        ),
+        (
+            table("ci", ABC, "\"s3cret\""),
+            "line 4: scopes must be some of generate, read, segments",
+        ),
         (
             fine.clone() + &table("ci", ABD, "\"read\""),
             "[[auth.tokens]]: `ci` and `ci` have the same name or sha256",
@@ -164,9 +234,18 @@ fn a_token_that_is_not_right_is_refused_and_not_repeated() {
             fine.clone() + &table("web", ABC, "\"read\""),
             "[[auth.tokens]]: `ci` and `web` have the same name or sha256",
         ),
-        (fine + "token = \"s3cret\"\n", "line 5: unknown field `token`"),
-        ("[[auth.tokens]]\nname = \"ci\"\n".to_owned(), "missing field `sha256`"),
-        ("[auth]\ntokens = [\"s3cret\"]\n".to_owned(), "line 2: invalid type: string"),
+        (
+            fine + "token = \"s3cret\"\n",
+            "line 5: unknown field `token`",
+        ),
+        (
+            "[[auth.tokens]]\nname = \"ci\"\n".to_owned(),
+            "missing field `sha256`",
+        ),
+        (
+            "[auth]\ntokens = [\"s3cret\"]\n".to_owned(),
+            "line 2: invalid type: string",
+        ),
     ] {
         let said = with_file(&text).map(|_| ()).expect_err(expected);
         assert!(said.contains(expected), "{text}: {said}");
@@ -189,9 +268,11 @@ fn making_a_token_needs_no_settings() {
     assert_eq!(new(&broken), usual, "nothing is read");
     let some = ["token", "new", "--name", "p", "--scopes", "metrics,admin"];
     assert_eq!(new(&some), Ok(("p".to_owned(), "metrics admin".to_owned())));
-    for args in
-        [&["token"][..], &["token", "new"], &["token", "new", "--name", "a", "--scopes=all"]]
-    {
+    for args in [
+        &["token"][..],
+        &["token", "new"],
+        &["token", "new", "--name", "a", "--scopes=all"],
+    ] {
         assert!(new(args).is_err(), "{args:?}");
     }
 }

@@ -22,15 +22,22 @@ fn sound_files_are_taken_and_their_end_is_known() {
     let tls = load(&files).expect("sound files");
     assert_eq!(tls.valid_until(), NEW_YEAR_2030);
     assert!(!tls.needs_client_certificates());
-    let tls = load(&files.clone().client_ca(authority.write(folder.path().join("clients.pem"))))
-        .expect("sound files");
+    let tls = load(
+        &files
+            .clone()
+            .client_ca(authority.write(folder.path().join("clients.pem"))),
+    )
+    .expect("sound files");
     assert!(tls.needs_client_certificates());
 
     // A chain, and a file with both.
     let all = format!("{}{}{}", server.cert, authority.pem(), server.key);
     fs::write(&files.cert, &all).expect("a file");
     let both = TlsFiles::new(&files.cert, &files.cert);
-    assert_eq!(load(&both).expect("sound files").valid_until(), NEW_YEAR_2030);
+    assert_eq!(
+        load(&both).expect("sound files").valid_until(),
+        NEW_YEAR_2030
+    );
 
     // It is the clients who judge; a warning says so.
     let expired =
@@ -55,19 +62,51 @@ fn what_is_wrong_with_a_file_is_said_in_one_sentence_without_its_contents() {
         ("cert.pem", None, "tls.cert: cannot read "),
         ("key.pem", None, "tls.key: cannot read "),
         ("clients.pem", None, "tls.client_ca: cannot read "),
-        ("cert.pem", Some(""), "tls.cert: there is no certificate in "),
-        ("cert.pem", Some(server.key.as_str()), "tls.cert: there is no certificate in "),
+        (
+            "cert.pem",
+            Some(""),
+            "tls.cert: there is no certificate in ",
+        ),
+        (
+            "cert.pem",
+            Some(server.key.as_str()),
+            "tls.cert: there is no certificate in ",
+        ),
         ("cert.pem", Some(no_cert), "tls.cert: a certificate in "),
         ("cert.pem", Some(no_base64), "tls.cert: a certificate in "),
         ("cert.pem", Some(unended), "tls.cert: a certificate in "),
         ("key.pem", Some(""), "tls.key: there is no private key in "),
-        ("key.pem", Some(server.cert.as_str()), "tls.key: there is no private key in "),
+        (
+            "key.pem",
+            Some(server.cert.as_str()),
+            "tls.key: there is no private key in ",
+        ),
         ("key.pem", Some(no_key), "tls.key: the private key in "),
-        ("key.pem", Some(encrypted), "is encrypted, and nobody is there to type its password"),
-        ("key.pem", Some(old_encrypted), "is encrypted, and nobody is there to type its password"),
-        ("key.pem", Some(other.key.as_str()), "does not belong to the certificate in "),
-        ("clients.pem", Some(""), "tls.client_ca: there is no certificate in "),
-        ("clients.pem", Some(no_cert), "tls.client_ca: a certificate in "),
+        (
+            "key.pem",
+            Some(encrypted),
+            "is encrypted, and nobody is there to type its password",
+        ),
+        (
+            "key.pem",
+            Some(old_encrypted),
+            "is encrypted, and nobody is there to type its password",
+        ),
+        (
+            "key.pem",
+            Some(other.key.as_str()),
+            "does not belong to the certificate in ",
+        ),
+        (
+            "clients.pem",
+            Some(""),
+            "tls.client_ca: there is no certificate in ",
+        ),
+        (
+            "clients.pem",
+            Some(no_cert),
+            "tls.client_ca: a certificate in ",
+        ),
     ] {
         let files = server
             .write(folder.path(), TlsFiles::new)
@@ -81,7 +120,11 @@ fn what_is_wrong_with_a_file_is_said_in_one_sentence_without_its_contents() {
         assert!(said.contains(expected), "{file}: {said}");
         assert!(said.contains(&format!("/{file}")), "{file}: {said}");
         assert!(!said.contains('\n'), "{said}");
-        for secret in ["s3cret", "czNjcmV0", server.key.lines().nth(1).expect("a key")] {
+        for secret in [
+            "s3cret",
+            "czNjcmV0",
+            server.key.lines().nth(1).expect("a key"),
+        ] {
             assert!(!said.contains(secret), "{said}");
         }
     }
@@ -104,11 +147,25 @@ fn new_files_are_taken_and_bad_ones_are_not() {
 
     // Half-way through a change: the key is that of another certificate.
     fs::write(&files.key, until(2032).key).expect("a file");
-    let said = tls.reload().expect_err("they do not go together").to_string();
-    assert!(said.contains("does not belong to the certificate"), "{said}");
-    assert!(!tls.reload().expect("it was said"), "each flaw is told once");
+    let said = tls
+        .reload()
+        .expect_err("they do not go together")
+        .to_string();
+    assert!(
+        said.contains("does not belong to the certificate"),
+        "{said}"
+    );
+    assert!(
+        !tls.reload().expect("it was said"),
+        "each flaw is told once"
+    );
     fs::remove_file(&files.cert).expect("it was there");
-    assert!(tls.reload().expect_err("it is gone").to_string().contains("cannot read"));
+    assert!(
+        tls.reload()
+            .expect_err("it is gone")
+            .to_string()
+            .contains("cannot read")
+    );
     assert!(!tls.reload().expect("it was said"));
     assert_eq!(tls.valid_until(), new, "the old one stays");
 
@@ -124,5 +181,8 @@ fn no_form_of_showing_it_shows_a_key() {
     let files = server.write(folder.path(), TlsFiles::new);
     let shown = format!("{files:?} {:?}", load(&files).expect("sound files"));
     assert!(shown.contains("key.pem"), "{shown}");
-    assert!(!shown.contains(server.key.lines().nth(1).expect("a key")), "{shown}");
+    assert!(
+        !shown.contains(server.key.lines().nth(1).expect("a key")),
+        "{shown}"
+    );
 }

@@ -32,7 +32,9 @@ async fn answer(mut incoming: Incoming) {
 fn running() -> Running {
     let mut config = Config::defaults(Role::Server);
     config.limits.workers = 2;
-    let service = LocalIdService::builder().machine(MachineSource::Stateless(1)).build();
+    let service = LocalIdService::builder()
+        .machine(MachineSource::Stateless(1))
+        .build();
     Running {
         config,
         service: Arc::new(service.expect("a service")),
@@ -61,7 +63,13 @@ fn a_worker_that_panicked_gets_no_connection_and_without_any_the_program_ends() 
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
     let hour = Duration::from_secs(3600);
-    let limits = Limits { opening: hour, opening_bytes: 1, stall: hour, idle: hour, unused: hour };
+    let limits = Limits {
+        opening: hour,
+        opening_bytes: 1,
+        stall: hour,
+        idle: hour,
+        unused: hour,
+    };
     let limiter = Limiter::new(99, 99, limits, None, Arc::clone(&running.metrics));
     let listener = listener.try_into().expect("a listener");
     let server = std::thread::spawn(move || net::serve(listener, &running, &limiter, drop, answer));
@@ -71,6 +79,9 @@ fn a_worker_that_panicked_gets_no_connection_and_without_any_the_program_ends() 
         assert_eq!(ask(address, b'b'), b"b");
     }
     assert_eq!(ask(address, PANIC), b"");
-    let ended = server.join().expect("no panic in the acceptor").unwrap_err();
+    let ended = server
+        .join()
+        .expect("no panic in the acceptor")
+        .unwrap_err();
     assert_eq!(ended.to_string(), "a worker ended by a panic");
 }

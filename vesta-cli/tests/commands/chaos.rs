@@ -8,26 +8,54 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The run that the documentation shows; a shorter one unless all the time is there.
 #[test]
 fn nothing_repeats_while_servers_are_killed_paused_and_their_clocks_stepped() {
-    let minutes = if std::env::var_os("VESTA_TEST_FULL").is_some() { "1" } else { "0.25" };
-    let args = ["chaos", "--minutes", minutes, "--processes", "6", "--seed", "7", "-o", "csv"];
+    let minutes = if std::env::var_os("VESTA_TEST_FULL").is_some() {
+        "1"
+    } else {
+        "0.25"
+    };
+    let args = [
+        "chaos",
+        "--minutes",
+        minutes,
+        "--processes",
+        "6",
+        "--seed",
+        "7",
+        "-o",
+        "csv",
+    ];
     let mut command = Command::new(env!("CARGO_BIN_EXE_vesta"));
     // Its servers are asked directly.
     let proxied = command.env("ALL_PROXY", "http://127.0.0.1:9").args(args);
     let done = proxied.output().expect("it runs");
-    let (said, words) =
-        (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    let (said, words) = (
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr),
+    );
     assert_eq!(done.status.code(), Some(0), "{said}{words}");
     let (names, counts) = said.trim().split_once('\n').expect("names and numbers");
-    assert_eq!(names, "repeated,ids,kills,pauses,clockSteps,failedRequests,seed");
-    let counts: Vec<u64> = counts.split(',').map(|it| it.parse().expect("a number")).collect();
+    assert_eq!(
+        names,
+        "repeated,ids,kills,pauses,clockSteps,failedRequests,seed"
+    );
+    let counts: Vec<u64> = counts
+        .split(',')
+        .map(|it| it.parse().expect("a number"))
+        .collect();
     assert_eq!((counts[0], counts[6]), (0, 7));
-    assert!(counts[1] > 10_000 && counts[2..6].iter().all(|count| *count > 0), "{said}");
+    assert!(
+        counts[1] > 10_000 && counts[2..6].iter().all(|count| *count > 0),
+        "{said}"
+    );
 }
 
 #[test]
 fn what_it_cannot_start_is_an_error_with_the_reason() {
     let args = ["chaos", "--minutes", "0.1", "--store", "mysql://nobody"];
-    let done = Command::new(env!("CARGO_BIN_EXE_vesta")).args(args).output().expect("it runs");
+    let done = Command::new(env!("CARGO_BIN_EXE_vesta"))
+        .args(args)
+        .output()
+        .expect("it runs");
     let words = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(64), "{words}");
     assert!(words.contains("machine.store"), "{words}");
@@ -37,7 +65,9 @@ fn what_it_cannot_start_is_an_error_with_the_reason() {
 fn processes_of(text: &str) -> usize {
     let folders = std::fs::read_dir("/proc").expect("Linux").flatten();
     let lines = folders.filter_map(|folder| std::fs::read(folder.path().join("cmdline")).ok());
-    lines.filter(|line| String::from_utf8_lossy(line).contains(text)).count()
+    lines
+        .filter(|line| String::from_utf8_lossy(line).contains(text))
+        .count()
 }
 
 #[test]
@@ -53,7 +83,10 @@ fn a_signal_ends_it_and_leaves_no_server_and_no_folder() {
             .spawn()
             .expect("it runs");
         let mut words = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let going = words.by_ref().map_while(Result::ok).any(|line| line.contains(" IDs, "));
+        let going = words
+            .by_ref()
+            .map_while(Result::ok)
+            .any(|line| line.contains(" IDs, "));
         assert!(going && processes_of(path) > 0);
         kill_process(Pid::from_child(&child), signal).expect("it is there");
         let rest: Vec<_> = words.map_while(Result::ok).collect();

@@ -24,9 +24,13 @@ fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let rows = lines.take_while(|line| line.starts_with("  "));
     // Continued lines are indented further.
-    let names =
-        rows.filter(|row| !row.starts_with("   ")).filter_map(|row| row.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
+    let names = rows
+        .filter(|row| !row.starts_with("   "))
+        .filter_map(|row| row.split_whitespace().next());
+    names
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Each command by its words, with its help.
@@ -38,7 +42,11 @@ fn tree(folder: &Path) -> BTreeMap<Vec<String>, String> {
         assert_eq!((error.as_str(), code), ("", Some(0)), "{path:?}");
         let usage = format!("Usage: {}", [&["vesta"], &words[..]].concat().join(" "));
         assert!(help.contains(&usage), "{path:?}: {help}");
-        open.extend(commands(&help).into_iter().map(|name| [&path[..], &[name]].concat()));
+        open.extend(
+            commands(&help)
+                .into_iter()
+                .map(|name| [&path[..], &[name]].concat()),
+        );
         tree.insert(path, help);
     }
     assert!(tree.len() > 40, "{}", tree.len());
@@ -75,7 +83,10 @@ fn each_command_has_help_in_both_ways_and_refuses_what_it_does_not_know() {
             if path == ["audit"] {
                 continue; // it takes an ID in that place
             }
-            assert!(error.contains("similar") && error.contains(&format!("'{name}'")), "{error}");
+            assert!(
+                error.contains("similar") && error.contains(&format!("'{name}'")),
+                "{error}"
+            );
         }
     }
 }
@@ -131,20 +142,33 @@ fn each_example_of_the_help_runs() {
         // Help that other programs share leaves out the name of the program.
         let is_example = |line: &'_ str| {
             let shared = line.strip_prefix("Example: ");
-            line.strip_prefix("  vesta ").or(shared).map(|rest| format!("vesta {rest}"))
+            line.strip_prefix("  vesta ")
+                .or(shared)
+                .map(|rest| format!("vesta {rest}"))
         };
         examples.extend(help.lines().filter_map(is_example));
     }
     examples.sort();
     examples.dedup();
     assert!(examples.len() > 12, "{examples:?}");
-    assert!(examples.iter().any(|it| it.starts_with("vesta serial create")), "{examples:?}");
-    let program = Path::new(env!("CARGO_BIN_EXE_vesta")).parent().expect("a folder");
+    assert!(
+        examples
+            .iter()
+            .any(|it| it.starts_with("vesta serial create")),
+        "{examples:?}"
+    );
+    let program = Path::new(env!("CARGO_BIN_EXE_vesta"))
+        .parent()
+        .expect("a folder");
     let path = format!("{}:/usr/bin:/bin", program.display());
     for example in examples {
         let serves = example.contains("vesta serve");
         let shows = serves && !example.contains("--print-config");
-        let line = if shows { format!("{example} --print-config") } else { example.clone() };
+        let line = if shows {
+            format!("{example} --print-config")
+        } else {
+            example.clone()
+        };
         let line = line.replace("/etc/vesta.toml", "vesta.toml");
         let mut shell = Command::new("/bin/sh");
         let done = shell
@@ -173,14 +197,26 @@ fn options_stand_before_or_after_the_command() {
     };
     let expected = json(&["layout", "show", "snowflake", "-o", "json"]);
     assert!(expected.starts_with('{'), "{expected}");
-    assert_eq!(json(&["-o", "json", "layout", "show", "snowflake"]), expected);
-    assert_eq!(json(&["layout", "--output", "json", "show", "snowflake"]), expected);
+    assert_eq!(
+        json(&["-o", "json", "layout", "show", "snowflake"]),
+        expected
+    );
+    assert_eq!(
+        json(&["layout", "--output", "json", "show", "snowflake"]),
+        expected
+    );
 
     std::fs::write(at.join("own.toml"), "namespace = \"orders\"\n").expect("a file");
     json(&["store", "init", "--config", "own.toml"]);
     let expected = json(&["store", "show", "--config", "own.toml", "-o", "csv"]);
-    assert_eq!(json(&["--config", "own.toml", "-o", "csv", "store", "show"]), expected);
-    assert_eq!(json(&["store", "-c", "own.toml", "show", "-o", "csv"]), expected);
+    assert_eq!(
+        json(&["--config", "own.toml", "-o", "csv", "store", "show"]),
+        expected
+    );
+    assert_eq!(
+        json(&["store", "-c", "own.toml", "show", "-o", "csv"]),
+        expected
+    );
     let shown = json(&["-c", "own.toml", "store", "show", "-o", "json"]);
     assert!(shown.contains("\"namespace\":\"orders\""), "{shown}");
     let printed = json(&["-c", "own.toml", "serve", "rest", "--print-config"]);
@@ -209,7 +245,12 @@ fn an_option_without_effect_is_refused() {
 #[test]
 fn errors_name_the_program_that_was_called() {
     let folder = tempfile::tempdir().expect("a folder");
-    for front in [&["serve"][..], &["serve", "rest"], &["serve", "grpc"], &["store", "show"]] {
+    for front in [
+        &["serve"][..],
+        &["serve", "rest"],
+        &["serve", "grpc"],
+        &["store", "show"],
+    ] {
         let (_, error, code) = vesta(folder.path(), &[front, &["--machine-region", "9"]].concat());
         assert_eq!(code, Some(64), "{front:?}");
         assert!(error.starts_with("vesta: "), "{front:?}: {error}");
@@ -224,7 +265,13 @@ fn a_secret_in_a_wrong_place_is_not_repeated_and_other_text_is() {
         &["gen", "--server", "mysql://user:s3cret@host/db"],
         &["bench", "--server", "http://host:8088/?token=s3cret"],
         &["top", "https://s3cret@host:8089"],
-        &["store", "import", "leaf", "--from", "ftp://user:s3cret@host/db"],
+        &[
+            "store",
+            "import",
+            "leaf",
+            "--from",
+            "ftp://user:s3cret@host/db",
+        ],
         &["store", "mysql://user:s3cret@host/db"],
         &["mysql://user:s3cret@host/db"],
         &["explain", "5", "--made", "mysql://user:s3cret@host/db"],
@@ -246,12 +293,18 @@ fn a_secret_in_a_wrong_place_is_not_repeated_and_other_text_is() {
     ] {
         let (said, error, code) = vesta(folder.path(), args);
         assert_eq!(code, Some(64), "{args:?}: {said} {error}");
-        assert!(!error.contains("s3cret") && !said.contains("s3cret"), "{args:?}: {said} {error}");
+        assert!(
+            !error.contains("s3cret") && !said.contains("s3cret"),
+            "{args:?}: {said} {error}"
+        );
     }
     let (_, error, code) = vesta(folder.path(), &["gen", "--server", "127.0.0.1:8088"]);
     assert_eq!(code, Some(64));
     assert!(error.contains("'127.0.0.1:8088'"), "{error}");
-    assert!(error.contains("must begin with http:// or https://"), "{error}");
+    assert!(
+        error.contains("must begin with http:// or https://"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -273,27 +326,49 @@ fn json_has_numbers_and_camel_case_keys_in_the_commands_of_servers() {
         record["machine"].is_u64() && record["pid"].is_u64() && record["epoch"].is_u64(),
         "{shown}"
     );
-    assert!(record["bound"].is_string() && record["lastChange"].is_string(), "{shown}");
+    assert!(
+        record["bound"].is_string() && record["lastChange"].is_string(),
+        "{shown}"
+    );
     assert!(json(&["segment", "create", "orders", "--step", "100", store])["report"].is_string());
     let list = json(&["segment", "list", store]);
     assert_eq!(list["segments"][0]["step"], 100, "{list}");
     assert_eq!(list["segments"][0]["next"], "1", "{list}");
-    json(&["serial", "create", "bills", "B-{n:4}", "--reset", "never", serials]);
-    assert_eq!(json(&["serial", "next", "bills", serials])["serial"], "B-0001");
-    assert_eq!(json(&["serial", "parse", "bills", "B-0001", serials])["counter"], "1");
-    assert_eq!(json(&["serial", "list", serials])["serials"][0]["reset"], "never");
+    json(&[
+        "serial", "create", "bills", "B-{n:4}", "--reset", "never", serials,
+    ]);
+    assert_eq!(
+        json(&["serial", "next", "bills", serials])["serial"],
+        "B-0001"
+    );
+    assert_eq!(
+        json(&["serial", "parse", "bills", "B-0001", serials])["counter"],
+        "1"
+    );
+    assert_eq!(
+        json(&["serial", "list", serials])["serials"][0]["reset"],
+        "never"
+    );
     let token = json(&["token", "new", "--name", "x"]);
-    assert!(token["token"].is_string() && token["scopes"].is_array(), "{token}");
+    assert!(
+        token["token"].is_string() && token["scopes"].is_array(),
+        "{token}"
+    );
 }
 
 #[test]
 fn json_has_numbers_in_the_answer_of_a_plan() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (said, _, code) =
-        vesta(folder.path(), &["plan", "overlap", "snowflake", "cosid", "-o", "json"]);
+    let (said, _, code) = vesta(
+        folder.path(),
+        &["plan", "overlap", "snowflake", "cosid", "-o", "json"],
+    );
     let json: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!(code, Some(1), "{said}");
-    assert!(json["old"]["machine"].is_u64() && json["id"].is_string(), "{said}");
+    assert!(
+        json["old"]["machine"].is_u64() && json["id"].is_string(),
+        "{said}"
+    );
 }
 
 #[test]
@@ -303,7 +378,10 @@ fn a_machine_id_without_a_record_is_no() {
     vesta(at, &["store", "init"]);
     let (said, error, code) = vesta(at, &["store", "free", "99", "--yes"]);
     assert_eq!((said.as_str(), code), ("", Some(1)), "{error}");
-    assert!(error.starts_with("vesta: machine ID 99 has no record"), "{error}");
+    assert!(
+        error.starts_with("vesta: machine ID 99 has no record"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -313,7 +391,19 @@ fn tables_fit_eighty_columns() {
     vesta(at, &["gen"]);
     let store = "--segment-store=sqlite:tags.db";
     let text = "a description that is so long that it does not fit into the rest of the line";
-    vesta(at, &["segment", "create", "orders", "--step", "100", "--description", text, store]);
+    vesta(
+        at,
+        &[
+            "segment",
+            "create",
+            "orders",
+            "--step",
+            "100",
+            "--description",
+            text,
+            store,
+        ],
+    );
     for args in [
         &["layout", "list"][..],
         &["layout", "show", "max-peak"],

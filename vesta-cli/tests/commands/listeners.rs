@@ -12,13 +12,23 @@ use vesta_testkit::programs::{FREE_PORTS, Program};
 
 fn vesta(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vesta"));
-    command.current_dir(folder).env_clear().env("VESTA_STATE_DIR", folder.join("state"));
+    command
+        .current_dir(folder)
+        .env_clear()
+        .env("VESTA_STATE_DIR", folder.join("state"));
     command
 }
 
 fn healthcheck(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
-    let done = vesta(folder).arg("healthcheck").args(args).output().expect("the program runs");
-    (done.status.code(), String::from_utf8([done.stdout, done.stderr].concat()).expect("text"))
+    let done = vesta(folder)
+        .arg("healthcheck")
+        .args(args)
+        .output()
+        .expect("the program runs");
+    (
+        done.status.code(),
+        String::from_utf8([done.stdout, done.stderr].concat()).expect("text"),
+    )
 }
 
 #[tokio::test]
@@ -27,7 +37,14 @@ async fn all_listeners_can_be_unix_sockets() {
     let folder = folder.path();
     let at = |name: &str| format!("unix:{}", folder.join(name).display());
     let (http, grpc, admin) = (at("http.sock"), at("grpc.sock"), at("admin.sock"));
-    let listeners = ["--listen", &http, "--grpc-listen", &grpc, "--admin-listen", &admin];
+    let listeners = [
+        "--listen",
+        &http,
+        "--grpc-listen",
+        &grpc,
+        "--admin-listen",
+        &admin,
+    ];
     let running = Program::serve(vesta(folder).arg("serve").args(listeners)).expect("it starts");
 
     let mut stream = UnixStream::connect(folder.join("http.sock")).expect("a listener");
@@ -35,23 +52,44 @@ async fn all_listeners_can_be_unix_sockets() {
     let mut said = String::new();
     stream.read_to_string(&mut said).expect("an answer");
     let (head, by_http) = said.split_once("\r\n\r\n").expect("HTTP");
-    assert!(head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"),
+        "{head}"
+    );
 
-    let channel = Endpoint::from_shared(grpc.clone()).expect("an address").connect_lazy();
-    let client = Client::builder().channel("socket", channel).build().expect("a client");
+    let channel = Endpoint::from_shared(grpc.clone())
+        .expect("an address")
+        .connect_lazy();
+    let client = Client::builder()
+        .channel("socket", channel)
+        .build()
+        .expect("a client");
     let by_grpc = client.gen_id().await.expect("an ID");
     assert!(by_grpc != by_http.parse::<u64>().expect("an ID"));
 
     let asked = ["--admin-listen", admin.as_str()];
     assert_eq!(healthcheck(folder, &asked), (Some(0), "ready\n".to_owned()));
-    let second = vesta(folder).arg("serve").args(listeners).output().expect("it runs");
+    let second = vesta(folder)
+        .arg("serve")
+        .args(listeners)
+        .output()
+        .expect("it runs");
     let said = String::from_utf8_lossy(&second.stderr);
-    assert!(second.status.code() == Some(64) && said.contains("is already in use"), "{said}");
+    assert!(
+        second.status.code() == Some(64) && said.contains("is already in use"),
+        "{said}"
+    );
 
     assert_eq!(running.stop().0, Some(0));
-    assert!(!folder.join("http.sock").exists(), "removed with its listener");
+    assert!(
+        !folder.join("http.sock").exists(),
+        "removed with its listener"
+    );
     let (code, said) = healthcheck(folder, &asked);
-    assert!(code == Some(69) && said.contains("does not answer"), "{code:?} {said}");
+    assert!(
+        code == Some(69) && said.contains("does not answer"),
+        "{code:?} {said}"
+    );
 }
 
 #[test]
@@ -63,7 +101,10 @@ fn a_health_check_needs_no_authority_and_says_why_a_server_is_not_ready() {
     std::fs::write(folder.join("key.pem"), issued.key).expect("a file");
     let tls = ["--admin-tls-cert", "cert.pem", "--admin-tls-key", "key.pem"];
     let mut serve = vesta(folder);
-    serve.args(["serve", "--grpc-listen", "127.0.0.1:0"]).args(FREE_PORTS).args(tls);
+    serve
+        .args(["serve", "--grpc-listen", "127.0.0.1:0"])
+        .args(FREE_PORTS)
+        .args(tls);
     let running = Program::serve(&mut serve).expect("it starts");
     let admin = running.admin().to_string();
     let asked = [&["--admin-listen", &admin][..], &tls].concat();
@@ -73,21 +114,44 @@ fn a_health_check_needs_no_authority_and_says_why_a_server_is_not_ready() {
         (format!("http://{admin}"), "is it https, or gRPC?"),
         (format!("https://{}", running.address()), "is it http?"),
     ] {
-        let asked = vesta(folder).args(["gen", "--server", &url]).output().expect("it runs");
+        let asked = vesta(folder)
+            .args(["gen", "--server", &url])
+            .output()
+            .expect("it runs");
         let said = String::from_utf8_lossy(&asked.stderr);
-        assert!(asked.status.code() == Some(69) && said.contains(hint), "{said}");
+        assert!(
+            asked.status.code() == Some(69) && said.contains(hint),
+            "{said}"
+        );
     }
 
     let (code, said) = healthcheck(folder, &["--admin-listen", "off"]);
-    assert!(code == Some(64) && said.contains("admin.listen is off"), "{said}");
+    assert!(
+        code == Some(64) && said.contains("admin.listen is off"),
+        "{said}"
+    );
     drop(running);
 
     let unreachable = "redis://127.0.0.1:1/0";
     let mut serve = vesta(folder);
-    serve.args(["serve", "rest", "--wait-for-store", "--machine-store", unreachable]);
+    serve.args([
+        "serve",
+        "rest",
+        "--wait-for-store",
+        "--machine-store",
+        unreachable,
+    ]);
     let mut waiting = Program::start(serve.args(FREE_PORTS));
     let line = waiting.logs("admin_listen=");
-    let admin = line.split("admin_listen=").nth(1).expect("an address").trim().to_owned();
+    let admin = line
+        .split("admin_listen=")
+        .nth(1)
+        .expect("an address")
+        .trim()
+        .to_owned();
     let (code, said) = healthcheck(folder, &["--admin-listen", &admin]);
-    assert!(code == Some(1) && said.starts_with("not ready: "), "{code:?} {said}");
+    assert!(
+        code == Some(1) && said.starts_with("not ready: "),
+        "{code:?} {said}"
+    );
 }

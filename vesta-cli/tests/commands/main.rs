@@ -14,7 +14,10 @@ use vesta_intf::IdMeta;
 fn every_example_of_the_guide_works() {
     // Where the system's zone is UTC, the second zone that is shown is the same everywhere.
     let cases = trycmd::TestCases::new();
-    cases.env("TZ", "UTC").case("../docs/CLI.md").case("../docs/FROM-*.md");
+    cases
+        .env("TZ", "UTC")
+        .case("../docs/CLI.md")
+        .case("../docs/FROM-*.md");
 }
 
 /// Runs the program with a state folder of its own; its output and exit code.
@@ -24,7 +27,10 @@ fn vesta(folder: &std::path::Path, args: &[&str]) -> (String, i32) {
         .env("VESTA_STATE_DIR", folder)
         .output()
         .expect("the program starts");
-    (String::from_utf8(done.stdout).expect("text"), done.status.code().unwrap_or(-1))
+    (
+        String::from_utf8(done.stdout).expect("text"),
+        done.status.code().unwrap_or(-1),
+    )
 }
 
 #[test]
@@ -34,9 +40,24 @@ fn friendly_ids_are_read_and_shown_in_a_zone() {
     let cosid = ["--layout", "cosid", "-o", "json"];
     // Of a time that comes twice the first; one that is left out is as much later, as in Java.
     for (id, zone, moment, shown) in [
-        ("20260131120000123-7-42", "Asia/Shanghai", "2026-01-31T04:00:00.123Z", ""),
-        ("20260131040000123-0007-42", "UTC", "2026-01-31T04:00:00.123Z", "20260131040000123-7-42"),
-        ("20261025023000000-1-0", "Europe/Berlin", "2026-10-25T00:30:00.000Z", ""),
+        (
+            "20260131120000123-7-42",
+            "Asia/Shanghai",
+            "2026-01-31T04:00:00.123Z",
+            "",
+        ),
+        (
+            "20260131040000123-0007-42",
+            "UTC",
+            "2026-01-31T04:00:00.123Z",
+            "20260131040000123-7-42",
+        ),
+        (
+            "20261025023000000-1-0",
+            "Europe/Berlin",
+            "2026-10-25T00:30:00.000Z",
+            "",
+        ),
         (
             "20260329023000000-1-0",
             "Europe/Berlin",
@@ -47,17 +68,38 @@ fn friendly_ids_are_read_and_shown_in_a_zone() {
         let (said, code) = explain(&[&[id, "--tz", zone], &cosid[..]].concat());
         let shown = if shown.is_empty() { id } else { shown };
         assert!(said.contains(&format!("\"made\":\"{moment}\"")), "{said}");
-        assert!(code == 0 && said.contains(&format!("\"friendly\":\"{shown}\"")), "{said}");
+        assert!(
+            code == 0 && said.contains(&format!("\"friendly\":\"{shown}\"")),
+            "{said}"
+        );
     }
     let (said, _) = explain(&["827334396297084970", "--layout", "cosid-second"]);
-    assert!(said.contains("\n  friendly 20260131040000-7-42   (UTC)\n"), "{said}");
-    let (said, code) = explain(&["20260131040000123-7-42", "--layout", "snowflake", "-o", "json"]);
-    assert!(code == 0 && said.contains("\"id\":\"2017447747900174378\""), "{said}");
+    assert!(
+        said.contains("\n  friendly 20260131040000-7-42   (UTC)\n"),
+        "{said}"
+    );
+    let (said, code) = explain(&[
+        "20260131040000123-7-42",
+        "--layout",
+        "snowflake",
+        "-o",
+        "json",
+    ]);
+    assert!(
+        code == 0 && said.contains("\"id\":\"2017447747900174378\""),
+        "{said}"
+    );
     assert!(!said.contains("friendly"), "not a layout of CosId");
     for refused in [
         &["20260131120000123-7-42", "--layout", "guess"][..],
         &["20260131120000123-7-42"], // the default layout counts seconds
-        &["20260131120000123-7-42", "--layout", "cosid", "--tz", "Nowhere"],
+        &[
+            "20260131120000123-7-42",
+            "--layout",
+            "cosid",
+            "--tz",
+            "Nowhere",
+        ],
         &["20260131120000123-1024-42", "--layout", "cosid"],
     ] {
         assert_eq!(explain(refused), (String::new(), 64), "{refused:?}");
@@ -70,13 +112,22 @@ fn ids_are_read_as_languages_and_other_systems_write_them() {
     let explain = |words: &[&str]| vesta(folder.path(), &[&["explain"], words].concat());
     for text in ["2407837855670862845n", "2407837855670862845L"] {
         let (said, code) = explain(&[text, "-o", "json"]);
-        assert!(code == 0 && said.starts_with("{\"id\":\"2407837855670862845\""), "{said}");
+        assert!(
+            code == 0 && said.starts_with("{\"id\":\"2407837855670862845\""),
+            "{said}"
+        );
     }
     let (said, code) = explain(&["7e39c56700c0001", "--layout", "cockroach", "-o", "json"]);
-    assert!(code == 0 && said.contains("\"made\":\"2020-06-30T21:47:17.622Z\""), "{said}");
+    assert!(
+        code == 0 && said.contains("\"made\":\"2020-06-30T21:47:17.622Z\""),
+        "{said}"
+    );
     // A TID says its system.
     let (said, code) = explain(&["3k4duaz5vfs2b", "--layout", "guess", "-o", "json"]);
-    assert!(code == 0 && said.contains("\"layout\":\"bluesky\""), "{said}");
+    assert!(
+        code == 0 && said.contains("\"layout\":\"bluesky\""),
+        "{said}"
+    );
     for long in ["0ujtsYcgvSTl8PAuAdqWYSMnLOv", "9m4e2mr0ui3e8a215n4g"] {
         assert_eq!(explain(&[long]), (String::new(), 64), "{long}");
     }
@@ -93,13 +144,22 @@ fn ids_that_were_made_here_are_explained_and_attributed() {
     vesta(folder, &["gen"]); // another claim, of the same machine ID
 
     let (said, code) = vesta(folder, &["audit", &ids[700].to_string()]);
-    assert!(code == 0 && said.contains("only claim 1 can have made it: "), "{said}");
+    assert!(
+        code == 0 && said.contains("only claim 1 can have made it: "),
+        "{said}"
+    );
     let later = (ids[700] + (1 << 50)).to_string();
     let (said, code) = vesta(folder, &["audit", &later]);
-    assert!(code == 1 && said.contains("no: nobody of this namespace has reserved"), "{said}");
+    assert!(
+        code == 1 && said.contains("no: nobody of this namespace has reserved"),
+        "{said}"
+    );
     let other = (ids[700] ^ 1).to_string();
     let (said, code) = vesta(folder, &["audit", &other, "-o", "json"]);
-    assert!(code == 1 && said.contains("was never claimed in this namespace"), "{said}");
+    assert!(
+        code == 1 && said.contains("was never claimed in this namespace"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -108,7 +168,10 @@ fn ids_that_were_made_here_say_that_no_server_made_them() {
     let gen_method = |args: &[&str]| {
         let (id, code) = vesta(folder.path(), &[&["gen"], args].concat());
         assert_eq!(code, 0);
-        IdMeta::MAX_PEAK.unpack(id.trim().parse().expect("an ID")).expect("parts").gen_method
+        IdMeta::MAX_PEAK
+            .unpack(id.trim().parse().expect("an ID"))
+            .expect("parts")
+            .gen_method
     };
     assert_eq!(gen_method(&[]), 0);
     assert_eq!(gen_method(&["--gen-method", "2"]), 2);
@@ -122,14 +185,19 @@ fn ids_that_are_made_here_have_another_machine_id_than_a_server_of_another_user(
     let mut serve = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));
     let namespace = vesta_testkit::namespace_of(own.path());
     let range = ["--machine-range", "5-6", "--namespace", &namespace];
-    serve.args(["serve", "rest"]).args(vesta_testkit::programs::FREE_PORTS).args(range);
+    serve
+        .args(["serve", "rest"])
+        .args(vesta_testkit::programs::FREE_PORTS)
+        .args(range);
     serve.env("VESTA_STATE_DIR", own.path());
     let running = vesta_testkit::programs::Program::serve(&mut serve).expect("it starts");
     let (ids, code) = vesta(other.path(), &[&["gen", "-n", "2000"][..], &range].concat());
     assert_eq!(code, 0);
     let machine = |id: u64| IdMeta::MAX_PEAK.unpack(id).expect("parts").machine;
-    let made: std::collections::BTreeSet<_> =
-        ids.lines().map(|id| machine(id.parse().expect("an ID"))).collect();
+    let made: std::collections::BTreeSet<_> = ids
+        .lines()
+        .map(|id| machine(id.parse().expect("an ID")))
+        .collect();
     assert_eq!(made, [11 - running.machine()].into());
 }
 
@@ -146,9 +214,15 @@ fn the_doctor_sees_state_on_a_network_file_system() {
     // Without the line breaks of a narrow table.
     let unfolded = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (said, code) = vesta(&seen, &["doctor"]);
-    assert!(code == 1 && unfolded(&said).contains("is on a network file system (FUSE)"), "{said}");
+    assert!(
+        code == 1 && unfolded(&said).contains("is on a network file system (FUSE)"),
+        "{said}"
+    );
     let (said, code) = vesta(&seen, &["doctor", "--state-allow-network-fs"]);
-    assert!(code == 0 && unfolded(&said).contains("is on a network file system (FUSE)"), "{said}");
+    assert!(
+        code == 0 && unfolded(&said).contains("is on a network file system (FUSE)"),
+        "{said}"
+    );
     let store = format!("--segment-store=sqlite:{}/tags.db", seen.display());
     let (said, code) = vesta(folder.path(), &["doctor", &store]);
     assert!(
@@ -161,29 +235,52 @@ fn the_doctor_sees_state_on_a_network_file_system() {
 fn serials_are_made_listed_and_read_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let (store, keys) = (format!("sqlite:{}/serials.db", folder.display()), folder.join("keys"));
+    let (store, keys) = (
+        format!("sqlite:{}/serials.db", folder.display()),
+        folder.join("keys"),
+    );
     std::fs::create_dir(&keys).expect("a folder");
     let keys = keys.to_str().expect("text");
     let serial = |args: &[&str]| {
-        let (said, code) =
-            vesta(folder, &[&["serial"], args, &["--serial-store", &store]].concat());
+        let (said, code) = vesta(
+            folder,
+            &[&["serial"], args, &["--serial-store", &store]].concat(),
+        );
         (said.trim_end().to_owned(), code)
     };
     let pattern = "{date:yyyy}-{n:6}{check:damm}";
     let year = ["--reset", "year", "--zone", "Asia/Shanghai"];
     let (said, code) =
         serial(&[&["create", "orders", pattern, "--first", "42"], &year[..]].concat());
-    assert!(code == 0 && said.contains("starts anew each year in Asia/Shanghai"), "{said}");
-    assert_eq!(serial(&[&["create", "orders", pattern], &year[..]].concat()).1, 64, "it is there");
+    assert!(
+        code == 0 && said.contains("starts anew each year in Asia/Shanghai"),
+        "{said}"
+    );
+    assert_eq!(
+        serial(&[&["create", "orders", pattern], &year[..]].concat()).1,
+        64,
+        "it is there"
+    );
     let (said, code) = serial(&["next", "orders", "-n", "3"]);
     let made: Vec<_> = said.lines().map(|line| line.split_at(4).1).collect();
     assert_eq!((made, code), (vec!["-0000427", "-0000434", "-0000442"], 0));
     // What the short-lived process had fetched, it has given back.
     let (said, _) = serial(&["next", "orders"]);
     let (read, code) = serial(&["parse", "orders", &said]);
-    assert!(code == 0 && read.contains("n      45") && read.contains("right (damm)"), "{read}");
-    for wrong in [said.replace("0045", "0054"), said.replace('-', "_"), "45".to_owned()] {
-        assert_eq!(serial(&["parse", "orders", &wrong]), (String::new(), 64), "{wrong}");
+    assert!(
+        code == 0 && read.contains("n      45") && read.contains("right (damm)"),
+        "{read}"
+    );
+    for wrong in [
+        said.replace("0045", "0054"),
+        said.replace('-', "_"),
+        "45".to_owned(),
+    ] {
+        assert_eq!(
+            serial(&["parse", "orders", &wrong]),
+            (String::new(), 64),
+            "{wrong}"
+        );
     }
 
     let coupons = ["create", "coupons", "{shuffle:8}", "--serial-keys", keys];
@@ -192,7 +289,11 @@ fn serials_are_made_listed_and_read_back() {
     let (coupon, _) = serial(&["next", "coupons", "--serial-keys", keys]);
     let (read, _) = serial(&["parse", "coupons", &coupon, "--serial-keys", keys]);
     assert!(read.contains("n      1"), "{read}");
-    assert_eq!(serial(&["next", "coupons"]), (String::new(), 64), "without the key");
+    assert_eq!(
+        serial(&["next", "coupons"]),
+        (String::new(), 64),
+        "without the key"
+    );
     std::fs::remove_file(format!("{keys}/coupons.key")).expect("the key");
     let (said, code) = serial(&["create", "other", "{shuffle:8}"]);
     assert_eq!((said.as_str(), code), ("", 64), "nowhere to look for a key");
@@ -200,9 +301,16 @@ fn serials_are_made_listed_and_read_back() {
     let (said, code) = serial(&["list", "-o", "json"]);
     let listed: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((&listed["serials"][1]["next"], code), (&"46".into(), 0));
-    assert_eq!(listed["serials"][0]["key"].as_str().map(str::len), Some(16), "a fingerprint");
+    assert_eq!(
+        listed["serials"][0]["key"].as_str().map(str::len),
+        Some(16),
+        "a fingerprint"
+    );
     let (said, _) = serial(&["list"]);
-    assert!(said.starts_with("SQLite ") && said.contains("2 tags"), "{said}");
+    assert!(
+        said.starts_with("SQLite ") && said.contains("2 tags"),
+        "{said}"
+    );
 }
 
 /// A server of both kinds on free ports, until it is dropped.
@@ -217,7 +325,15 @@ impl Served {
         use std::io::BufRead as _;
         let free = "127.0.0.1:0";
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
-            .args(["serve", "--listen", free, "--grpc-listen", free, "--admin-listen", free])
+            .args([
+                "serve",
+                "--listen",
+                free,
+                "--grpc-listen",
+                free,
+                "--admin-listen",
+                free,
+            ])
             .args(settings)
             .env("VESTA_STATE_DIR", folder)
             .stdout(std::process::Stdio::piped())
@@ -227,7 +343,9 @@ impl Served {
         let lines = std::io::BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let mut said = std::collections::HashMap::new();
         for line in lines.map(|line| line.expect("text")) {
-            let Some((label, text)) = line.trim().split_once("  ") else { continue };
+            let Some((label, text)) = line.trim().split_once("  ") else {
+                continue;
+            };
             said.insert(label.to_owned(), text.trim().to_owned());
             if label.starts_with("try") {
                 break;
@@ -238,7 +356,11 @@ impl Served {
 
     fn url(&self, label: &str) -> String {
         let address = &self.said[label];
-        if address.starts_with("http") { address.clone() } else { format!("http://{address}") }
+        if address.starts_with("http") {
+            address.clone()
+        } else {
+            format!("http://{address}")
+        }
     }
 }
 
@@ -271,23 +393,45 @@ fn one_process_serves_both_with_one_machine_id() {
     let folder = tempfile::tempdir().expect("a folder");
     let served = Served::start(folder.path(), &[]);
     let (rest, grpc, admin) = (served.url("HTTP"), served.url("gRPC"), served.url("admin"));
-    let machine = served.said["machine ID"].split(' ').next().and_then(|id| id.parse().ok());
+    let machine = served.said["machine ID"]
+        .split(' ')
+        .next()
+        .and_then(|id| id.parse().ok());
     let machine: u64 = machine.expect("a number");
     let ids = [&rest, &grpc, &grpc, &rest].map(|server| made_by(folder.path(), server));
-    assert!(ids.is_sorted_by(|a, b| a < b), "ordered by time across both fronts: {ids:?}");
+    assert!(
+        ids.is_sorted_by(|a, b| a < b),
+        "ordered by time across both fronts: {ids:?}"
+    );
     let parts = ids.map(|id| IdMeta::MAX_PEAK.unpack(id).expect("an ID"));
-    assert_eq!(parts.map(|id| (id.gen_method, id.machine)), [(2, machine); 4]);
+    assert_eq!(
+        parts.map(|id| (id.gen_method, id.machine)),
+        [(2, machine); 4]
+    );
 
     for server in [&rest, &grpc] {
-        let (said, code) =
-            vesta(folder.path(), &["bench", "--server", server, "-d", "1s", "--connections", "2"]);
+        let (said, code) = vesta(
+            folder.path(),
+            &[
+                "bench",
+                "--server",
+                server,
+                "-d",
+                "1s",
+                "--connections",
+                "2",
+            ],
+        );
         assert!(code == 0 && said.contains("errors 0"), "{said}");
     }
     let (said, code) = vesta(folder.path(), &["top", &admin, "-n", "1", "-o", "csv"]);
     let ready = said.lines().nth(1).and_then(|row| row.split(',').nth(1));
     assert_eq!((code, ready), (0, Some("true")), "{said}");
     let (said, code) = vesta(folder.path(), &["doctor"]);
-    assert!(code == 0 && said.contains("1,023 of 1,024 machine IDs are free"), "{said}");
+    assert!(
+        code == 0 && said.contains("1,023 of 1,024 machine IDs are free"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -298,12 +442,18 @@ fn doctor_fails_on_a_store_that_a_server_refuses() {
     let settings = ["--machine-store", "--segment-store", "--serial-store"];
     for setting in settings {
         let (said, code) = vesta(folder.path(), &["doctor", setting, &store]);
-        assert!(code == 0 && said.contains("the first start makes it"), "{setting}: {said}");
+        assert!(
+            code == 0 && said.contains("the first start makes it"),
+            "{setting}: {said}"
+        );
     }
     std::fs::write(&database, "no database at all, ".repeat(100)).expect("a file");
     for setting in settings {
         let (said, code) = vesta(folder.path(), &["doctor", setting, &store]);
-        assert!(code == 1 && said.contains("not a database"), "{setting}: {said}");
+        assert!(
+            code == 1 && said.contains("not a database"),
+            "{setting}: {said}"
+        );
     }
 }
 
@@ -321,10 +471,15 @@ fn a_start_for_which_no_number_is_left_takes_no_row_and_doctor_foresees_it() {
         assert_eq!(made(), 64, "a supervisor does not start it again");
     }
     let count = "SELECT COUNT(*) FROM WORKER_NODE";
-    let rows: i64 = database.query_row(count, [], |row| row.get(0)).expect("a table");
+    let rows: i64 = database
+        .query_row(count, [], |row| row.get(0))
+        .expect("a table");
     assert_eq!(rows, 1);
     let (said, code) = doctor();
-    assert!(code == 1 && said.contains("the machine IDs end at 1023"), "{said}");
+    assert!(
+        code == 1 && said.contains("the machine IDs end at 1023"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -350,13 +505,20 @@ fn a_million_ids_come_back_from_standard_input_and_what_is_none_is_named() {
     });
     let done = child.wait_with_output().expect("it ends");
     writing.join().expect("all is written");
-    let (out, err) = (String::from_utf8(done.stdout), String::from_utf8(done.stderr));
+    let (out, err) = (
+        String::from_utf8(done.stdout),
+        String::from_utf8(done.stderr),
+    );
     let (out, err) = (out.expect("text"), err.expect("text"));
     assert_eq!(out.lines().count(), 1_000_000);
     let first =
         "2407837855670862845  max-peak  2018-01-04T02:08:23Z  genMethod 2  machine 1021  seq 0";
     assert_eq!(out.lines().next(), Some(first));
-    assert!(out.lines().nth(1).is_some_and(|line| line.contains("2018-01-04T02:08:24Z")));
+    assert!(
+        out.lines()
+            .nth(1)
+            .is_some_and(|line| line.contains("2018-01-04T02:08:24Z"))
+    );
     assert!(err.contains("line 500002: id: it must be decimal"), "{err}");
     assert_eq!(done.status.code(), Some(64));
 }
@@ -372,9 +534,17 @@ fn completions_and_the_manual_know_every_command() {
         );
     }
     let pages = folder.path().join("man");
-    let (_, code) = vesta(folder.path(), &["man", pages.to_str().expect("a plain path")]);
+    let (_, code) = vesta(
+        folder.path(),
+        &["man", pages.to_str().expect("a plain path")],
+    );
     assert_eq!(code, 0);
-    for page in ["vesta.1", "vesta-serve-rest.1", "vesta-plan-overlap.1", "vesta-store-show.1"] {
+    for page in [
+        "vesta.1",
+        "vesta-serve-rest.1",
+        "vesta-plan-overlap.1",
+        "vesta-store-show.1",
+    ] {
         assert!(pages.join(page).exists(), "{page}");
     }
 }

@@ -41,11 +41,17 @@ const FORMS: [(&str, Option<u64>); 17] = [
 fn read(folder: &Path, args: &[&str], is_read: bool) -> Option<String> {
     let (said, error, code) = vesta(folder, args);
     if is_read {
-        assert!(matches!(code, Some(0 | 1)) && !said.is_empty(), "{args:?}: {code:?} {error}");
+        assert!(
+            matches!(code, Some(0 | 1)) && !said.is_empty(),
+            "{args:?}: {code:?} {error}"
+        );
         return Some(said);
     }
     assert_eq!((said.as_str(), code), ("", Some(64)), "{args:?}");
-    assert!(error.contains("+08:00 in China") || error.contains("12 digits"), "{error}");
+    assert!(
+        error.contains("+08:00 in China") || error.contains("12 digits"),
+        "{error}"
+    );
     None
 }
 
@@ -54,7 +60,11 @@ fn rfc_3339(millis: u64) -> String {
 }
 
 fn first_number(text: &str) -> u64 {
-    text.split_whitespace().next().expect("a word").parse().expect("a number")
+    text.split_whitespace()
+        .next()
+        .expect("a word")
+        .parse()
+        .expect("a number")
 }
 
 #[test]
@@ -63,12 +73,20 @@ fn bound_reads_each_form() {
     for (text, moment) in FORMS {
         let args = ["bound", text, "--layout", "snowflake"];
         let said = read(folder.path(), &args, moment.is_some());
-        assert_eq!(said.map(|said| (first_number(&said) >> 22) + SNOWFLAKE), moment, "{text}");
+        assert_eq!(
+            said.map(|said| (first_number(&said) >> 22) + SNOWFLAKE),
+            moment,
+            "{text}"
+        );
         let range = format!("2025/{text}");
         let args = ["bound", &range, "--layout", "snowflake", "-o", "csv"];
         let said = read(folder.path(), &args, moment.is_some());
         let last = said.map(|said| first_number(said.split(',').nth(3).expect("upper")));
-        assert_eq!(last.map(|last| ((last + 1) >> 22) + SNOWFLAKE), moment, "{text}");
+        assert_eq!(
+            last.map(|last| ((last + 1) >> 22) + SNOWFLAKE),
+            moment,
+            "{text}"
+        );
     }
 }
 
@@ -80,11 +98,18 @@ fn bounds_that_are_known_come_out() {
         assert_eq!(code, Some(0), "{error}");
         said
     };
-    assert_eq!(first_number(&bound("2024-05-01T20:34:56+08:00")), 1_785_649_100_616_630_272);
+    assert_eq!(
+        first_number(&bound("2024-05-01T20:34:56+08:00")),
+        1_785_649_100_616_630_272
+    );
     let lowest = |millis: u64| (millis - SNOWFLAKE) << 22;
     let day = format!("{} {}\n", lowest(DAY), lowest(DAY + 86_400_000) - 1);
     assert_eq!(bound("2026-01-31"), day);
-    let month = format!("{} {}\n", lowest(MONTH), lowest(MONTH + 31 * 86_400_000) - 1);
+    let month = format!(
+        "{} {}\n",
+        lowest(MONTH),
+        lowest(MONTH + 31 * 86_400_000) - 1
+    );
     assert_eq!(bound("2026-01"), month);
     let noon = format!("{} {}\n", lowest(NOON), lowest(NOON + 1) - 1);
     assert_eq!(bound("2026-01-31T20:00:00+08:00[Asia/Shanghai]"), noon);
@@ -119,7 +144,11 @@ fn planned(folder: &Path, of: impl Fn(&str) -> String, moment: Option<u64>) {
 fn plan_overlap_reads_each_form_in_words_and_in_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     for (text, moment) in FORMS {
-        planned(folder.path(), |key| format!("snowflake,{key}={text}"), moment);
+        planned(
+            folder.path(),
+            |key| format!("snowflake,{key}={text}"),
+            moment,
+        );
         let file = |key: &str| {
             let file = format!("{key}.toml");
             let lines = format!("layout = \"snowflake\"\n{key} = \"{text}\"\n");
@@ -136,7 +165,10 @@ fn plan_overlap_finds_the_meeting_of_two_offsets() {
     let old = "max-peak,genMethod=1,until=2026-06-01T12:00:00+08:00";
     let new = "max-peak,genMethod=1,from=2026-06-01T00:00:00Z";
     let (said, _, code) = vesta(folder.path(), &["plan", "overlap", old, new]);
-    assert!(code == Some(1) && said.starts_with("they meet at "), "{said}");
+    assert!(
+        code == Some(1) && said.starts_with("they meet at "),
+        "{said}"
+    );
     assert!(said.contains("2026-06-01T0"), "{said}");
 }
 
@@ -144,7 +176,16 @@ fn plan_overlap_finds_the_meeting_of_two_offsets() {
 fn layout_design_and_a_settings_file_read_each_form_of_an_epoch() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let design = ["layout", "design", "--years", "10", "--machines", "9", "--per-second", "9"];
+    let design = [
+        "layout",
+        "design",
+        "--years",
+        "10",
+        "--machines",
+        "9",
+        "--per-second",
+        "9",
+    ];
     for (text, moment) in FORMS {
         let args = [&design[..], &["--toml", "--epoch", text]].concat();
         let said = read(folder, &args, moment.is_some());
@@ -159,14 +200,28 @@ fn layout_design_and_a_settings_file_read_each_form_of_an_epoch() {
              unit = \"millisecond\"\nepoch = \"{text}\"\n"
         );
         std::fs::write(folder.join("own.toml"), table).expect("a file");
-        let said = read(folder, &["layout", "check", "own.toml", "-o", "json"], moment.is_some());
+        let said = read(
+            folder,
+            &["layout", "check", "own.toml", "-o", "json"],
+            moment.is_some(),
+        );
         if let (Some(said), Some(moment)) = (said, moment) {
-            assert!(said.contains(&format!("\"begins\":\"{}\"", rfc_3339(moment))), "{said}");
+            assert!(
+                said.contains(&format!("\"begins\":\"{}\"", rfc_3339(moment))),
+                "{said}"
+            );
         }
     }
-    let args = [&design[..], &["--toml", "--epoch", "2019-02-20T00:00:00+08:00"]].concat();
+    let args = [
+        &design[..],
+        &["--toml", "--epoch", "2019-02-20T00:00:00+08:00"],
+    ]
+    .concat();
     let (said, ..) = vesta(folder, &args);
-    assert!(said.contains("1550592000000") || said.contains("2019-02-19T16:00:00"), "{said}");
+    assert!(
+        said.contains("1550592000000") || said.contains("2019-02-19T16:00:00"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -185,7 +240,10 @@ fn a_settings_file_takes_an_epoch_as_a_date_or_a_number_of_toml() {
         );
         std::fs::write(folder.path().join("own.toml"), table).expect("a file");
         let (said, error, code) = vesta(folder.path(), &["layout", "check", "own.toml"]);
-        assert!(code == Some(0) && said.contains(begins), "{epoch}: {said}{error}");
+        assert!(
+            code == Some(0) && said.contains(begins),
+            "{epoch}: {said}{error}"
+        );
     }
 }
 
@@ -209,9 +267,16 @@ fn raise_floor_reads_each_form() {
         let (_, error, code) = vesta(folder, &[&["store", "init"], &of_store[..]].concat());
         assert_eq!(code, Some(0), "{error}");
         let raise = ["store", "raise-floor", "--yes", "--to", text];
-        let said = read(folder, &[&raise[..], &of_store[..]].concat(), moment.is_some());
+        let said = read(
+            folder,
+            &[&raise[..], &of_store[..]].concat(),
+            moment.is_some(),
+        );
         if let (Some(said), Some(moment)) = (said, moment) {
-            assert!(said.contains(&format!("is now {}", rfc_3339(moment))), "{said}");
+            assert!(
+                said.contains(&format!("is now {}", rfc_3339(moment))),
+                "{said}"
+            );
         }
     }
 }
@@ -220,7 +285,9 @@ fn raise_floor_reads_each_form() {
 fn rest_reads_each_form() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut serve = Command::new(env!("CARGO_BIN_EXE_vesta"));
-    serve.args(["serve", "rest", "--layout", "snowflake"]).args(FREE_PORTS);
+    serve
+        .args(["serve", "rest", "--layout", "snowflake"])
+        .args(FREE_PORTS);
     let server = Program::serve(serve.env("VESTA_STATE_DIR", folder.path())).expect("it starts");
     let at = server.fact("HTTP").to_owned();
     for (text, moment) in FORMS {

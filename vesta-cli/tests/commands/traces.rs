@@ -36,7 +36,12 @@ fn collector() -> (String, Receiver<ExportTraceServiceRequest>) {
             let head = head.to_lowercase();
             assert!(head.starts_with("post /v1/traces "), "{head}");
             let length = head.split("content-length: ").nth(1).expect("a length");
-            let length = length.lines().next().expect("it").parse().expect("a number");
+            let length = length
+                .lines()
+                .next()
+                .expect("it")
+                .parse()
+                .expect("a number");
             let mut body = vec![0; length];
             stream.read_exact(&mut body).expect("a body");
             let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
@@ -51,21 +56,37 @@ fn collector() -> (String, Receiver<ExportTraceServiceRequest>) {
 }
 
 fn serve(folder: &Path, collector: &str, batch: &str) -> Program {
-    let listen = ["--listen", FREE, "--grpc-listen", FREE, "--admin-listen", FREE];
+    let listen = [
+        "--listen",
+        FREE,
+        "--grpc-listen",
+        FREE,
+        "--admin-listen",
+        FREE,
+    ];
     let mut command = Command::new(env!("CARGO_BIN_EXE_vesta"));
     command
         .env_clear()
         .env("VESTA_STATE_DIR", folder)
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector);
-    command.env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test");
+    command.env(
+        "OTEL_RESOURCE_ATTRIBUTES",
+        "deployment.environment.name=test",
+    );
     // Nothing is sent before so many spans, or the stop.
-    command.env("OTEL_BSP_SCHEDULE_DELAY", "600000").env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", batch);
+    command
+        .env("OTEL_BSP_SCHEDULE_DELAY", "600000")
+        .env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", batch);
     Program::serve(command.arg("serve").args(listen)).expect("it starts")
 }
 
 fn get(server: &Program, path: &str, header: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).expect("a listener");
-    write!(stream, "GET {path} HTTP/1.0\r\nhost: localhost\r\n{header}\r\n").expect("a request");
+    write!(
+        stream,
+        "GET {path} HTTP/1.0\r\nhost: localhost\r\n{header}\r\n"
+    )
+    .expect("a request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer
@@ -78,13 +99,25 @@ fn traceparent(flags: &str) -> String {
 /// A call of a caller whose trace has these flags.
 fn traced<T>(message: T, flags: &str) -> Request<T> {
     let mut request = Request::new(message);
-    request.metadata_mut().insert("traceparent", traceparent(flags).parse().expect("text"));
+    request
+        .metadata_mut()
+        .insert("traceparent", traceparent(flags).parse().expect("text"));
     request
 }
 
 fn text<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
-    let value = &span.attributes.iter().find(|it| it.key == key)?.value.as_ref()?.value;
-    if let Some(Value::StringValue(text)) = value { Some(text) } else { None }
+    let value = &span
+        .attributes
+        .iter()
+        .find(|it| it.key == key)?
+        .value
+        .as_ref()?
+        .value;
+    if let Some(Value::StringValue(text)) = value {
+        Some(text)
+    } else {
+        None
+    }
 }
 
 #[tokio::test]
@@ -92,38 +125,74 @@ async fn only_requests_of_callers_that_are_traced_are_traced() {
     let folder = tempfile::tempdir().expect("a folder");
     let (collector, exported) = collector();
     let server = serve(folder.path(), &collector, "99");
-    let sampled = format!("traceparent: {}\r\ntracestate: shop=7\r\n", traceparent("01"));
+    let sampled = format!(
+        "traceparent: {}\r\ntracestate: shop=7\r\n",
+        traceparent("01")
+    );
     let answers = [
         get(&server, "/genid", ""),
-        get(&server, "/genid", &format!("traceparent: {}\r\n", traceparent("00"))),
+        get(
+            &server,
+            "/genid",
+            &format!("traceparent: {}\r\n", traceparent("00")),
+        ),
         get(&server, "/genid", "traceparent: nonsense\r\n"),
         get(&server, "/genid", &sampled),
         get(&server, "/v1/ids?count=3", &sampled),
     ];
-    assert!(answers.iter().all(|answer| answer.contains(" 200 OK")), "{answers:?}");
+    assert!(
+        answers.iter().all(|answer| answer.contains(" 200 OK")),
+        "{answers:?}"
+    );
     assert!(get(&server, "/makeid?time=0&seq=0&machine=1024", &sampled).contains(" 400 "));
     let grpc = format!("http://{}", server.grpc().expect("a listener"));
-    let channel = Endpoint::from_shared(grpc).expect("an address").connect().await.expect("it");
+    let channel = Endpoint::from_shared(grpc)
+        .expect("an address")
+        .connect()
+        .await
+        .expect("it");
     let mut ids = IdServiceClient::new(channel);
     for flags in ["00", "01"] {
-        ids.exp_id(traced(ExpIdRequest { id: 1 }, flags)).await.expect("fields");
+        ids.exp_id(traced(ExpIdRequest { id: 1 }, flags))
+            .await
+            .expect("fields");
     }
-    ids.gen_ids(traced(GenIdsRequest { count: 0 }, "01")).await.expect_err("none");
+    ids.gen_ids(traced(GenIdsRequest { count: 0 }, "01"))
+        .await
+        .expect_err("none");
     // Its connection is closed here, too, while the server stops.
-    let stopped = tokio::task::spawn_blocking(move || server.stop()).await.expect("it stops");
+    let stopped = tokio::task::spawn_blocking(move || server.stop())
+        .await
+        .expect("it stops");
     assert_eq!(stopped.0, Some(0));
 
     let exported = exported.recv().expect("sent at the stop");
-    let [of_program] = &exported.resource_spans[..] else { panic!("{exported:?}") };
+    let [of_program] = &exported.resource_spans[..] else {
+        panic!("{exported:?}")
+    };
     let resource = &of_program.resource.as_ref().expect("a resource").attributes;
-    let resource: Vec<_> = resource.iter().map(|it| format!("{}={:?}", it.key, it.value)).collect();
-    for named in
-        ["service.name=.*\"vesta\"", "vesta.namespace=.*\"default\"", "environment.name=.*\"test\""]
-    {
+    let resource: Vec<_> = resource
+        .iter()
+        .map(|it| format!("{}={:?}", it.key, it.value))
+        .collect();
+    for named in [
+        "service.name=.*\"vesta\"",
+        "vesta.namespace=.*\"default\"",
+        "environment.name=.*\"test\"",
+    ] {
         let (key, value) = named.split_once(".*").expect("both");
-        assert!(resource.iter().any(|it| it.contains(key) && it.contains(value)), "{resource:?}");
+        assert!(
+            resource
+                .iter()
+                .any(|it| it.contains(key) && it.contains(value)),
+            "{resource:?}"
+        );
     }
-    let spans: Vec<_> = of_program.scope_spans.iter().flat_map(|scope| &scope.spans).collect();
+    let spans: Vec<_> = of_program
+        .scope_spans
+        .iter()
+        .flat_map(|scope| &scope.spans)
+        .collect();
     let seen: Vec<_> = spans
         .iter()
         .map(|span| {
@@ -150,7 +219,10 @@ async fn only_requests_of_callers_that_are_traced_are_traced() {
 #[test]
 fn a_collector_that_is_away_holds_up_nothing_and_is_named_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let gone = TcpListener::bind(FREE).expect("a port").local_addr().expect("an address");
+    let gone = TcpListener::bind(FREE)
+        .expect("a port")
+        .local_addr()
+        .expect("an address");
     let server = serve(folder.path(), &format!("http://{gone}"), "2");
     let sampled = format!("traceparent: {}\r\n", traceparent("01"));
     for _ in 0..6 {
@@ -158,5 +230,9 @@ fn a_collector_that_is_away_holds_up_nothing_and_is_named_once() {
     }
     let (code, log) = server.stop();
     assert_eq!(code, Some(0));
-    assert_eq!(log.matches("the collector does not take spans").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("the collector does not take spans").count(),
+        1,
+        "{log}"
+    );
 }

@@ -17,7 +17,15 @@ const ROWS: u64 = 60_000;
 fn planted() -> Vec<u64> {
     let layout = IdMeta::MAX_PEAK;
     let pack = |time, seq, machine| {
-        layout.pack(&Id { time, seq, machine, gen_method: 2, ..layout.blank() }).expect("inside")
+        layout
+            .pack(&Id {
+                time,
+                seq,
+                machine,
+                gen_method: 2,
+                ..layout.blank()
+            })
+            .expect("inside")
     };
     let mut ids = Vec::new();
     for row in 0..ROWS {
@@ -45,7 +53,9 @@ fn audit(args: &[&str], input: Option<String>) -> (Value, i32) {
         .expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let writing = std::thread::spawn(move || {
-        stdin.write_all(input.unwrap_or_default().as_bytes()).expect("it reads");
+        stdin
+            .write_all(input.unwrap_or_default().as_bytes())
+            .expect("it reads");
     });
     let done = child.wait_with_output().expect("it ends");
     writing.join().expect("all is written");
@@ -63,7 +73,10 @@ fn finds_all(found: &Value) {
     // Three, and that of each machine at the copies in the end.
     assert_eq!(count("clockBack"), Some(3 + 3), "{found}");
     let first = found["findings"]["unplanned"]["examples"][0].as_str();
-    assert!(first.is_some_and(|text| text.starts_with("machine 999: 1 IDs")), "{found}");
+    assert!(
+        first.is_some_and(|text| text.starts_with("machine 999: 1 IDs")),
+        "{found}"
+    );
 }
 
 #[test]
@@ -78,7 +91,10 @@ fn standard_input() {
     let (found, code) = audit(&["-", "--column", "1"], Some(text(&clean)));
     assert_eq!((code, &found["rows"]), (0, &json!(9000)), "{found}");
     let (found, code) = audit(&["--from", "-"], Some("1\nnonsense\n".into()));
-    assert_eq!((code, &found["findings"]["unreadable"]["count"]), (1, &json!(1)));
+    assert_eq!(
+        (code, &found["findings"]["unreadable"]["count"]),
+        (1, &json!(1))
+    );
 }
 
 /// Statements that insert the rows of a table `audited` with a key that grows.
@@ -107,19 +123,41 @@ fn the_table_of_sqlite() {
         connection.execute_batch(&sql).expect("rows");
     }
     let url = format!("sqlite:{}", path.display());
-    let table = ["--from", &url, "--table", "audited", "--column", "id", "--order-by", "pk"];
+    let table = [
+        "--from",
+        &url,
+        "--table",
+        "audited",
+        "--column",
+        "id",
+        "--order-by",
+        "pk",
+    ];
     finds_all(&audit(&table, None).0);
     let missing = Command::new(env!("CARGO_BIN_EXE_vesta"))
-        .args(["audit", "table", "--from", &url, "--table", "nothing", "--column", "id"])
+        .args([
+            "audit", "table", "--from", &url, "--table", "nothing", "--column", "id",
+        ])
         .output()
         .expect("it starts");
     assert_eq!(missing.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("no such table: nothing"));
-    let said = refusal(&["--from", &url, "--table", "audited", "--column", "nothing"], "");
+    let said = refusal(
+        &["--from", &url, "--table", "audited", "--column", "nothing"],
+        "",
+    );
     assert!(said.contains("no such column"), "{said}");
-    connection.execute_batch("DELETE FROM audited").expect("no rows");
-    let said = refusal(&["--from", &url, "--table", "audited", "--column", "id"], "");
-    assert!(said.contains("column `id` of audited has no rows"), "{said}");
+    connection
+        .execute_batch("DELETE FROM audited")
+        .expect("no rows");
+    let said = refusal(
+        &["--from", &url, "--table", "audited", "--column", "id"],
+        "",
+    );
+    assert!(
+        said.contains("column `id` of audited has no rows"),
+        "{said}"
+    );
 }
 
 /// The words of an audit that is refused, and prints nothing.
@@ -132,9 +170,17 @@ fn refusal(args: &[&str], input: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes()); // it may have ended
+    let _ = child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes()); // it may have ended
     let done = child.wait_with_output().expect("it ends");
-    assert_eq!((done.stdout.len(), done.status.code()), (0, Some(64)), "{args:?}");
+    assert_eq!(
+        (done.stdout.len(), done.status.code()),
+        (0, Some(64)),
+        "{args:?}"
+    );
     String::from_utf8(done.stderr).expect("text")
 }
 
@@ -142,16 +188,25 @@ fn refusal(args: &[&str], input: &str) -> String {
 fn an_audit_says_which_column_it_read_or_asks_for_one() {
     let input = "user_id,id\n1,1785223470585921538\n2,1785223470585921538\n";
     let snowflake = ["--layout", "snowflake"];
-    let (found, code) =
-        audit(&[&["--from", "-", "--column", "id"], &snowflake[..]].concat(), Some(input.into()));
-    assert_eq!((code, &found["findings"]["repeated"]["count"]), (1, &json!(1)), "{found}");
+    let (found, code) = audit(
+        &[&["--from", "-", "--column", "id"], &snowflake[..]].concat(),
+        Some(input.into()),
+    );
+    assert_eq!(
+        (code, &found["findings"]["repeated"]["count"]),
+        (1, &json!(1)),
+        "{found}"
+    );
     assert_eq!(found["lookedAt"], "column 2 of standard input (`id`)");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("orders.csv");
     let excel =
         "\u{feff}\"user;id\";id\r\n\"a\nb\";1785223470585921538\r\nc;1785223470585921539\r\n";
     std::fs::write(&path, excel).expect("a file");
-    let (found, code) = audit(&[&[path.to_str().expect("text")], &snowflake[..]].concat(), None);
+    let (found, code) = audit(
+        &[&[path.to_str().expect("text")], &snowflake[..]].concat(),
+        None,
+    );
     assert_eq!(
         (code, &found["rows"], &found["machines"]),
         (1, &json!(2), &json!([876])),
@@ -160,13 +215,29 @@ fn an_audit_says_which_column_it_read_or_asks_for_one() {
     assert_eq!(found["findings"]["repeated"]["count"], 0, "{found}");
 
     for (args, input, why) in [
-        (&["-"][..], "a,b\n1,2\n", "several columns (a, b); choose by --column"),
-        (&["-", "--column", "id"], "a,b\n1,2\n", "no column `id`: a, b"),
+        (
+            &["-"][..],
+            "a,b\n1,2\n",
+            "several columns (a, b); choose by --column",
+        ),
+        (
+            &["-", "--column", "id"],
+            "a,b\n1,2\n",
+            "no column `id`: a, b",
+        ),
         (&["-"], "", "it has no line"),
         (&["-"], "id\n", "has no rows: nothing was audited"),
         (&["/nonexistent/x.csv"], "", "/nonexistent/x.csv"),
-        (&[], "", "name a CSV file, - for standard input, or --from URL"),
-        (&["--from", "sqlite:x.db", "--table", "orders"], "", "needs --table and --column"),
+        (
+            &[],
+            "",
+            "name a CSV file, - for standard input, or --from URL",
+        ),
+        (
+            &["--from", "sqlite:x.db", "--table", "orders"],
+            "",
+            "needs --table and --column",
+        ),
     ] {
         let said = refusal(args, input);
         assert!(said.contains(why), "{args:?}: {said}");
@@ -175,7 +246,9 @@ fn an_audit_says_which_column_it_read_or_asks_for_one() {
 
 #[test]
 fn small_numbers_of_a_migrated_table_are_named_and_left_out_of_the_advice() {
-    let numbers = (1..=5000).map(|number| format!("{number}\n")).collect::<String>();
+    let numbers = (1..=5000)
+        .map(|number| format!("{number}\n"))
+        .collect::<String>();
     let mut child = Command::new(env!("CARGO_BIN_EXE_vesta"))
         .args(["audit", "table", "-", "--layout", "snowflake"])
         .stdin(Stdio::piped())
@@ -183,38 +256,80 @@ fn small_numbers_of_a_migrated_table_are_named_and_left_out_of_the_advice() {
         .spawn()
         .expect("the program starts");
     let input = format!("{numbers}1785223470585921538\n");
-    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes())
+        .expect("it reads");
     let done = child.wait_with_output().expect("it ends");
     let said = String::from_utf8(done.stdout).expect("text");
     assert_eq!(done.status.code(), Some(0), "{said}");
-    assert!(said.contains("5,000  rows are 1 to 5,000: not IDs of the layout snowflake"), "{said}");
+    assert!(
+        said.contains("5,000  rows are 1 to 5,000: not IDs of the layout snowflake"),
+        "{said}"
+    );
     assert!(said.contains("machine.range = \"877-1023\""), "{said}");
-    assert!(said.contains("raise-floor --to 2024-04-30T08:23:37.893Z"), "{said}");
+    assert!(
+        said.contains("raise-floor --to 2024-04-30T08:23:37.893Z"),
+        "{said}"
+    );
 
     let (found, code) = audit(&["-", "--layout", "snowflake"], Some(numbers.clone()));
     assert_eq!(code, 1, "no row holds an ID: {found}");
-    assert_eq!(found["small"], json!({ "count": 5000, "from": "1", "until": "5000" }));
-    let (found, code) = audit(&["-", "--layout", "snowflake"], Some(format!("{numbers}7\n")));
-    assert_eq!((code, &found["findings"]["repeated"]["count"]), (1, &json!(1)), "{found}");
+    assert_eq!(
+        found["small"],
+        json!({ "count": 5000, "from": "1", "until": "5000" })
+    );
+    let (found, code) = audit(
+        &["-", "--layout", "snowflake"],
+        Some(format!("{numbers}7\n")),
+    );
+    assert_eq!(
+        (code, &found["findings"]["repeated"]["count"]),
+        (1, &json!(1)),
+        "{found}"
+    );
 }
 
 fn finds_all_in(mut database: Database, server: &str, types: [&str; 2]) {
     let [whole, long] = types;
-    database.rows(&format!("CREATE TABLE audited (pk {whole} PRIMARY KEY, id {long})"));
-    inserts(&planted()).iter().for_each(|sql| _ = database.rows(sql));
+    database.rows(&format!(
+        "CREATE TABLE audited (pk {whole} PRIMARY KEY, id {long})"
+    ));
+    inserts(&planted())
+        .iter()
+        .for_each(|sql| _ = database.rows(sql));
     let table = format!("{}.audited", database.name());
-    let table = ["--from", server, "--table", &table, "--column", "id", "--order-by", "pk"];
+    let table = [
+        "--from",
+        server,
+        "--table",
+        &table,
+        "--column",
+        "id",
+        "--order-by",
+        "pk",
+    ];
     finds_all(&audit(&table, None).0);
 }
 
 #[test]
 fn the_table_of_mysql() {
-    finds_all_in(Database::of_mysql(), &store_url("mysql"), ["INT", "BIGINT UNSIGNED"]);
+    finds_all_in(
+        Database::of_mysql(),
+        &store_url("mysql"),
+        ["INT", "BIGINT UNSIGNED"],
+    );
 }
 
 #[test]
 fn the_table_of_postgres() {
-    finds_all_in(Database::of_postgres(), &store_url("postgres"), ["int", "bigint"]);
+    finds_all_in(
+        Database::of_postgres(),
+        &store_url("postgres"),
+        ["int", "bigint"],
+    );
 }
 
 #[test]

@@ -7,17 +7,26 @@ use std::net::{SocketAddr, TcpStream};
 pub(crate) fn send(to: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(to).expect("it listens");
     stream.write_all(request.as_bytes()).expect("it reads");
-    stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+    stream
+        .shutdown(std::net::Shutdown::Write)
+        .expect("it is open");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .expect("a status");
     (status, body.to_owned())
 }
 
 /// The answer to a request without a body.
 pub(crate) fn ask(to: SocketAddr, method: &str, path: &str) -> (u16, String) {
-    send(to, &format!("{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n"))
+    send(
+        to,
+        &format!("{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n"),
+    )
 }
 
 /// The body of an answer, which is no error.

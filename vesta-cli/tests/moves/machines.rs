@@ -33,22 +33,38 @@ struct Ids {
 fn both(fleet: &Fleet<'_>, ids: &mut Ids, to: SocketAddr, old: &BTreeSet<u64>) {
     for _ in 0..200 {
         let id: u64 = get(to, "/genid").parse().expect("an ID");
-        assert!(ids.vesta.insert(id) && !ids.old.contains(&id), "Vesta made {id}, which was there");
+        assert!(
+            ids.vesta.insert(id) && !ids.old.contains(&id),
+            "Vesta made {id}, which was there"
+        );
         let fields = fleet.layout.unpack(id).expect("of the layout");
         for machine in old {
-            let own = Id { machine: *machine, ..fields };
+            let own = Id {
+                machine: *machine,
+                ..fields
+            };
             let own = fleet.layout.pack(&own).expect("of the layout");
             ids.old.insert(own);
-            assert!(!ids.vesta.contains(&own), "an old process made {own}, as Vesta did");
+            assert!(
+                !ids.vesta.contains(&own),
+                "an old process made {own}, as Vesta did"
+            );
         }
     }
 }
 
 impl Fleet<'_> {
     fn import(&self) {
-        let Some((import, _)) = self.import else { return };
-        let (folder, args) = (folder(), [self.flags, &["store", "import"], import].concat());
-        let done = command("vesta-server", folder.path(), &args).output().expect("it starts");
+        let Some((import, _)) = self.import else {
+            return;
+        };
+        let (folder, args) = (
+            folder(),
+            [self.flags, &["store", "import"], import].concat(),
+        );
+        let done = command("vesta-server", folder.path(), &args)
+            .output()
+            .expect("it starts");
         assert!(done.status.success(), "{done:?}");
     }
 
@@ -58,27 +74,36 @@ impl Fleet<'_> {
         let range = self.import.filter(|_| beside);
         let range = range.map(|(_, range)| format!("--machine-range={range}"));
         let range: Vec<&str> = range.iter().map(String::as_str).collect();
-        (serve("vesta-rest", folder.path(), &[self.flags, &range].concat()), folder)
+        (
+            serve("vesta-rest", folder.path(), &[self.flags, &range].concat()),
+            folder,
+        )
     }
 
     /// Old alone, both, Vesta alone, and back.
     pub(crate) fn moves(&self) {
         let mut ids = Ids::default();
-        let mut old: BTreeSet<u64> =
-            (1..4).map(|host| (self.start)(&format!("10.0.0.{host}:8080"))).collect();
+        let mut old: BTreeSet<u64> = (1..4)
+            .map(|host| (self.start)(&format!("10.0.0.{host}:8080")))
+            .collect();
         assert_eq!(old.len(), 3);
 
         self.import();
         let beside = [(); 3].map(|()| self.vesta(true));
         // Also one that starts later than the import.
         old.insert((self.start)("10.0.0.4:8080"));
-        let machines: BTreeSet<_> = beside.iter().map(|(program, _)| program.machine()).collect();
+        let machines: BTreeSet<_> = beside
+            .iter()
+            .map(|(program, _)| program.machine())
+            .collect();
         assert_eq!(machines.len(), 3);
         assert!(machines.is_disjoint(&old), "{machines:?} and {old:?}");
         for (program, _) in &beside {
             both(self, &mut ids, program.address(), &old);
         }
-        beside.into_iter().for_each(|(program, _)| assert_eq!(program.stop().0, Some(0)));
+        beside
+            .into_iter()
+            .for_each(|(program, _)| assert_eq!(program.stop().0, Some(0)));
 
         self.import();
         let (alone, _folder) = self.vesta(false);

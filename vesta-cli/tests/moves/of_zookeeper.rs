@@ -11,13 +11,22 @@ use crate::machines::Fleet;
 #[test]
 fn from_leafs_worker_ids_and_back() {
     let url = store_url("zookeeper");
-    let servers = url.strip_prefix("zookeeper://").expect("a URL of ZooKeeper");
+    let servers = url
+        .strip_prefix("zookeeper://")
+        .expect("a URL of ZooKeeper");
     let (servers, _) = servers.split_once('/').unwrap_or((servers, ""));
-    let own = format!("moves-{:x}", RandomState::new().hash_one("a path of one's own"));
+    let own = format!(
+        "moves-{:x}",
+        RandomState::new().hash_one("a path of one's own")
+    );
     let forever = format!("/snowflake/{own}/forever");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
-    let client = runtime.block_on(Client::connect(servers)).expect("it connects");
+    let client = runtime
+        .block_on(Client::connect(servers))
+        .expect("it connects");
 
     // A persistent sequential znode for each address; one that is there is used again.
     let start = |address: &str| {
@@ -26,7 +35,9 @@ fn from_leafs_worker_ids_and_back() {
             client.mkdir(&forever, &options).await.expect("a folder");
             let children = client.list_children(&forever).await.expect("the workers");
             let number = |name: &str| name.rsplit_once('-')?.1.parse().ok();
-            let known = children.iter().find(|name| name.starts_with(&format!("{address}-")));
+            let known = children
+                .iter()
+                .find(|name| name.starts_with(&format!("{address}-")));
             if let Some(worker) = known {
                 return number(worker).expect("a number");
             }
@@ -34,14 +45,25 @@ fn from_leafs_worker_ids_and_back() {
             let data = format!(r#"{{"ip":"{ip}","port":"{port}","timestamp":1767225600000}}"#);
             let options = CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
             let path = format!("{forever}/{address}-");
-            let made = client.create(&path, data.as_bytes(), &options).await.expect("a znode");
+            let made = client
+                .create(&path, data.as_bytes(), &options)
+                .await
+                .expect("a znode");
             u64::try_from(made.1.into_i64()).expect("a number")
         })
     };
-    let (store, from) =
-        (format!("zookeeper://{servers}/vesta-{own}"), format!("zookeeper://{servers}{forever}"));
+    let (store, from) = (
+        format!("zookeeper://{servers}/vesta-{own}"),
+        format!("zookeeper://{servers}{forever}"),
+    );
     let flags = ["--layout=snowflake", "--machine-store", &store];
     let from = ["leaf", "--from", &from];
     let import = Some((&from[..], "512-1023"));
-    Fleet { layout: IdMeta::SNOWFLAKE, start: &start, flags: &flags, import }.moves();
+    Fleet {
+        layout: IdMeta::SNOWFLAKE,
+        start: &start,
+        flags: &flags,
+        import,
+    }
+    .moves();
 }

@@ -8,7 +8,11 @@ use vesta_testkit::programs::{FREE_PORTS, Program};
 /// A program with these flags, in a folder of its own, without any setting from outside.
 pub(crate) fn command(program: &str, folder: &Path, args: &[&str]) -> Command {
     let built = Path::new(env!("CARGO_BIN_EXE_vesta")).with_file_name(program);
-    assert!(built.exists(), "{} is not built; cargo build -p {program}", built.display());
+    assert!(
+        built.exists(),
+        "{} is not built; cargo build -p {program}",
+        built.display()
+    );
     let mut command = Command::new(built);
     command.current_dir(folder).args(args);
     for (name, _) in std::env::vars_os() {

@@ -11,6 +11,10 @@ mod sharding;
 fn vesta(args: &[&str]) -> String {
     let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));
     let done = program.args(args).output().expect("it starts");
-    assert!(done.status.success(), "{args:?} {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{args:?} {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
     String::from_utf8(done.stdout).expect("text")
 }

@@ -14,7 +14,8 @@ impl Client {
     /// The same.
     pub fn next_id(&self, key: &str) -> Result<u64, IdError> {
         let key = key.to_owned();
-        self.0.wait_for(|client| async move { client.next_id(&key).await })
+        self.0
+            .wait_for(|client| async move { client.next_id(&key).await })
     }
 
     /// `count` numbers of a key as runs with step 1, in ascending order: see
@@ -24,7 +25,8 @@ impl Client {
     /// The same.
     pub fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
         let key = key.to_owned();
-        self.0.wait_for(move |client| async move { client.next_ids(&key, count).await })
+        self.0
+            .wait_for(move |client| async move { client.next_ids(&key, count).await })
     }
 
     /// A handle that prefetches numbers of a key: see [`Client::segment`](crate::Client::segment).
@@ -45,7 +47,10 @@ impl Client {
 
     fn handle(&self, segment: AsyncSegment) -> Segment {
         let background = self.0.background.clone();
-        Segment(Blocking { inner: segment, background })
+        Segment(Blocking {
+            inner: segment,
+            background,
+        })
     }
 }
 
@@ -69,7 +74,9 @@ impl Segment {
     pub fn next_id(&self) -> Result<u64, IdError> {
         match self.0.inner.take_one() {
             Some(number) => Ok(number),
-            None => self.0.wait_for(|segment| async move { segment.next_id_slow().await }),
+            None => self
+                .0
+                .wait_for(|segment| async move { segment.next_id_slow().await }),
         }
     }
 
@@ -80,9 +87,9 @@ impl Segment {
     pub fn next_ids(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         match self.0.inner.take_batch(count)? {
             Some(runs) => Ok(runs),
-            None => {
-                self.0.wait_for(move |segment| async move { segment.next_ids_slow(count).await })
-            }
+            None => self
+                .0
+                .wait_for(move |segment| async move { segment.next_ids_slow(count).await }),
         }
     }
 

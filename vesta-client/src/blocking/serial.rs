@@ -12,7 +12,10 @@ impl Client {
     /// The same.
     pub fn serial(&self, tag: &str) -> Result<SerialTag, IdError> {
         let background = self.0.background.clone();
-        Ok(SerialTag(Blocking { inner: self.0.inner.serial(tag)?, background }))
+        Ok(SerialTag(Blocking {
+            inner: self.0.inner.serial(tag)?,
+            background,
+        }))
     }
 }
 
@@ -40,7 +43,8 @@ impl SerialTag {
     /// # Errors
     /// The same.
     pub fn next_many(&self, count: u32) -> Result<Vec<Serial>, IdError> {
-        self.0.wait_for(move |tag| async move { tag.next_many(count).await })
+        self.0
+            .wait_for(move |tag| async move { tag.next_many(count).await })
     }
 
     /// Reads a serial of this tag: see [`SerialTag::parse`](crate::SerialTag::parse).
@@ -49,6 +53,7 @@ impl SerialTag {
     /// The same.
     pub fn parse(&self, serial: &str) -> Result<ParsedSerial, IdError> {
         let serial = serial.to_owned();
-        self.0.wait_for(|tag| async move { tag.parse(&serial).await })
+        self.0
+            .wait_for(|tag| async move { tag.parse(&serial).await })
     }
 }

@@ -62,13 +62,23 @@ impl Client {
         let source = Source::Key(Arc::clone(&key));
         let prefetcher =
             Prefetcher::new(&prefetch, source, Arc::clone(&remote), &self.shared.runtime);
-        Ok(Segment { shared: Arc::new(Shared { key, prefetcher, remote }) })
+        Ok(Segment {
+            shared: Arc::new(Shared {
+                key,
+                prefetcher,
+                remote,
+            }),
+        })
     }
 }
 
 /// Defaults of a segment handle: numbers have few gaps and do not age, so a small buffer keeps gaps small,
 /// and nothing expires.
-const OF_SEGMENT: Prefetch = Prefetch { capacity: 1000, low_water: 500, max_age: Duration::MAX };
+const OF_SEGMENT: Prefetch = Prefetch {
+    capacity: 1000,
+    low_water: 500,
+    max_age: Duration::MAX,
+};
 
 /// Handle of one segment key that prefetches its numbers, created by [`Client::segment`].
 ///
@@ -134,7 +144,8 @@ impl Segment {
     /// [`IdError::NotReady`], as a refill is in progress.
     #[inline]
     pub fn try_next_id(&self) -> Result<u64, IdError> {
-        self.take_one().ok_or_else(|| self.shared.prefetcher.why_empty())
+        self.take_one()
+            .ok_or_else(|| self.shared.prefetcher.why_empty())
     }
 
     /// Statistics since the creation of the handle. Its calls to the servers are in the client's
@@ -158,7 +169,10 @@ impl Segment {
     }
 
     pub(crate) async fn next_ids_slow(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
-        self.shared.prefetcher.wait_for_batch(count, self.deadline()).await
+        self.shared
+            .prefetcher
+            .wait_for_batch(count, self.deadline())
+            .await
     }
 
     fn deadline(&self) -> Instant {

@@ -24,7 +24,10 @@ impl Client {
     /// only when they are called: the calls of the handle return the error.
     pub fn serial(&self, tag: &str) -> Result<SerialTag, IdError> {
         check_name("tag", tag)?;
-        Ok(SerialTag { tag: tag.into(), remote: Arc::clone(&self.shared.remote) })
+        Ok(SerialTag {
+            tag: tag.into(),
+            remote: Arc::clone(&self.shared.remote),
+        })
     }
 }
 

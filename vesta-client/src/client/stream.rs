@@ -23,7 +23,13 @@ impl Client {
     pub fn stream(&self, total: u64) -> Result<IdStream, IdError> {
         IdError::check("total", total, 1, u64::MAX)?;
         let (open, runs, rest) = (None, Vec::new().into_iter(), None);
-        Ok(IdStream { client: self.clone(), left: total, open, runs, rest })
+        Ok(IdStream {
+            client: self.clone(),
+            left: total,
+            open,
+            runs,
+            rest,
+        })
     }
 }
 
@@ -69,7 +75,9 @@ impl IdStream {
     pub async fn fill(&mut self, out: &mut [u64]) -> Result<usize, IdError> {
         let mut filled = 0;
         while filled < out.len() {
-            let Some(run) = self.next_run().await? else { break };
+            let Some(run) = self.next_run().await? else {
+                break;
+            };
             run.write_to(&mut out[filled..]);
             let room = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
             let taken = run.count.min(room);

@@ -54,7 +54,10 @@ impl Buffer {
         self.drop_stale(now);
         let front = self.runs.front_mut()?;
         let (taken, rest) = split(front.run, most);
-        let taken = Aged { run: taken, ..*front };
+        let taken = Aged {
+            run: taken,
+            ..*front
+        };
         match rest {
             Some(rest) => front.run = rest,
             None => {
@@ -133,7 +136,11 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn buffer(capacity: u32, low_water: u32, max_age: Duration) -> Buffer {
-        Buffer::new(&Prefetch { capacity, low_water, max_age })
+        Buffer::new(&Prefetch {
+            capacity,
+            low_water,
+            max_age,
+        })
     }
 
     fn run(first: u64, step: u64, count: u32) -> IdRun {

@@ -82,7 +82,14 @@ impl Ring {
             open: AtomicU32::new(0),
             slots: Default::default(),
         };
-        (ring, Writer { generation, count: 0, open: false })
+        (
+            ring,
+            Writer {
+                generation,
+                count: 0,
+                open: false,
+            },
+        )
     }
 
     /// Takes up to `most` IDs (at most [`MAX_TAKE`]); `None` if the ring is closed or used up, in the child
@@ -107,7 +114,11 @@ impl Ring {
             return None;
         }
         let count = (count - taken).min(most) as u32;
-        Some(IdRun { first: first + taken * step, step, count })
+        Some(IdRun {
+            first: first + taken * step,
+            step,
+            count,
+        })
     }
 
     /// Publishes `run`; the rest of the previous one is lost. Returns the run if no generation is
@@ -118,7 +129,11 @@ impl Ring {
             self.close(writer);
             return Err(run);
         }
-        *writer = Writer { generation: writer.generation + 1, count: run.count, open: true };
+        *writer = Writer {
+            generation: writer.generation + 1,
+            count: run.count,
+            open: true,
+        };
         let slot = &self.slots[writer.generation as usize % SLOTS];
         slot.generation.store(NO_GENERATION, Ordering::Relaxed);
         // A reader that sees a value below also sees NO_GENERATION, or a later generation.
@@ -128,7 +143,9 @@ impl Ring {
         slot.count.store(u64::from(run.count), Ordering::Relaxed);
         slot.generation.store(writer.generation, Ordering::Release);
         // Release: a reader of this generation from the cursor sees its slot.
-        self.cursor.0.store(writer.generation << TAKEN_BITS, Ordering::Release);
+        self.cursor
+            .0
+            .store(writer.generation << TAKEN_BITS, Ordering::Release);
         self.open.store(process(), Ordering::Relaxed);
         Ok(())
     }
@@ -142,7 +159,10 @@ impl Ring {
         writer.open = false;
         // A generation of no slot. At most LAST_GENERATION + 1, which fits its bits.
         writer.generation += 1;
-        let word = self.cursor.0.swap(writer.generation << TAKEN_BITS, Ordering::Relaxed);
+        let word = self
+            .cursor
+            .0
+            .swap(writer.generation << TAKEN_BITS, Ordering::Relaxed);
         writer.left(word)
     }
 
@@ -150,12 +170,19 @@ impl Ring {
     pub(super) fn take_back(&self, writer: &mut Writer) -> Option<IdRun> {
         let slot = &self.slots[writer.generation as usize % SLOTS];
         // Relaxed: only the holder of `writer` writes them.
-        let (first, step) = (slot.first.load(Ordering::Relaxed), slot.step.load(Ordering::Relaxed));
+        let (first, step) = (
+            slot.first.load(Ordering::Relaxed),
+            slot.step.load(Ordering::Relaxed),
+        );
         match self.close(writer) {
             0 => None,
             left => {
                 let taken = u64::from(writer.count - left);
-                Some(IdRun { first: first + taken * step, step, count: left })
+                Some(IdRun {
+                    first: first + taken * step,
+                    step,
+                    count: left,
+                })
             }
         }
     }
@@ -186,7 +213,11 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     fn run(first: u64, count: u32) -> IdRun {
-        IdRun { first, step: 10, count }
+        IdRun {
+            first,
+            step: 10,
+            count,
+        }
     }
 
     #[test]
@@ -301,18 +332,32 @@ mod tests {
                             ring.close(writer);
                             closed.fetch_add(1, Ordering::Relaxed);
                         }
-                        let run = IdRun { first: *n * 4, step: 1, count: 1 + (*n % 4) as u32 };
+                        let run = IdRun {
+                            first: *n * 4,
+                            step: 1,
+                            count: 1 + (*n % 4) as u32,
+                        };
                         *n += 1;
                         ring.publish(writer, run).unwrap();
                     }
                 });
             }
         });
-        let count = |n| seen.iter().filter(|s| s.load(Ordering::Relaxed) == n).count() as u64;
+        let count = |n| {
+            seen.iter()
+                .filter(|s| s.load(Ordering::Relaxed) == n)
+                .count() as u64
+        };
         let published: u64 = (0..RUNS).map(|n| 1 + n % 4).sum();
         let (once, never) = (count(1), count(0));
         assert_eq!(once + never, RUNS * 4, "an ID was handed out twice");
-        assert!(once > published / 2, "nearly every ID is handed out, but only {once} were");
-        assert!(refused.into_inner() > RUNS && closed.into_inner() > 0, "the threads never met");
+        assert!(
+            once > published / 2,
+            "nearly every ID is handed out, but only {once} were"
+        );
+        assert!(
+            refused.into_inner() > RUNS && closed.into_inner() > 0,
+            "the threads never met"
+        );
     }
 }

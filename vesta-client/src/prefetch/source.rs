@@ -52,7 +52,10 @@ impl Prefetcher {
         let mut tasks = JoinSet::new();
         tasks.spawn_on(Arc::clone(&buffer).keep_filled(source, remote), runtime);
         tasks.spawn_on(Arc::clone(&buffer).drop_stale(), runtime);
-        Self { buffer, _tasks: tasks }
+        Self {
+            buffer,
+            _tasks: tasks,
+        }
     }
 }
 

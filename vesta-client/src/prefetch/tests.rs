@@ -3,7 +3,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::*;
 
 fn buffer(capacity: u32) -> PrefetchBuffer {
-    PrefetchBuffer::new(&Prefetch { capacity, low_water: capacity / 2, max_age: Duration::MAX })
+    PrefetchBuffer::new(&Prefetch {
+        capacity,
+        low_water: capacity / 2,
+        max_age: Duration::MAX,
+    })
 }
 
 /// The numbers of some runs.
@@ -12,7 +16,11 @@ fn numbers(runs: Option<Vec<IdRun>>) -> Vec<u64> {
 }
 
 fn run(first: u64, count: u32) -> IdRun {
-    IdRun { first, step: 1, count }
+    IdRun {
+        first,
+        step: 1,
+        count,
+    }
 }
 
 #[test]
@@ -44,7 +52,11 @@ fn a_batch_that_is_not_there_takes_nothing() {
 #[test]
 fn what_became_too_old_is_in_no_batch() {
     let age = Duration::from_secs(3600);
-    let mut buffer = PrefetchBuffer::new(&Prefetch { capacity: 100, low_water: 50, max_age: age });
+    let mut buffer = PrefetchBuffer::new(&Prefetch {
+        capacity: 100,
+        low_water: 50,
+        max_age: age,
+    });
     buffer.start -= 2 * age;
     buffer.store(vec![run(1, 20)], Duration::ZERO);
     buffer.store(vec![run(101, 10)], 2 * age);
@@ -94,9 +106,16 @@ fn no_number_is_taken_twice_and_each_thread_sees_them_ascend() {
             });
         }
     });
-    let count = |times| seen.iter().filter(|n| n.load(Ordering::Relaxed) == times).count() as u64;
+    let count = |times| {
+        seen.iter()
+            .filter(|n| n.load(Ordering::Relaxed) == times)
+            .count() as u64
+    };
     let (never, once) = (count(0), count(1));
     assert_eq!(never + once, ALL, "a number was taken twice");
-    assert!(once > ALL / 2, "nearly every number is taken, but only {once} were");
+    assert!(
+        once > ALL / 2,
+        "nearly every number is taken, but only {once} were"
+    );
     assert!(batches.into_inner() > 0, "no batch took from several runs");
 }

@@ -26,7 +26,9 @@ impl Remote {
         check_count(count, MAX_IDS_PER_CALL)?;
         let ids = self.call(v1::GenIdsRequest { count }).await?.ids;
         if ids.len() != count as usize || !ids.is_sorted_by(|a, b| a < b) {
-            return Err(invalid_response("not the requested number of ascending ids"));
+            return Err(invalid_response(
+                "not the requested number of ascending ids",
+            ));
         }
         Ok(ids)
     }
@@ -61,13 +63,21 @@ impl Remote {
 
     pub(crate) async fn next_id(&self, key: &str) -> Result<u64, IdError> {
         check_name("key", key)?;
-        Ok(self.call(v1::NextIdRequest { key: key.to_owned() }).await?.id)
+        Ok(self
+            .call(v1::NextIdRequest {
+                key: key.to_owned(),
+            })
+            .await?
+            .id)
     }
 
     pub(crate) async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
         check_name("key", key)?;
         check_count(count, MAX_RUN_IDS_PER_CALL)?;
-        let request = v1::NextIdsRequest { key: key.to_owned(), count };
+        let request = v1::NextIdsRequest {
+            key: key.to_owned(),
+            count,
+        };
         let runs = checked(self.call(request).await?.runs, count)?;
         if runs.iter().any(|run| run.step != 1) {
             return Err(invalid_response("not runs of consecutive numbers"));
@@ -77,14 +87,21 @@ impl Remote {
 
     pub(crate) async fn next_serials(&self, tag: &str, count: u32) -> Result<Vec<Serial>, IdError> {
         check_count(count, MAX_IDS_PER_CALL)?;
-        let request = v1::NextSerialsRequest { tag: tag.to_owned(), count: Some(count) };
+        let request = v1::NextSerialsRequest {
+            tag: tag.to_owned(),
+            count: Some(count),
+        };
         let serials = self.call(request).await?.serials;
         let different: HashSet<_> = serials.iter().map(|serial| &*serial.serial).collect();
         if [serials.len(), different.len()] != [count as usize; 2] {
-            return Err(invalid_response("not the requested number of different serials"));
+            return Err(invalid_response(
+                "not the requested number of different serials",
+            ));
         }
         let serials = serials.into_iter();
-        Ok(serials.map(|v1::Serial { serial, n }| Serial { text: serial, n }).collect())
+        Ok(serials
+            .map(|v1::Serial { serial, n }| Serial { text: serial, n })
+            .collect())
     }
 
     pub(crate) async fn parse_serial(
@@ -92,7 +109,10 @@ impl Remote {
         tag: &str,
         serial: &str,
     ) -> Result<ParsedSerial, IdError> {
-        let request = v1::ParseSerialRequest { tag: tag.to_owned(), serial: serial.to_owned() };
+        let request = v1::ParseSerialRequest {
+            tag: tag.to_owned(),
+            serial: serial.to_owned(),
+        };
         let parsed = self.call(request).await.map_err(|error| match error {
             // The wire does not name the field; nothing else in the request can be wrong.
             IdError::Invalid { reason, .. } => {
@@ -100,10 +120,21 @@ impl Remote {
             }
             other => other,
         })?;
-        let v1::ParsedSerial { period, date, n, check, .. } = parsed;
+        let v1::ParsedSerial {
+            period,
+            date,
+            n,
+            check,
+            ..
+        } = parsed;
         let check = check.map(|method| method.parse()).transpose();
         let check = check.map_err(|_| invalid_response("an unknown method of check symbols"))?;
-        Ok(ParsedSerial { date, period, counter: n, check })
+        Ok(ParsedSerial {
+            date,
+            period,
+            counter: n,
+            check,
+        })
     }
 }
 
@@ -125,7 +156,10 @@ pub(crate) fn check_name(field: &'static str, name: &str) -> Result<(), IdError>
 
 pub(crate) fn invalid_response(what: &str) -> IdError {
     let reason = format!("invalid response from the server: {what}").into();
-    IdError::Internal { reason, source: None }
+    IdError::Internal {
+        reason,
+        source: None,
+    }
 }
 
 fn checked(runs: Vec<v1::IdRun>, count: u32) -> Result<Vec<IdRun>, IdError> {

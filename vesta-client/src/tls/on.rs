@@ -34,13 +34,18 @@ pub(super) fn encrypt(tls: &Tls, endpoint: Endpoint) -> Result<Endpoint, IdError
         config = config.domain_name(name);
     }
     endpoint.tls_config(config).map_err(|error| {
-        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        let why = error
+            .source()
+            .map_or_else(|| error.to_string(), ToString::to_string);
         // The remaining causes after the checks above.
         let (option, what) = match &tls.client_certificate {
             Some(_) if tls.ca_certificate.is_some() => {
                 ("client_certificate", "certificate and key do not match")
             }
-            _ => ("ca_certificate", "the authorities of this system cannot be used; give one"),
+            _ => (
+                "ca_certificate",
+                "the authorities of this system cannot be used; give one",
+            ),
         };
         IdError::invalid(option, format!("{what} ({why})"))
     })

@@ -11,7 +11,10 @@ use vesta_client::{
 use crate::fake::{Fake, Local, Loopback, MACHINES, Reply, ms};
 
 fn plain(server: &Loopback) -> blocking::Client {
-    Client::builder().endpoint(server.url()).build_blocking().unwrap()
+    Client::builder()
+        .endpoint(server.url())
+        .build_blocking()
+        .unwrap()
 }
 
 #[test]
@@ -24,7 +27,14 @@ fn each_call_brings_its_answer() {
     ids.gen_ids(&mut out).unwrap();
     assert_eq!(out, [2, 3, 4].map(|position| position * MACHINES + 7));
     let id = ids.exp_id(5 * MACHINES + 3).unwrap();
-    assert_eq!(id, Id { seq: 5, machine: 3, ..Id::default() });
+    assert_eq!(
+        id,
+        Id {
+            seq: 5,
+            machine: 3,
+            ..Id::default()
+        }
+    );
     assert_eq!(ids.make_id(&MakeId::new(0, 5)).unwrap(), 5 * MACHINES + 7);
     let time = ids.trans_time(9).unwrap();
     assert_eq!(time, SystemTime::UNIX_EPOCH + Duration::from_secs(9));
@@ -40,7 +50,10 @@ fn each_call_brings_its_answer() {
 fn without_prefetch_a_call_that_does_not_wait_is_not_offered() {
     let server = Loopback::start(&Fake::new(1));
     let client = plain(&server);
-    for error in [client.try_gen_id().unwrap_err(), client.try_gen_ids(&mut [0; 2]).unwrap_err()] {
+    for error in [
+        client.try_gen_id().unwrap_err(),
+        client.try_gen_ids(&mut [0; 2]).unwrap_err(),
+    ] {
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("prefetch"), "{error}");
     }
@@ -49,9 +62,14 @@ fn without_prefetch_a_call_that_does_not_wait_is_not_offered() {
 #[test]
 fn eight_threads_get_unique_ascending_ids() {
     const EACH: usize = 50_000;
-    for prefetch in
-        [None, Some(Prefetch { capacity: 4000, low_water: 2000, ..Prefetch::default() })]
-    {
+    for prefetch in [
+        None,
+        Some(Prefetch {
+            capacity: 4000,
+            low_water: 2000,
+            ..Prefetch::default()
+        }),
+    ] {
         let server = Loopback::start(&Fake::new(1));
         let mut builder = Client::builder().endpoint(server.url());
         let each = if prefetch.is_some() { EACH } else { 200 };
@@ -63,9 +81,16 @@ fn eight_threads_get_unique_ascending_ids() {
             let threads: Vec<_> = (0..8)
                 .map(|_| scope.spawn(|| (0..each).map(|_| client.gen_id().unwrap()).collect()))
                 .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
-        assert!(lists.iter().all(|ids: &Vec<u64>| ids.is_sorted_by(|a, b| a < b)));
+        assert!(
+            lists
+                .iter()
+                .all(|ids: &Vec<u64>| ids.is_sorted_by(|a, b| a < b))
+        );
         let all: HashSet<u64> = lists.into_iter().flatten().collect();
         assert_eq!(all.len(), 8 * each);
     }
@@ -75,9 +100,16 @@ fn eight_threads_get_unique_ascending_ids() {
 fn batches_and_try_calls_come_from_memory() {
     let fake = Fake::new(1);
     let server = Loopback::start(&fake);
-    let prefetch = Prefetch { capacity: 1000, low_water: 0, ..Prefetch::default() };
-    let client =
-        Client::builder().endpoint(server.url()).prefetch(prefetch).build_blocking().unwrap();
+    let prefetch = Prefetch {
+        capacity: 1000,
+        low_water: 0,
+        ..Prefetch::default()
+    };
+    let client = Client::builder()
+        .endpoint(server.url())
+        .prefetch(prefetch)
+        .build_blocking()
+        .unwrap();
     client.next::<VestaId>().unwrap();
     let mut out = [0; 500];
     client.gen_ids(&mut out).unwrap();
@@ -92,11 +124,17 @@ fn batches_and_try_calls_come_from_memory() {
 #[test]
 fn a_server_that_is_down_is_an_error_and_then_a_local_service() {
     let url = Loopback::start(&Fake::new(1)).url();
-    let retry = Retry { max_attempts: 2, ..Retry::default() };
+    let retry = Retry {
+        max_attempts: 2,
+        ..Retry::default()
+    };
     let builder = || Client::builder().endpoint(url.clone()).retry(retry);
     let error = builder().build_blocking().unwrap().gen_id().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    let client = builder().fallback(Arc::new(Local::default())).build_blocking().unwrap();
+    let client = builder()
+        .fallback(Arc::new(Local::default()))
+        .build_blocking()
+        .unwrap();
     assert_eq!(client.gen_id().unwrap() % MACHINES, Local::MACHINE);
     // While it is in use, it also answers the calls that do not wait.
     assert_eq!(client.try_gen_id().unwrap() % MACHINES, Local::MACHINE);
@@ -105,8 +143,14 @@ fn a_server_that_is_down_is_an_error_and_then_a_local_service() {
 #[test]
 fn it_works_inside_runtimes_and_can_be_dropped_there() {
     let server = Loopback::start(&Fake::new(1));
-    let single = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let multi = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let single = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let multi = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     for runtime in [single, multi] {
         runtime.block_on(async {
             let client = plain(&server);
@@ -114,8 +158,14 @@ fn it_works_inside_runtimes_and_can_be_dropped_there() {
             drop(client);
             let client = plain(&server);
             let there = client.clone();
-            tokio::task::spawn_blocking(move || there.gen_id()).await.unwrap().unwrap();
-            tokio::spawn(async move { client.gen_id() }).await.unwrap().unwrap();
+            tokio::task::spawn_blocking(move || there.gen_id())
+                .await
+                .unwrap()
+                .unwrap();
+            tokio::spawn(async move { client.gen_id() })
+                .await
+                .unwrap()
+                .unwrap();
         });
     }
 }
@@ -125,11 +175,17 @@ fn in_the_very_runtime_that_should_answer_it_ends_by_its_deadline() {
     let fake = Fake::new(1);
     fake.always(Reply::Silence);
     let server = Loopback::start(&fake);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let builder = Client::builder().endpoint(server.url()).deadline(ms(100));
         let client = builder.build_blocking().unwrap();
-        assert_eq!(client.gen_id().unwrap_err().kind(), ErrorKind::DeadlineExceeded);
+        assert_eq!(
+            client.gen_id().unwrap_err().kind(),
+            ErrorKind::DeadlineExceeded
+        );
     });
 }
 
@@ -142,7 +198,12 @@ struct Circular {
 
 impl IdService for Circular {
     fn try_gen_id(&self) -> Result<u64, IdError> {
-        let error = self.client.get().expect("set before use").gen_id().unwrap_err();
+        let error = self
+            .client
+            .get()
+            .expect("set before use")
+            .gen_id()
+            .unwrap_err();
         let _ = self.heard.set(error);
         Ok(1)
     }
@@ -172,12 +233,18 @@ fn on_its_own_background_thread_it_refuses_instead_of_waiting_for_itself() {
     let circular = Arc::new(Circular::default());
     let client = Client::builder()
         .endpoint(url)
-        .retry(Retry { max_attempts: 1, ..Retry::default() })
+        .retry(Retry {
+            max_attempts: 1,
+            ..Retry::default()
+        })
         .fallback(Arc::clone(&circular) as Arc<dyn IdService>)
         .build_blocking()
         .unwrap();
     circular.client.set(client.clone()).unwrap();
     assert_eq!(client.gen_id().unwrap(), 1);
     let heard = circular.heard.get().unwrap();
-    assert!(heard.to_string().contains("own background thread"), "{heard}");
+    assert!(
+        heard.to_string().contains("own background thread"),
+        "{heard}"
+    );
 }

@@ -24,17 +24,41 @@ fn through(pipe: &Pipe) -> Builder {
 async fn each_call_brings_its_answer_over_tcp() {
     let fake = Fake::new(7);
     let server = Loopback::start(&fake);
-    let client = Client::builder().endpoint(server.url()).channels_per_endpoint(2).build().unwrap();
+    let client = Client::builder()
+        .endpoint(server.url())
+        .channels_per_endpoint(2)
+        .build()
+        .unwrap();
     assert_eq!(client.next::<u64>().await.unwrap(), MACHINES + 7);
-    assert_eq!(client.gen_ids(2).await.unwrap(), [2 * MACHINES + 7, 3 * MACHINES + 7]);
+    assert_eq!(
+        client.gen_ids(2).await.unwrap(),
+        [2 * MACHINES + 7, 3 * MACHINES + 7]
+    );
     let runs = client.gen_runs(3).await.unwrap();
-    let run = |position, count| IdRun { first: position * MACHINES + 7, step: MACHINES, count };
+    let run = |position, count| IdRun {
+        first: position * MACHINES + 7,
+        step: MACHINES,
+        count,
+    };
     assert_eq!(runs, [run(4, 2), run(6, 1)]);
     let id = client.exp_id(5 * MACHINES + 3).await.unwrap();
-    assert_eq!(id, Id { seq: 5, machine: 3, ..Id::default() });
-    let parts = MakeId { machine: Some(9), ..MakeId::new(0, 5) };
+    assert_eq!(
+        id,
+        Id {
+            seq: 5,
+            machine: 3,
+            ..Id::default()
+        }
+    );
+    let parts = MakeId {
+        machine: Some(9),
+        ..MakeId::new(0, 5)
+    };
     assert_eq!(client.make_id(&parts).await.unwrap(), 5 * MACHINES + 9);
-    assert_eq!(client.make_id(&MakeId::new(0, 5)).await.unwrap(), 5 * MACHINES + 7);
+    assert_eq!(
+        client.make_id(&MakeId::new(0, 5)).await.unwrap(),
+        5 * MACHINES + 7
+    );
     let time = client.trans_time(86_400).await.unwrap();
     assert_eq!(time, SystemTime::UNIX_EPOCH + Duration::from_secs(86_400));
     assert_eq!((client.stats().calls, client.stats().last_error), (7, None));
@@ -45,21 +69,37 @@ async fn the_kind_of_an_error_survives_the_wire() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).retry(ONCE).build().unwrap();
-    let hold = |why| IdError::NotReady(NotReady { retry_after: ms(3), why });
+    let hold = |why| {
+        IdError::NotReady(NotReady {
+            retry_after: ms(3),
+            why,
+        })
+    };
     let errors = [
         hold(NotReadyReason::SequenceUsedUp),
         hold(NotReadyReason::AwaitingLease),
         hold(NotReadyReason::ClockBehind),
         IdError::TimeExhausted,
-        IdError::Sealed { reason: "shut down".into() },
+        IdError::Sealed {
+            reason: "shut down".into(),
+        },
         IdError::DeadlineExceeded,
         IdError::NotFound { what: "key".into() },
-        IdError::Unsupported { what: "segments".into() },
-        IdError::Unauthenticated { reason: "no token".into() },
-        IdError::PermissionDenied { reason: "no scope".into() },
+        IdError::Unsupported {
+            what: "segments".into(),
+        },
+        IdError::Unauthenticated {
+            reason: "no token".into(),
+        },
+        IdError::PermissionDenied {
+            reason: "no scope".into(),
+        },
         IdError::invalid("type", "must be 0 or 1"),
         unavailable(Some(ms(5))),
-        IdError::Internal { reason: "bug".into(), source: None },
+        IdError::Internal {
+            reason: "bug".into(),
+            source: None,
+        },
     ];
     for sent in errors {
         fake.next([Reply::Fail(sent.clone())]);
@@ -68,10 +108,19 @@ async fn the_kind_of_an_error_survives_the_wire() {
         assert_eq!(got.retry_after(), sent.retry_after());
     }
     // The numbers of this one stay on the server; its sentence brings them.
-    let range = IdError::OutOfRange { field: "machine", value: 1024, min: 0, max: 1023 };
+    let range = IdError::OutOfRange {
+        field: "machine",
+        value: 1024,
+        min: 0,
+        max: 1023,
+    };
     fake.next([Reply::Fail(range)]);
     let got = client.make_id(&MakeId::new(0, 0)).await.unwrap_err();
-    assert!(got.to_string().contains("machine must be 0 to 1023, but is 1024"), "{got}");
+    assert!(
+        got.to_string()
+            .contains("machine must be 0 to 1023, but is 1024"),
+        "{got}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,8 +131,12 @@ async fn what_cannot_succeed_later_is_asked_once() {
     for error in [
         IdError::invalid("count", "no"),
         IdError::TimeExhausted,
-        IdError::Unauthenticated { reason: "no token".into() },
-        IdError::PermissionDenied { reason: "no scope".into() },
+        IdError::Unauthenticated {
+            reason: "no token".into(),
+        },
+        IdError::PermissionDenied {
+            reason: "no scope".into(),
+        },
     ] {
         let before = fake.calls();
         fake.next([Reply::Fail(error.clone())]);
@@ -98,14 +151,24 @@ async fn a_retry_is_never_earlier_than_the_server_said() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();
-    let hold =
-        IdError::NotReady(NotReady { retry_after: ms(300), why: NotReadyReason::AwaitingLease });
+    let hold = IdError::NotReady(NotReady {
+        retry_after: ms(300),
+        why: NotReadyReason::AwaitingLease,
+    });
     fake.next([Reply::Fail(unavailable(Some(ms(700)))), Reply::Fail(hold)]);
     client.gen_id().await.unwrap();
     let at: Vec<Instant> = fake.seen.lock().iter().map(|seen| seen.at).collect();
     assert_eq!(at.len(), 3);
-    assert!((ms(700)..ms(730)).contains(&(at[1] - at[0])), "{:?}", at[1] - at[0]);
-    assert!((ms(300)..ms(355)).contains(&(at[2] - at[1])), "{:?}", at[2] - at[1]);
+    assert!(
+        (ms(700)..ms(730)).contains(&(at[1] - at[0])),
+        "{:?}",
+        at[1] - at[0]
+    );
+    assert!(
+        (ms(300)..ms(355)).contains(&(at[2] - at[1])),
+        "{:?}",
+        at[2] - at[1]
+    );
     assert_eq!(client.stats().retries, 2);
     let said = client.stats().last_error.unwrap();
     assert!(said.contains("has not yet confirmed"), "{said}");
@@ -133,10 +196,18 @@ async fn the_deadline_is_sent_and_kept() {
     let start = Instant::now();
     let error = client.gen_id().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
-    assert!((ms(400)..ms(410)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(
+        (ms(400)..ms(410)).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
     assert_eq!(fake.calls(), 1);
     let sent = fake.seen.lock()[0].timeout.clone().expect("grpc-timeout");
-    let micros: u64 = sent.strip_suffix('u').expect("in microseconds").parse().unwrap();
+    let micros: u64 = sent
+        .strip_suffix('u')
+        .expect("in microseconds")
+        .parse()
+        .unwrap();
     assert!((390_000..=400_000).contains(&micros), "{sent}");
 }
 
@@ -144,10 +215,16 @@ async fn the_deadline_is_sent_and_kept() {
 async fn retries_back_off_until_they_are_used_up() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
-    let client = through(&pipe).deadline(Duration::from_secs(60)).build().unwrap();
+    let client = through(&pipe)
+        .deadline(Duration::from_secs(60))
+        .build()
+        .unwrap();
     fake.always(Reply::Fail(unavailable(None)));
     let start = Instant::now();
-    assert_eq!(client.gen_id().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        client.gen_id().await.unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
     assert_eq!(fake.calls(), 10);
     // 25 + 50 + … + 800 + 3 * 1000 ms at most, and timers are right to the millisecond.
     assert!(start.elapsed() <= ms(4575 + 9), "{:?}", start.elapsed());
@@ -158,8 +235,15 @@ async fn retries_back_off_until_they_are_used_up() {
 async fn all_calls_together_keep_to_the_retry_budget() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
-    let retry = Retry { budget: 5, ..Retry::default() };
-    let client = through(&pipe).retry(retry).deadline(Duration::from_secs(60)).build().unwrap();
+    let retry = Retry {
+        budget: 5,
+        ..Retry::default()
+    };
+    let client = through(&pipe)
+        .retry(retry)
+        .deadline(Duration::from_secs(60))
+        .build()
+        .unwrap();
     fake.always(Reply::Fail(unavailable(None)));
     for _ in 0..20 {
         client.gen_id().await.unwrap_err();
@@ -182,16 +266,29 @@ async fn too_many_ids_are_refused_before_anything_is_sent() {
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();
     let refused = |error: IdError, sent, most| match error {
-        IdError::OutOfRange { field: "count", value, min: 1, max } => {
+        IdError::OutOfRange {
+            field: "count",
+            value,
+            min: 1,
+            max,
+        } => {
             assert_eq!((value, max), (sent, most));
         }
         other => panic!("{other:?}"),
     };
     for count in [0, 10_001, u32::MAX] {
-        refused(client.gen_ids(count).await.unwrap_err(), count.into(), 10_000);
+        refused(
+            client.gen_ids(count).await.unwrap_err(),
+            count.into(),
+            10_000,
+        );
     }
     for count in [0, 1_048_577] {
-        refused(client.gen_runs(count).await.unwrap_err(), count.into(), 1_048_576);
+        refused(
+            client.gen_runs(count).await.unwrap_err(),
+            count.into(),
+            1_048_576,
+        );
     }
     assert_eq!(fake.calls(), 0);
     assert_eq!(client.gen_ids(10_000).await.unwrap().len(), 10_000);
@@ -205,9 +302,17 @@ async fn an_answer_that_is_not_what_was_asked_for_is_an_error() {
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();
     fake.always(Reply::Nonsense);
-    for error in [client.gen_ids(3).await.unwrap_err(), client.gen_runs(3).await.unwrap_err()] {
+    for error in [
+        client.gen_ids(3).await.unwrap_err(),
+        client.gen_runs(3).await.unwrap_err(),
+    ] {
         assert_eq!(error.kind(), ErrorKind::Internal);
-        assert!(error.to_string().starts_with("invalid response from the server"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("invalid response from the server"),
+            "{error}"
+        );
     }
 }
 

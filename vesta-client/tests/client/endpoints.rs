@@ -10,8 +10,9 @@ use crate::fake::{Fake, Loopback, MACHINES, Pipe, Reply, ms, unavailable};
 fn two() -> ([Arc<Fake>; 2], [Pipe; 2], Builder) {
     let fakes = [Fake::new(1), Fake::new(2)];
     let pipes = [Pipe::to(&fakes[0]), Pipe::to(&fakes[1])];
-    let builder =
-        Client::builder().channel("one", pipes[0].channel()).channel("two", pipes[1].channel());
+    let builder = Client::builder()
+        .channel("one", pipes[0].channel())
+        .channel("two", pipes[1].channel());
     (fakes, pipes, builder)
 }
 
@@ -30,7 +31,11 @@ async fn with_one_server_down_every_call_succeeds_over_tcp() {
     let fake = Fake::new(2);
     let up = Loopback::start(&fake);
     let down = Loopback::start(&Fake::new(1)).url();
-    let client = Client::builder().endpoint(down).endpoint(up.url()).build().unwrap();
+    let client = Client::builder()
+        .endpoint(down)
+        .endpoint(up.url())
+        .build()
+        .unwrap();
     for _ in 0..20 {
         assert_eq!(client.gen_id().await.unwrap() % MACHINES, 2);
     }
@@ -54,7 +59,11 @@ async fn a_server_that_comes_back_is_used_again() {
         assert_eq!(client.gen_id().await.unwrap() % MACHINES, 2);
     }
     assert_eq!(start.elapsed(), ms(0), "the other one is asked at once");
-    assert_eq!(client.stats().retries, 1, "the one that is down is left alone");
+    assert_eq!(
+        client.stats().retries,
+        1,
+        "the one that is down is left alone"
+    );
 
     pipes[0].mend();
     sleep(ms(101)).await;
@@ -62,7 +71,11 @@ async fn a_server_that_comes_back_is_used_again() {
     for _ in 0..10 {
         client.gen_id().await.unwrap();
     }
-    assert!(fakes[0].calls() >= before + 4, "{before}, {}", fakes[0].calls());
+    assert!(
+        fakes[0].calls() >= before + 4,
+        "{before}, {}",
+        fakes[0].calls()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +87,11 @@ async fn a_silent_server_costs_half_of_the_deadline_once() {
     for _ in 0..10 {
         assert_eq!(client.gen_id().await.unwrap() % MACHINES, 2);
     }
-    assert!((ms(1500)..ms(1510)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(
+        (ms(1500)..ms(1510)).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
     assert_eq!(fakes[0].calls(), 1);
     let said = client.stats().last_error.unwrap();
     assert_eq!(&*said, "no response from one within 1500 ms");
@@ -88,7 +105,11 @@ async fn the_time_for_one_attempt_can_be_set() {
     let start = Instant::now();
     client.gen_id().await.unwrap();
     client.gen_id().await.unwrap();
-    assert!((ms(50)..ms(55)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(
+        (ms(50)..ms(55)).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +137,11 @@ async fn a_server_that_says_when_is_not_asked_earlier_because_another_failed() {
         assert_eq!(client.gen_id().await.unwrap() % MACHINES, 1 + up as u64);
         let seen = fakes[up].seen.lock();
         assert_eq!(seen.len(), 2);
-        assert!(seen[1].at - seen[0].at >= ms(300), "{:?}", seen[1].at - seen[0].at);
+        assert!(
+            seen[1].at - seen[0].at >= ms(300),
+            "{:?}",
+            seen[1].at - seen[0].at
+        );
     }
 }
 
@@ -148,5 +173,9 @@ async fn when_all_are_down_the_error_names_one_and_the_cause() {
     );
     assert!(said.ends_with("connection refused"), "{said}");
     pipes[1].mend();
-    assert_eq!(client.gen_id().await.unwrap() % MACHINES, 2, "a call is never refused untried");
+    assert_eq!(
+        client.gen_id().await.unwrap() % MACHINES,
+        2,
+        "a call is never refused untried"
+    );
 }

@@ -108,7 +108,10 @@ impl Fake {
         meta: &MetadataMap,
         count: u32,
     ) -> Result<bool, Status> {
-        let text = |key| meta.get(key).map(|value| value.to_str().unwrap().to_owned());
+        let text = |key| {
+            meta.get(key)
+                .map(|value| value.to_str().unwrap().to_owned())
+        };
         self.seen.lock().push(Seen {
             at: Instant::now(),
             call,
@@ -161,7 +164,11 @@ impl id_service_server::IdService for Served {
         let runs = [count.div_ceil(2), count / 2]
             .into_iter()
             .filter(|count| *count > 0)
-            .map(|count| v1::IdRun { first: self.0.take(count), step: MACHINES, count })
+            .map(|count| v1::IdRun {
+                first: self.0.take(count),
+                step: MACHINES,
+                count,
+            })
             .skip(usize::from(!sound))
             .collect();
         Ok(Response::new(v1::GenRunsResponse { runs }))
@@ -170,7 +177,9 @@ impl id_service_server::IdService for Served {
     type StreamIdsStream = tokio_stream::Empty<Result<v1::GenIdsResponse, Status>>;
 
     async fn stream_ids(&self, _: Request<v1::StreamIdsRequest>) -> Answer<Self::StreamIdsStream> {
-        Err(Status::unimplemented("the client does not stream single IDs"))
+        Err(Status::unimplemented(
+            "the client does not stream single IDs",
+        ))
     }
 
     type StreamRunsStream = Pin<Box<dyn Stream<Item = Result<v1::GenRunsResponse, Status>> + Send>>;
@@ -219,7 +228,9 @@ impl id_service_server::IdService for Served {
     ) -> Answer<v1::TransTimeResponse> {
         self.0.obey("TransTime", request.metadata(), 0).await?;
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(request.get_ref().time);
-        Ok(Response::new(v1::TransTimeResponse { time: Some(time.into()) }))
+        Ok(Response::new(v1::TransTimeResponse {
+            time: Some(time.into()),
+        }))
     }
 }
 
@@ -229,7 +240,9 @@ impl segment_service_server::SegmentService for Served {
     async fn next_id(&self, request: Request<v1::NextIdRequest>) -> Answer<v1::NextIdResponse> {
         self.0.obey("NextId", request.metadata(), 1).await?;
         known(&request.get_ref().key)?;
-        Ok(Response::new(v1::NextIdResponse { id: self.0.position(1) }))
+        Ok(Response::new(v1::NextIdResponse {
+            id: self.0.position(1),
+        }))
     }
 
     async fn next_ids(&self, request: Request<v1::NextIdsRequest>) -> Answer<v1::NextIdsResponse> {
@@ -243,12 +256,18 @@ impl segment_service_server::SegmentService for Served {
             .map(|count| {
                 let first = self.0.position(count);
                 self.0.position(1);
-                v1::IdRun { first, step: 1, count }
+                v1::IdRun {
+                    first,
+                    step: 1,
+                    count,
+                }
             })
             .collect();
         if !sound {
             runs.reverse();
-            runs.iter_mut().filter(|_| *count == 1).for_each(|run| run.step = 2);
+            runs.iter_mut()
+                .filter(|_| *count == 1)
+                .for_each(|run| run.step = 2);
         }
         Ok(Response::new(v1::NextIdsResponse { runs }))
     }
@@ -265,9 +284,17 @@ impl serial_service_server::SerialService for Served {
         let count = count.unwrap_or(1);
         let sound = self.0.obey("Next", request.metadata(), count).await?;
         known(tag)?;
-        let day = CivilHour { year: 2026, month: 11, day: 22, hour: 9 };
+        let day = CivilHour {
+            year: 2026,
+            month: 11,
+            day: 22,
+            hour: 9,
+        };
         let (pattern, first) = (serials(), self.0.position(count));
-        let serial = |n| v1::Serial { serial: pattern.format(&day, n).unwrap(), n };
+        let serial = |n| v1::Serial {
+            serial: pattern.format(&day, n).unwrap(),
+            n,
+        };
         let mut serials: Vec<_> = (first..first + u64::from(count)).map(serial).collect();
         if !sound {
             serials.pop();
@@ -282,8 +309,17 @@ impl serial_service_server::SerialService for Served {
         known(&tag)?;
         let parsed = serials().parse(&serial)?;
         let (period, date, n) = (parsed.period, parsed.date, parsed.counter);
-        let check = parsed.check.filter(|_| sound).map_or("rot13".into(), |it| it.to_string());
-        Ok(Response::new(v1::ParsedSerial { tag, period, date, n, check: Some(check) }))
+        let check = parsed
+            .check
+            .filter(|_| sound)
+            .map_or("rot13".into(), |it| it.to_string());
+        Ok(Response::new(v1::ParsedSerial {
+            tag,
+            period,
+            date,
+            n,
+            check: Some(check),
+        }))
     }
 }
 
@@ -295,7 +331,10 @@ fn known(key: &str) -> Result<(), Status> {
     if key == "orders" {
         return Ok(());
     }
-    Err(IdError::NotFound { what: format!("tag `{key}`").into() }.into())
+    Err(IdError::NotFound {
+        what: format!("tag `{key}`").into(),
+    }
+    .into())
 }
 
 fn router(fake: &Arc<Fake>) -> Router {
@@ -317,7 +356,11 @@ impl Pipe {
         let (accept, incoming) = unbounded_channel();
         let incoming = UnboundedReceiverStream::new(incoming);
         tokio::spawn(router(fake).serve_with_incoming(incoming));
-        Self { up: Arc::new(AtomicBool::new(true)), wires: Arc::default(), accept }
+        Self {
+            up: Arc::new(AtomicBool::new(true)),
+            wires: Arc::default(),
+            accept,
+        }
     }
 
     pub(crate) fn channel(&self) -> Channel {
@@ -345,7 +388,11 @@ impl Pipe {
 
     /// Connections that are open.
     pub(crate) fn connections(&self) -> usize {
-        self.wires.lock().iter().filter(|wire| !wire.is_finished()).count()
+        self.wires
+            .lock()
+            .iter()
+            .filter(|wire| !wire.is_finished())
+            .count()
     }
 
     pub(crate) fn mend(&self) {
@@ -372,7 +419,10 @@ impl Loopback {
         let address = incoming.local_addr().unwrap();
         runtime.spawn(router(fake).serve_with_incoming(incoming));
         drop(inside);
-        Self { address, runtime: Some(runtime) }
+        Self {
+            address,
+            runtime: Some(runtime),
+        }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -389,7 +439,11 @@ impl Drop for Loopback {
 }
 
 pub(crate) fn unavailable(retry_after: Option<Duration>) -> IdError {
-    IdError::Unavailable { reason: "told to".into(), retry_after, source: None }
+    IdError::Unavailable {
+        reason: "told to".into(),
+        retry_after,
+        source: None,
+    }
 }
 
 pub(crate) fn ms(millis: u64) -> Duration {

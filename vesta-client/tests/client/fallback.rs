@@ -16,7 +16,10 @@ fn defended(prefetch: Option<Prefetch>) -> (Arc<Fake>, Pipe, Arc<Local>, Client)
     let mut builder = Client::builder()
         .channel("pipe", pipe.channel())
         .fallback(Arc::clone(&local) as Arc<dyn IdService>)
-        .retry(Retry { max_attempts: 3, ..Retry::default() });
+        .retry(Retry {
+            max_attempts: 3,
+            ..Retry::default()
+        });
     if let Some(prefetch) = prefetch {
         builder = builder.prefetch(prefetch);
     }
@@ -62,24 +65,39 @@ async fn it_helps_every_call_but_make_id() {
     pipe.cut();
     let position = |id: &u64| id / MACHINES;
     let ids = client.gen_ids(25).await.unwrap();
-    assert_eq!(ids.iter().map(position).collect::<Vec<_>>(), (1..=25).collect::<Vec<_>>());
+    assert_eq!(
+        ids.iter().map(position).collect::<Vec<_>>(),
+        (1..=25).collect::<Vec<_>>()
+    );
     let runs = client.gen_runs(30).await.unwrap();
     assert_eq!((runs.len(), runs[0].count, runs[0].step), (1, 30, MACHINES));
     let id = client.exp_id(3 * MACHINES + 4).await.unwrap();
-    assert_eq!(id, Id { seq: 3, machine: 4, ..Id::default() });
+    assert_eq!(
+        id,
+        Id {
+            seq: 3,
+            machine: 4,
+            ..Id::default()
+        }
+    );
     let time = client.trans_time(5).await.unwrap();
     assert_eq!(time, SystemTime::UNIX_EPOCH + Duration::from_secs(5));
     let error = client.make_id(&MakeId::new(1, 1)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(client.stats().fallback_ids, 55);
-    assert_eq!(client.gen_ids(10_001).await.unwrap_err().kind(), ErrorKind::OutOfRange);
+    assert_eq!(
+        client.gen_ids(10_001).await.unwrap_err().kind(),
+        ErrorKind::OutOfRange
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_says_no_is_not_overruled() {
     let (fake, _pipe, _local, client) = defended(None);
     for error in [
-        IdError::Unauthenticated { reason: "no token".into() },
+        IdError::Unauthenticated {
+            reason: "no token".into(),
+        },
         IdError::TimeExhausted,
         IdError::invalid("x", "y"),
     ] {
@@ -95,13 +113,19 @@ async fn it_also_takes_over_from_a_server_that_is_silent_or_stopped() {
     fake.always(Reply::Silence);
     let start = Instant::now();
     assert_eq!(machine(&client).await, Local::MACHINE);
-    assert!((ms(3000)..ms(3010)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(
+        (ms(3000)..ms(3010)).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
     let start = Instant::now();
     assert_eq!(machine(&client).await, Local::MACHINE);
     assert_eq!(start.elapsed(), ms(0), "only the first one waits");
 
     let (fake, _pipe, _local, client) = defended(None);
-    fake.always(Reply::Fail(IdError::Sealed { reason: "fenced".into() }));
+    fake.always(Reply::Fail(IdError::Sealed {
+        reason: "fenced".into(),
+    }));
     assert_eq!(machine(&client).await, Local::MACHINE);
 }
 
@@ -121,14 +145,21 @@ async fn if_the_local_service_is_broken_too_the_servers_are_asked() {
     let (_fake, pipe, local, client) = defended(None);
     local.broken.store(true, Ordering::Relaxed);
     pipe.cut();
-    assert_eq!(client.gen_id().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        client.gen_id().await.unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
     pipe.mend();
     assert_eq!(machine(&client).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn with_prefetch_memory_comes_first_and_the_local_service_last() {
-    let prefetch = Prefetch { capacity: 10, low_water: 5, ..Prefetch::default() };
+    let prefetch = Prefetch {
+        capacity: 10,
+        low_water: 5,
+        ..Prefetch::default()
+    };
     let (_fake, pipe, _local, client) = defended(Some(prefetch));
     sleep(ms(1)).await;
     pipe.cut();

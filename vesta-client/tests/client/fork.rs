@@ -11,14 +11,20 @@ use crate::fake::{Fake, Loopback};
 use forked::{forked, is_told};
 
 fn prefetch() -> Prefetch {
-    Prefetch { capacity: 1000, low_water: 500, max_age: Duration::MAX }
+    Prefetch {
+        capacity: 1000,
+        low_water: 500,
+        max_age: Duration::MAX,
+    }
 }
 
 /// The buffers are full, and the ring has a run.
 #[test]
 fn child_hands_out_no_prefetched_id_and_its_parent_goes_on() {
     let server = Loopback::start(&Fake::new(1));
-    let builder = Client::builder().endpoint(server.url()).prefetch(prefetch());
+    let builder = Client::builder()
+        .endpoint(server.url())
+        .prefetch(prefetch());
     let client = builder.build_blocking().unwrap();
     let orders = client.segment_with("orders", prefetch()).unwrap();
     let first = client.gen_id().unwrap();
@@ -46,7 +52,10 @@ fn child_hands_out_no_prefetched_id_and_its_parent_goes_on() {
 #[test]
 fn child_takes_no_id_of_an_open_stream() {
     let server = Loopback::start(&Fake::new(1));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let client = Client::builder().endpoint(server.url()).build().unwrap();
         let mut stream = client.stream(1000).unwrap();
@@ -61,7 +70,10 @@ fn child_takes_no_id_of_an_open_stream() {
         });
         assert!(in_child, "see what the child said");
         let (_, mut stream) = owned.expect("the child had a copy");
-        assert_eq!(stream.fill(&mut [0; 3]).await.expect("the parent goes on"), 3);
+        assert_eq!(
+            stream.fill(&mut [0; 3]).await.expect("the parent goes on"),
+            3
+        );
     });
 }
 

@@ -38,12 +38,22 @@ impl IdService for Local {
     /// At most 10 at a time, as at the end of a tick.
     fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
         if self.broken.load(Ordering::Relaxed) {
-            return Err(IdError::Sealed { reason: "told to".into() });
+            return Err(IdError::Sealed {
+                reason: "told to".into(),
+            });
         }
         let one_less = |n: u64| n.checked_sub(1);
-        if self.holds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+        if self
+            .holds
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_ok()
+        {
             let retry_after = Duration::from_millis(1);
-            return Err(NotReady { retry_after, why: NotReadyReason::SequenceUsedUp }.into());
+            return Err(NotReady {
+                retry_after,
+                why: NotReadyReason::SequenceUsedUp,
+            }
+            .into());
         }
         let made = out.len().min(10);
         for id in &mut out[..made] {
@@ -53,7 +63,11 @@ impl IdService for Local {
     }
 
     fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
-        Ok(Id { machine: raw % MACHINES, seq: raw / MACHINES, ..Id::default() })
+        Ok(Id {
+            machine: raw % MACHINES,
+            seq: raw / MACHINES,
+            ..Id::default()
+        })
     }
 
     fn make_id(&self, _: &MakeId) -> Result<u64, IdError> {

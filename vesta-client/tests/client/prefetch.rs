@@ -12,14 +12,20 @@ use vesta_client::{Client, ErrorKind, IdError, Prefetch};
 use crate::fake::{Fake, Loopback, MACHINES, Pipe, Reply, ms, unavailable};
 
 fn prefetch(capacity: u32, low_water: u32) -> Prefetch {
-    Prefetch { capacity, low_water, max_age: Duration::from_secs(10) }
+    Prefetch {
+        capacity,
+        low_water,
+        max_age: Duration::from_secs(10),
+    }
 }
 
 /// A client whose prefetch buffer is full.
 async fn filled(prefetch: Prefetch) -> (Arc<Fake>, Pipe, Client) {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
-    let builder = Client::builder().channel("pipe", pipe.channel()).prefetch(prefetch);
+    let builder = Client::builder()
+        .channel("pipe", pipe.channel())
+        .prefetch(prefetch);
     let client = builder.build().unwrap();
     sleep(ms(1)).await;
     assert_eq!(client.stats().prefetched_left, u64::from(prefetch.capacity));
@@ -36,8 +42,16 @@ async fn eight_tasks_get_unique_ascending_ids() {
     const EACH: usize = 100_000;
     let fake = Fake::new(1);
     let server = Loopback::start(&fake);
-    let prefetch = Prefetch { capacity: 5000, low_water: 2500, ..Prefetch::default() };
-    let client = Client::builder().endpoint(server.url()).prefetch(prefetch).build().unwrap();
+    let prefetch = Prefetch {
+        capacity: 5000,
+        low_water: 2500,
+        ..Prefetch::default()
+    };
+    let client = Client::builder()
+        .endpoint(server.url())
+        .prefetch(prefetch)
+        .build()
+        .unwrap();
     let tasks: Vec<_> = (0..8)
         .map(|_| {
             let client = client.clone();
@@ -111,7 +125,10 @@ async fn ids_that_are_too_old_are_dropped_and_new_ones_fetched() {
     assert_eq!(client.gen_id().await.unwrap(), id(2));
     sleep(ms(15)).await;
     let stats = client.stats();
-    assert_eq!((stats.stale_ids, stats.prefetched_left, stats.prefetched_ids), (98, 0, 2));
+    assert_eq!(
+        (stats.stale_ids, stats.prefetched_left, stats.prefetched_ids),
+        (98, 0, 2)
+    );
     assert_eq!(client.gen_id().await.unwrap(), id(101));
     assert_eq!(fake.calls(), 2);
 }
@@ -155,14 +172,20 @@ async fn all_that_wait_are_woken_by_one_refill() {
     }
     assert_eq!(ids.len(), 50);
     // 20 at a time.
-    assert!((ms(300)..ms(310)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(
+        (ms(300)..ms(310)).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
     assert_eq!(fake.calls(), 1 + 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_that_wait_are_told_when_the_refill_fails() {
     let (fake, _pipe, client) = filled(prefetch(10, 0)).await;
-    fake.always(Reply::Fail(IdError::PermissionDenied { reason: "no scope".into() }));
+    fake.always(Reply::Fail(IdError::PermissionDenied {
+        reason: "no scope".into(),
+    }));
     for _ in 0..10 {
         client.try_gen_id().unwrap();
     }
@@ -181,7 +204,9 @@ async fn all_that_wait_are_told_when_the_refill_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_failing_server_is_not_pestered() {
     let (fake, _pipe, client) = filled(prefetch(10, 5)).await;
-    fake.always(Reply::Fail(IdError::PermissionDenied { reason: "no scope".into() }));
+    fake.always(Reply::Fail(IdError::PermissionDenied {
+        reason: "no scope".into(),
+    }));
     let (start, mut given) = (Instant::now(), 0);
     while start.elapsed() < Duration::from_secs(10) {
         given += u32::from(client.try_gen_id().is_ok());
@@ -215,12 +240,21 @@ async fn a_caller_that_gives_up_takes_nothing_along() {
 async fn who_waits_waits_for_the_deadline_at_most() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
-    let builder = Client::builder().channel("pipe", pipe.channel()).prefetch(prefetch(10, 5));
+    let builder = Client::builder()
+        .channel("pipe", pipe.channel())
+        .prefetch(prefetch(10, 5));
     fake.always(Reply::Silence);
     let client = builder.deadline(ms(300)).build().unwrap();
     let start = Instant::now();
-    assert_eq!(client.gen_id().await.unwrap_err().kind(), ErrorKind::DeadlineExceeded);
-    assert!((ms(300)..ms(310)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert_eq!(
+        client.gen_id().await.unwrap_err().kind(),
+        ErrorKind::DeadlineExceeded
+    );
+    assert!(
+        (ms(300)..ms(310)).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -250,7 +284,10 @@ async fn try_calls_say_when_or_why_not() {
     // A refill is on its way.
     fake.next([Reply::Fail(unavailable(Some(Duration::from_secs(4))))]);
     let error = client.try_gen_id().unwrap_err();
-    assert_eq!((error.kind(), error.retry_after()), (ErrorKind::AwaitingLease, Some(ms(1))));
+    assert_eq!(
+        (error.kind(), error.retry_after()),
+        (ErrorKind::AwaitingLease, Some(ms(1)))
+    );
     // It failed: that is said, with the time that is left.
     sleep(Duration::from_secs(1)).await;
     let error = client.try_gen_id().unwrap_err();
@@ -300,5 +337,9 @@ async fn a_client_that_is_dropped_stops_asking() {
     drop(client);
     sleep(Duration::from_secs(10)).await;
     assert!(fake.calls() <= 2);
-    assert_eq!(Arc::strong_count(&fake), 4, "the three services of the server, and this test");
+    assert_eq!(
+        Arc::strong_count(&fake),
+        4,
+        "the three services of the server, and this test"
+    );
 }

@@ -25,9 +25,24 @@ async fn https_is_encrypted_with_authorities_of_ones_own() {
     let (cert, key) = own();
     let secure = || builder().ca_certificate(cert.clone());
     assert!(secure().build().is_ok());
-    assert!(secure().server_name("10.0.0.1").bearer_token("t").build().is_ok());
-    assert!(secure().client_certificate(cert.clone(), key.clone()).build().is_ok());
-    for address in ["https://10.0.0.1:1", "https://[2001:db8::1]:1/", "https://localhost:1"] {
+    assert!(
+        secure()
+            .server_name("10.0.0.1")
+            .bearer_token("t")
+            .build()
+            .is_ok()
+    );
+    assert!(
+        secure()
+            .client_certificate(cert.clone(), key.clone())
+            .build()
+            .is_ok()
+    );
+    for address in [
+        "https://10.0.0.1:1",
+        "https://[2001:db8::1]:1/",
+        "https://localhost:1",
+    ] {
         assert!(secure().endpoint(address).build().is_ok(), "{address}");
     }
 }
@@ -41,9 +56,18 @@ async fn what_tls_cannot_use_is_refused_by_name_and_not_shown() {
     let damaged = "-----BEGIN CERTIFICATE-----\nczNjcmV0!\n-----END CERTIFICATE-----\n";
     let secure = || builder().ca_certificate(cert.clone());
     for (builder, says) in [
-        (builder().ca_certificate(""), "ca_certificate: it contains no certificate"),
-        (builder().ca_certificate(key.clone()), "ca_certificate: it contains no certificate"),
-        (builder().ca_certificate(damaged), "ca_certificate: it contains a damaged certificate"),
+        (
+            builder().ca_certificate(""),
+            "ca_certificate: it contains no certificate",
+        ),
+        (
+            builder().ca_certificate(key.clone()),
+            "ca_certificate: it contains no certificate",
+        ),
+        (
+            builder().ca_certificate(damaged),
+            "ca_certificate: it contains a damaged certificate",
+        ),
         (
             secure().client_certificate("", key.clone()),
             "client_certificate: it contains no certificate",
@@ -60,13 +84,18 @@ async fn what_tls_cannot_use_is_refused_by_name_and_not_shown() {
             secure().client_certificate(cert.clone(), other_key.clone()),
             "client_certificate: certificate and key do not match",
         ),
-        (secure().server_name("no name"), "server_name: \"no name\" is neither a DNS name nor"),
+        (
+            secure().server_name("no name"),
+            "server_name: \"no name\" is neither a DNS name nor",
+        ),
         (
             secure().endpoint("http://10.0.0.1:1"),
             "ca_certificate: is for https, but the endpoint is",
         ),
         (
-            Client::builder().endpoint("http://127.0.0.1:1").server_name("a"),
+            Client::builder()
+                .endpoint("http://127.0.0.1:1")
+                .server_name("a"),
             "server_name: is for https, but the endpoint is",
         ),
     ] {
@@ -103,25 +132,45 @@ async fn a_token_does_not_leave_the_host_in_plain_text_unless_that_is_allowed() 
         "http://notlocalhost:1",
     ] {
         let said = refusal(to(address));
-        assert!(said.starts_with("bearer_token: could be read on its way to \"http://"), "{said}");
-        assert!(said.contains("call allow_plaintext") && !said.contains("s3cr3t"), "{said}");
+        assert!(
+            said.starts_with("bearer_token: could be read on its way to \"http://"),
+            "{said}"
+        );
+        assert!(
+            said.contains("call allow_plaintext") && !said.contains("s3cr3t"),
+            "{said}"
+        );
         assert!(to(address).allow_plaintext().build().is_ok(), "{address}");
-        assert!(Client::builder().endpoint(address).build().is_ok(), "{address}");
+        assert!(
+            Client::builder().endpoint(address).build().is_ok(),
+            "{address}"
+        );
         let said = refusal(to("http://127.0.0.1:1").endpoint(address));
         assert!(said.starts_with("bearer_token: "), "one is enough: {said}");
     }
     // Not even in the refusal of an address with a password.
     let said = refusal(to("http://me:pl4nted@10.0.0.1:1"));
-    assert!(said.contains("without user or password") && !said.contains("pl4nted"), "{said}");
+    assert!(
+        said.contains("without user or password") && !said.contains("pl4nted"),
+        "{said}"
+    );
 }
 
 #[test]
 fn no_form_of_showing_a_builder_shows_the_private_key() {
     let (cert, key) = own();
-    let builder = builder().client_certificate(cert, key.clone()).bearer_token("s3cr3t");
+    let builder = builder()
+        .client_certificate(cert, key.clone())
+        .bearer_token("s3cr3t");
     let shown = format!("{builder:?} {builder:#?}");
-    assert!(shown.contains("client_certificate: Some([redacted])"), "{shown}");
-    assert!(!shown.contains(key.lines().nth(1).unwrap()) && !shown.contains("s3cr3t"), "{shown}");
+    assert!(
+        shown.contains("client_certificate: Some([redacted])"),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains(key.lines().nth(1).unwrap()) && !shown.contains("s3cr3t"),
+        "{shown}"
+    );
     let bytes = format!("{:?}", &key.as_bytes()[40..60]);
     assert!(!shown.contains(bytes.trim_matches(['[', ']'])), "{shown}");
 }

@@ -9,13 +9,24 @@ use vesta_client::{Client, ErrorKind, IdRun, Prefetch, Retry, Segment};
 use crate::fake::{Fake, Local, Loopback, Pipe, Reply, ms, unavailable};
 
 fn prefetch(capacity: u32, low_water: u32) -> Prefetch {
-    Prefetch { capacity, low_water, max_age: Duration::MAX }
+    Prefetch {
+        capacity,
+        low_water,
+        max_age: Duration::MAX,
+    }
 }
 
 /// Without retries, so that a refill fails at once while the server is down.
 fn client(pipe: &Pipe) -> Client {
-    let retry = Retry { max_attempts: 1, ..Retry::default() };
-    Client::builder().channel("pipe", pipe.channel()).retry(retry).build().unwrap()
+    let retry = Retry {
+        max_attempts: 1,
+        ..Retry::default()
+    };
+    Client::builder()
+        .channel("pipe", pipe.channel())
+        .retry(retry)
+        .build()
+        .unwrap()
 }
 
 /// A handle whose prefetch buffer is full. The numbers of the fake server have a gap after each run.
@@ -30,7 +41,11 @@ async fn filled(prefetch: Prefetch) -> (Arc<Fake>, Pipe, Segment) {
 }
 
 const fn run(first: u64, count: u32) -> IdRun {
-    IdRun { first, step: 1, count }
+    IdRun {
+        first,
+        step: 1,
+        count,
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +57,11 @@ async fn numbers_come_from_memory_one_by_one_and_in_runs() {
     assert_eq!(orders.next_ids(49).await.unwrap(), [run(3, 48), run(52, 1)]);
     assert_eq!(orders.next_id().await.unwrap(), 53);
     assert_eq!(orders.clone().next_id().await.unwrap(), 54);
-    assert_eq!(fake.calls(), 1, "the client is gone, and the handle goes on");
+    assert_eq!(
+        fake.calls(),
+        1,
+        "the client is gone, and the handle goes on"
+    );
     let stats = orders.stats();
     assert_eq!((stats.handed_out, stats.left, stats.stale), (53, 47, 0));
 }
@@ -139,7 +158,10 @@ async fn callers_are_served_from_memory_while_the_server_is_down() {
     let error = orders.next_id().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("connection refused"), "{error}");
-    assert_eq!(orders.try_next_id().unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        orders.try_next_id().unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
     pipe.mend();
     assert!(orders.next_id().await.unwrap() > 101);
 }
@@ -149,7 +171,9 @@ async fn deadlines_and_retries_are_those_of_the_client() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     fake.next([Reply::Fail(unavailable(Some(ms(100))))]);
-    let client = Client::builder().channel("pipe", pipe.channel()).deadline(ms(300));
+    let client = Client::builder()
+        .channel("pipe", pipe.channel())
+        .deadline(ms(300));
     let client = client.build().unwrap();
     let orders = client.segment_with("orders", prefetch(10, 0)).unwrap();
     let start = Instant::now();
@@ -174,8 +198,11 @@ async fn deadlines_and_retries_are_those_of_the_client() {
 
 #[tokio::test(start_paused = true)]
 async fn what_became_too_old_is_not_handed_out() {
-    let (_fake, _pipe, orders) =
-        filled(Prefetch { max_age: Duration::from_secs(10), ..prefetch(100, 50) }).await;
+    let (_fake, _pipe, orders) = filled(Prefetch {
+        max_age: Duration::from_secs(10),
+        ..prefetch(100, 50)
+    })
+    .await;
     assert_eq!(orders.next_id().await.unwrap(), 1);
     sleep(Duration::from_secs(11)).await;
     assert_eq!(orders.stats().stale, 99);
@@ -193,7 +220,10 @@ async fn an_unknown_key_is_said_so_by_the_calls() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains("`ordres`"), "{error}");
     }
-    assert_eq!(unknown.next_ids(5).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        unknown.next_ids(5).await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,7 +261,10 @@ async fn keys_and_ids_have_memories_of_their_own() {
     assert_eq!(client.stats().prefetched_ids, 0);
     pipe.cut();
     let error = orders.next_id().await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::DeadlineExceeded));
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Unavailable | ErrorKind::DeadlineExceeded
+    ));
     assert_eq!(client.stats().fallback_ids, 0);
 }
 
@@ -255,7 +288,10 @@ async fn a_handle_that_is_dropped_stops_asking() {
 fn the_blocking_handle_gives_the_same_and_outlives_its_client() {
     let fake = Fake::new(1);
     let server = Loopback::start(&fake);
-    let client = Client::builder().endpoint(server.url()).build_blocking().unwrap();
+    let client = Client::builder()
+        .endpoint(server.url())
+        .build_blocking()
+        .unwrap();
     let orders = client.segment_with("orders", prefetch(100, 20)).unwrap();
     assert_eq!(client.segment("").unwrap_err().kind(), ErrorKind::Invalid);
     let unknown = client.segment("ordres").unwrap();
@@ -268,18 +304,27 @@ fn the_blocking_handle_gives_the_same_and_outlives_its_client() {
         .map(|_| {
             let orders = orders.clone();
             std::thread::spawn(move || {
-                (0..2000).map(|_| orders.next_id().unwrap()).collect::<Vec<_>>()
+                (0..2000)
+                    .map(|_| orders.next_id().unwrap())
+                    .collect::<Vec<_>>()
             })
         })
         .collect();
     let mut all = std::collections::HashSet::new();
     for thread in threads {
         let numbers = thread.join().unwrap();
-        assert!(numbers.is_sorted_by(|one, next| one < next), "ascending for each thread");
+        assert!(
+            numbers.is_sorted_by(|one, next| one < next),
+            "ascending for each thread"
+        );
         all.extend(numbers);
     }
     assert_eq!(all.len(), 8000);
     let runs = orders.next_ids(1000).unwrap();
     assert_eq!(runs.iter().map(|run| run.count).sum::<u32>(), 1000);
-    assert!(orders.stats().handed_out >= 9007, "{orders:?} {:?}", orders.stats());
+    assert!(
+        orders.stats().handed_out >= 9007,
+        "{orders:?} {:?}",
+        orders.stats()
+    );
 }

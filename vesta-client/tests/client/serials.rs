@@ -6,11 +6,17 @@ use vesta_client::{CheckSymbol, Client, ErrorKind, IdError, ParsedSerial, Serial
 use crate::fake::{Fake, Loopback, Pipe, Reply, ms, unavailable};
 
 fn serial(text: &str, n: u64) -> Serial {
-    Serial { text: text.to_owned(), n }
+    Serial {
+        text: text.to_owned(),
+        n,
+    }
 }
 
 fn client(pipe: &Pipe) -> Client {
-    Client::builder().channel("pipe", pipe.channel()).build().unwrap()
+    Client::builder()
+        .channel("pipe", pipe.channel())
+        .build()
+        .unwrap()
 }
 
 /// The answer on the wire about `INV-261122-0000427`.
@@ -29,12 +35,26 @@ async fn serials_come_one_by_one_and_many_at_once_and_are_read_back() {
     let pipe = Pipe::to(&fake);
     let orders = client(&pipe).serial("orders").unwrap();
     assert_eq!((orders.name(), fake.calls()), ("orders", 0));
-    assert_eq!(orders.next().await.unwrap(), serial("INV-261122-0000013", 1));
+    assert_eq!(
+        orders.next().await.unwrap(),
+        serial("INV-261122-0000013", 1)
+    );
     let many = orders.clone().next_many(2).await.unwrap();
-    assert_eq!(many, [serial("INV-261122-0000021", 2), serial("INV-261122-0000037", 3)]);
+    assert_eq!(
+        many,
+        [
+            serial("INV-261122-0000021", 2),
+            serial("INV-261122-0000037", 3)
+        ]
+    );
     assert_eq!(orders.next().await.unwrap().n, 4);
     assert_eq!(orders.parse("INV-261122-0000427").await.unwrap(), parsed());
-    let seen: Vec<_> = fake.seen.lock().iter().map(|seen| (seen.call, seen.count)).collect();
+    let seen: Vec<_> = fake
+        .seen
+        .lock()
+        .iter()
+        .map(|seen| (seen.call, seen.count))
+        .collect();
     assert_eq!(seen, [("Next", 1), ("Next", 2), ("Next", 1), ("Parse", 0)]);
 }
 
@@ -42,14 +62,23 @@ async fn serials_come_one_by_one_and_many_at_once_and_are_read_back() {
 fn the_blocking_client_gives_the_same() {
     let fake = Fake::new(1);
     let server = Loopback::start(&fake);
-    let client = Client::builder().endpoint(server.url()).build_blocking().unwrap();
+    let client = Client::builder()
+        .endpoint(server.url())
+        .build_blocking()
+        .unwrap();
     let orders = client.serial("orders").unwrap();
     drop(client);
     assert_eq!(orders.name(), "orders");
     assert_eq!(orders.next().unwrap(), serial("INV-261122-0000013", 1));
-    assert_eq!(orders.next_many(2).unwrap()[1], serial("INV-261122-0000037", 3));
+    assert_eq!(
+        orders.next_many(2).unwrap()[1],
+        serial("INV-261122-0000037", 3)
+    );
     assert_eq!(orders.parse("INV-261122-0000427").unwrap(), parsed());
-    assert_eq!(orders.next_many(0).unwrap_err().kind(), ErrorKind::OutOfRange);
+    assert_eq!(
+        orders.next_many(0).unwrap_err().kind(),
+        ErrorKind::OutOfRange
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +93,10 @@ async fn what_no_server_takes_is_not_sent() {
     let longest = client.serial(&"t".repeat(128)).unwrap();
     for count in [0, 10_001] {
         let error = longest.next_many(count).await.unwrap_err();
-        assert_eq!(error.to_string(), format!("count must be 1 to 10000, but is {count}"));
+        assert_eq!(
+            error.to_string(),
+            format!("count must be 1 to 10000, but is {count}")
+        );
     }
     assert_eq!(fake.calls(), 0);
     let orders = client.serial("orders").unwrap();
@@ -78,11 +110,26 @@ async fn a_serial_that_is_none_is_refused_by_name_and_asked_about_once() {
     let client = client(&pipe);
     let orders = client.serial("orders").unwrap();
     for (typed, says) in [
-        ("INV-261122-0000428", "serial: its check symbol is wrong (damm)"),
-        ("INV_261122-0000427", "serial: character 4 is '_', but must be '-'"),
+        (
+            "INV-261122-0000428",
+            "serial: its check symbol is wrong (damm)",
+        ),
+        (
+            "INV_261122-0000427",
+            "serial: character 4 is '_', but must be '-'",
+        ),
     ] {
         let error = orders.parse(typed).await.unwrap_err();
-        assert!(matches!(error, IdError::Invalid { field: "serial", .. }), "{error:?}");
+        assert!(
+            matches!(
+                error,
+                IdError::Invalid {
+                    field: "serial",
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
         assert!(error.to_string().starts_with(says), "{error}");
     }
     assert_eq!((fake.calls(), client.stats().retries), (2, 0));
@@ -94,17 +141,28 @@ async fn an_unknown_tag_and_a_server_without_serials_are_told_apart() {
     let pipe = Pipe::to(&fake);
     let client = client(&pipe);
     let ordres = client.serial("ordres").unwrap();
-    let errors = [ordres.next().await.unwrap_err(), ordres.parse("1").await.unwrap_err()];
+    let errors = [
+        ordres.next().await.unwrap_err(),
+        ordres.parse("1").await.unwrap_err(),
+    ];
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains("`ordres`"), "{error}");
     }
     let orders = client.serial("orders").unwrap();
     // Serials that are off, and a server of a version before them.
-    let off = IdError::Unsupported { what: "serials are off".into() };
-    fake.next([Reply::Fail(off), Reply::Status(|| tonic::Status::unimplemented(""))]);
+    let off = IdError::Unsupported {
+        what: "serials are off".into(),
+    };
+    fake.next([
+        Reply::Fail(off),
+        Reply::Status(|| tonic::Status::unimplemented("")),
+    ]);
     for _ in 0..2 {
-        assert_eq!(orders.next().await.unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(
+            orders.next().await.unwrap_err().kind(),
+            ErrorKind::Unsupported
+        );
     }
     assert_eq!((fake.calls(), client.stats().retries), (4, 0));
 }
@@ -124,7 +182,12 @@ async fn an_answer_that_makes_no_sense_is_refused() {
     ];
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Internal);
-        assert!(error.to_string().starts_with("invalid response from the server"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("invalid response from the server"),
+            "{error}"
+        );
     }
     assert_eq!(fake.calls(), 4);
 }
@@ -134,14 +197,18 @@ async fn retries_deadlines_and_other_endpoints_are_those_of_ids() {
     let (down, up) = (Fake::new(1), Fake::new(2));
     let (one, other) = (Pipe::to(&down), Pipe::to(&up));
     down.always(Reply::Fail(unavailable(None)));
-    let client = Client::builder().channel("one", one.channel()).channel("other", other.channel());
+    let client = Client::builder()
+        .channel("one", one.channel())
+        .channel("other", other.channel());
     let orders = client.build().unwrap().serial("orders").unwrap();
     for expected in 1..=20 {
         assert_eq!(orders.next().await.unwrap().n, expected);
     }
     assert!(down.calls() >= 1, "it was its turn");
 
-    let client = Client::builder().channel("other", other.channel()).deadline(ms(300));
+    let client = Client::builder()
+        .channel("other", other.channel())
+        .deadline(ms(300));
     let orders = client.build().unwrap().serial("orders").unwrap();
     let start = Instant::now();
     up.next([Reply::Fail(unavailable(Some(ms(100))))]);
@@ -154,7 +221,11 @@ async fn retries_deadlines_and_other_endpoints_are_those_of_ids() {
     let start = Instant::now();
     let error = orders.next().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
-    assert!((ms(300)..ms(310)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(
+        (ms(300)..ms(310)).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
     assert!(up.seen.lock().iter().all(|seen| seen.timeout.is_some()));
 }
 
@@ -162,9 +233,14 @@ async fn retries_deadlines_and_other_endpoints_are_those_of_ids() {
 async fn an_attempt_without_an_answer_is_made_again() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
-    let client = Client::builder().channel("pipe", pipe.channel()).attempt_timeout(ms(100));
+    let client = Client::builder()
+        .channel("pipe", pipe.channel())
+        .attempt_timeout(ms(100));
     let client = client.build().unwrap();
     fake.next([Reply::Silence]);
     assert_eq!(client.serial("orders").unwrap().next().await.unwrap().n, 1);
-    assert_eq!((fake.calls(), client.stats().calls, client.stats().retries), (2, 1, 1));
+    assert_eq!(
+        (fake.calls(), client.stats().calls, client.stats().retries),
+        (2, 1, 1)
+    );
 }

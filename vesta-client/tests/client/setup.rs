@@ -15,22 +15,44 @@ fn refusal(builder: Builder) -> String {
 #[tokio::test]
 async fn an_address_that_cannot_work_is_refused_with_a_sentence() {
     for (address, says) in [
-        ("https://10.0.0.1", "must be http://host:port or https://host:port"),
-        ("https://10.0.0.1:50051/ids", "must be http://host:port or https://host:port"),
+        (
+            "https://10.0.0.1",
+            "must be http://host:port or https://host:port",
+        ),
+        (
+            "https://10.0.0.1:50051/ids",
+            "must be http://host:port or https://host:port",
+        ),
         ("10.0.0.1:50051", "must be http://host:port"),
         ("http://10.0.0.1", "must be http://host:port"),
         ("http://10.0.0.1:50051/ids", "must be http://host:port"),
         ("grpc://10.0.0.1:50051", "must be http://host:port"),
         ("", "must be http://host:port"),
-        ("http://me:s3cr3t@10.0.0.1:50051", "without user or password"),
-        ("https://me:s3cr3t@10.0.0.1:50051", "without user or password"),
+        (
+            "http://me:s3cr3t@10.0.0.1:50051",
+            "without user or password",
+        ),
+        (
+            "https://me:s3cr3t@10.0.0.1:50051",
+            "without user or password",
+        ),
     ] {
         let said = refusal(Client::builder().endpoint(address));
-        assert!(said.starts_with("endpoint: ") && said.contains(says), "{address}: {said}");
+        assert!(
+            said.starts_with("endpoint: ") && said.contains(says),
+            "{address}: {said}"
+        );
         assert!(!said.contains("s3cr3t"), "{said}");
     }
-    for address in ["http://10.0.0.1:50051", "http://[::1]:50051/", "http://vesta.internal:1"] {
-        assert!(Client::builder().endpoint(address).build().is_ok(), "{address}");
+    for address in [
+        "http://10.0.0.1:50051",
+        "http://[::1]:50051/",
+        "http://vesta.internal:1",
+    ] {
+        assert!(
+            Client::builder().endpoint(address).build().is_ok(),
+            "{address}"
+        );
     }
 }
 
@@ -41,19 +63,58 @@ async fn options_out_of_range_are_refused_by_name() {
     let retry = Retry::default();
     for (builder, names) in [
         (Client::builder(), "endpoint"),
-        (Client::builder().endpoints(vec!["http://127.0.0.1:1"; 65]), "endpoints"),
+        (
+            Client::builder().endpoints(vec!["http://127.0.0.1:1"; 65]),
+            "endpoints",
+        ),
         (with().channels_per_endpoint(0), "channels_per_endpoint"),
         (with().channels_per_endpoint(65), "channels_per_endpoint"),
         (with().deadline(Duration::ZERO), "deadline"),
         (with().deadline(Duration::MAX), "deadline"),
         (with().attempt_timeout(Duration::ZERO), "attempt_timeout"),
         (with().connect_timeout(Duration::ZERO), "connect_timeout"),
-        (with().retry(Retry { max_attempts: 0, ..retry }), "retry.max_attempts"),
-        (with().retry(Retry { successes_per_retry: 0, ..retry }), "retry.successes_per_retry"),
-        (with().prefetch(Prefetch { capacity: 0, ..prefetch }), "prefetch.capacity"),
-        (with().prefetch(Prefetch { capacity: 1_048_577, ..prefetch }), "prefetch.capacity"),
-        (with().prefetch(Prefetch { low_water: 10_000, ..prefetch }), "prefetch.low_water"),
-        (with().prefetch(Prefetch { max_age: Duration::ZERO, ..prefetch }), "prefetch.max_age"),
+        (
+            with().retry(Retry {
+                max_attempts: 0,
+                ..retry
+            }),
+            "retry.max_attempts",
+        ),
+        (
+            with().retry(Retry {
+                successes_per_retry: 0,
+                ..retry
+            }),
+            "retry.successes_per_retry",
+        ),
+        (
+            with().prefetch(Prefetch {
+                capacity: 0,
+                ..prefetch
+            }),
+            "prefetch.capacity",
+        ),
+        (
+            with().prefetch(Prefetch {
+                capacity: 1_048_577,
+                ..prefetch
+            }),
+            "prefetch.capacity",
+        ),
+        (
+            with().prefetch(Prefetch {
+                low_water: 10_000,
+                ..prefetch
+            }),
+            "prefetch.low_water",
+        ),
+        (
+            with().prefetch(Prefetch {
+                max_age: Duration::ZERO,
+                ..prefetch
+            }),
+            "prefetch.max_age",
+        ),
         (with().bearer_token(""), "bearer_token"),
         (with().bearer_token("two words"), "bearer_token"),
     ] {
@@ -64,13 +125,19 @@ async fn options_out_of_range_are_refused_by_name() {
 
 #[test]
 fn building_outside_a_runtime_says_what_to_do() {
-    let error = Client::builder().endpoint("http://127.0.0.1:1").build().unwrap_err();
+    let error = Client::builder()
+        .endpoint("http://127.0.0.1:1")
+        .build()
+        .unwrap_err();
     assert!(error.to_string().contains("build_blocking"), "{error}");
 }
 
 #[test]
 fn the_blocking_builder_passes_refusals_on() {
-    let error = Client::builder().endpoint("ftp://x:1").build_blocking().unwrap_err();
+    let error = Client::builder()
+        .endpoint("ftp://x:1")
+        .build_blocking()
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
@@ -78,9 +145,17 @@ fn the_blocking_builder_passes_refusals_on() {
 async fn the_token_is_sent_and_shown_nowhere() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
-    let builder = Client::builder().channel("pipe", pipe.channel()).bearer_token(TOKEN);
+    let builder = Client::builder()
+        .channel("pipe", pipe.channel())
+        .bearer_token(TOKEN);
     let mut shown = format!("{builder:?} {builder:#?}");
-    let client = builder.retry(Retry { max_attempts: 1, ..Retry::default() }).build().unwrap();
+    let client = builder
+        .retry(Retry {
+            max_attempts: 1,
+            ..Retry::default()
+        })
+        .build()
+        .unwrap();
     client.gen_id().await.unwrap();
     let sent = fake.seen.lock()[0].authorization.clone();
     assert_eq!(sent.as_deref(), Some("Bearer s3cr3t-t0ken"));
@@ -89,7 +164,9 @@ async fn the_token_is_sent_and_shown_nowhere() {
     fake.next([
         Reply::Status(|| tonic::Status::internal("no such token: s3cr3t-t0ken")),
         Reply::Status(|| tonic::Status::unknown("no such token: s3cr3t-t0ken")),
-        Reply::Fail(IdError::NotFound { what: "s3cr3t-t0ken".into() }),
+        Reply::Fail(IdError::NotFound {
+            what: "s3cr3t-t0ken".into(),
+        }),
     ]);
     for _ in 0..3 {
         let error = client.gen_id().await.unwrap_err();

@@ -45,22 +45,41 @@ async fn a_stream_that_breaks_goes_on_with_what_is_left() {
     assert_eq!(stream.fill(&mut ids).await.unwrap(), 2500);
     ids.truncate(2500);
     assert_eq!(BTreeSet::from_iter(ids).len(), 2500);
-    assert_eq!(fake.seen.lock().iter().filter(|seen| seen.call == "StreamRuns").count(), 2);
+    assert_eq!(
+        fake.seen
+            .lock()
+            .iter()
+            .filter(|seen| seen.call == "StreamRuns")
+            .count(),
+        2
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_cannot_go_on_says_why_and_can_be_asked_again() {
     let fake = Fake::new(7);
     let pipe = Pipe::to(&fake);
-    let once = Retry { max_attempts: 1, ..Retry::default() };
+    let once = Retry {
+        max_attempts: 1,
+        ..Retry::default()
+    };
     let client = through(&pipe).retry(once).build().unwrap();
     let mut stream = client.stream(1500).unwrap();
     fake.next([Reply::Give, Reply::Status(cut_off)]);
-    assert_eq!(stream.next_run().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        stream.next_run().await.unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
     fake.next([Reply::Give, Reply::Silence]);
-    assert_eq!(stream.next_run().await.unwrap_err().kind(), ErrorKind::DeadlineExceeded);
+    assert_eq!(
+        stream.next_run().await.unwrap_err().kind(),
+        ErrorKind::DeadlineExceeded
+    );
     fake.next([Reply::Give, Reply::Nonsense]);
-    assert_eq!(stream.next_run().await.unwrap_err().kind(), ErrorKind::Internal);
+    assert_eq!(
+        stream.next_run().await.unwrap_err().kind(),
+        ErrorKind::Internal
+    );
     let mut ids = [0; 2000];
     assert_eq!(stream.fill(&mut ids).await.unwrap(), 1500);
     assert_eq!(client.stream(0).unwrap_err().kind(), ErrorKind::OutOfRange);

@@ -24,16 +24,26 @@ pub(super) fn read(text: &str) -> Result<Written, IdError> {
     let (kind, bits, seconds) = match text.len() {
         20 if is_xid(text) => ("XID", 96, leading(7, 32)? >> 3),
         24 if text.bytes().all(|it| it.is_ascii_hexdigit()) => ("ObjectId", 96, leading(8, 16)?),
-        27 => ("KSUID", 160, ksuid_seconds(text).ok_or_else(unknown)? + KSUID_EPOCH),
+        27 => (
+            "KSUID",
+            160,
+            ksuid_seconds(text).ok_or_else(unknown)? + KSUID_EPOCH,
+        ),
         26 => return ulid(text),
         _ => return uuid(text),
     };
-    Ok(Written::Long { kind: kind.to_owned(), bits, moment: Some(UnixMillis(seconds * 1000)) })
+    Ok(Written::Long {
+        kind: kind.to_owned(),
+        bits,
+        moment: Some(UnixMillis(seconds * 1000)),
+    })
 }
 
 /// 96 bits in 20 characters of 5: the last has one bit, its highest.
 fn is_xid(text: &str) -> bool {
-    text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'v')) && text.ends_with(['0', 'g'])
+    text.bytes()
+        .all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'v'))
+        && text.ends_with(['0', 'g'])
 }
 
 /// The upper 32 of the 160 bits; `None` if it has other characters, or is above 160 bits.
@@ -56,19 +66,29 @@ fn ksuid_seconds(text: &str) -> Option<u64> {
 fn ulid(text: &str) -> Result<Written, IdError> {
     let whole = |part: &str| IdFormat::Crockford.parse(&format!("{part:0>13}"));
     let parts = (text.get(..10), text.get(10..18), text.get(18..));
-    let (Some(time), Some(one), Some(other)) = parts else { return Err(unknown()) };
+    let (Some(time), Some(one), Some(other)) = parts else {
+        return Err(unknown());
+    };
     let (moment, _, _) = (whole(time)?, whole(one)?, whole(other)?);
     // The first digit has three bits only.
     if moment >> 48 != 0 {
         return Err(IdError::invalid("id", "as a ULID it is above 128 bits"));
     }
-    Ok(Written::Long { kind: "ULID".to_owned(), bits: 128, moment: Some(UnixMillis(moment)) })
+    Ok(Written::Long {
+        kind: "ULID".to_owned(),
+        bits: 128,
+        moment: Some(UnixMillis(moment)),
+    })
 }
 
 /// 32 digits, bare or in the five groups; around those braces, or `urn:uuid:` before them.
 fn uuid(text: &str) -> Result<Written, IdError> {
-    let urn = text.split_at_checked(9).filter(|it| it.0.eq_ignore_ascii_case("urn:uuid:"));
-    let braced = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let urn = text
+        .split_at_checked(9)
+        .filter(|it| it.0.eq_ignore_ascii_case("urn:uuid:"));
+    let braced = text
+        .strip_prefix('{')
+        .and_then(|text| text.strip_suffix('}'));
     let text = urn.map(|it| it.1).or(braced).unwrap_or(text);
     let groups: Vec<_> = text.split('-').map(str::len).collect();
     let digits = text.replace('-', "");
@@ -87,5 +107,9 @@ fn uuid(text: &str) -> Result<Written, IdError> {
         _ => None,
     };
     let kind = format!("UUID of version {version}");
-    Ok(Written::Long { kind, bits: 128, moment: millis.map(UnixMillis) })
+    Ok(Written::Long {
+        kind,
+        bits: 128,
+        moment: millis.map(UnixMillis),
+    })
 }

@@ -7,7 +7,10 @@ impl IdMeta {
     /// The parts of an ID of this layout with every field 0 but the type, which is the layout's own:
     /// what [`lower_bound`](Self::lower_bound) starts from.
     pub fn blank(&self) -> Id {
-        Id { id_type: self.id_type, ..Id::default() }
+        Id {
+            id_type: self.id_type,
+            ..Id::default()
+        }
     }
 
     /// The smallest ID that any generator of this layout can make from `moment` on: no ID below it
@@ -50,30 +53,53 @@ impl IdMeta {
     pub fn upper_bound(&self, moment: UnixMillis, base: &Id) -> Result<u64, IdError> {
         let (seq, machine) = (self.max(Field::Seq), self.max(Field::Machine));
         // The last tick of the millisecond, where it has several.
-        self.bound(moment, base, self.spec.unit.per_milli() - 1, Id { seq, machine, ..*base })
+        self.bound(
+            moment,
+            base,
+            self.spec.unit.per_milli() - 1,
+            Id {
+                seq,
+                machine,
+                ..*base
+            },
+        )
     }
 
     fn bound(&self, moment: UnixMillis, base: &Id, ticks: u64, low: Id) -> Result<u64, IdError> {
         if !self.spec.order.sorts_by_time() {
             let reason = "it sorts by machine before time; its IDs have no bounds by time";
-            return Err(IdError::invalid("layout", format!("{}: {reason}", self.name)));
+            return Err(IdError::invalid(
+                "layout",
+                format!("{}: {reason}", self.name),
+            ));
         }
         if self.is_vesta() {
             // With the other type it would be a bound of the other layout.
             IdError::check("type", base.id_type, self.id_type, self.id_type)?;
         }
-        let time = self.tick_within(moment)?.saturating_add(ticks).min(self.max(Field::Time));
-        self.pack(&Id { time, seq: low.seq, machine: low.machine, ..*base })
+        let time = self
+            .tick_within(moment)?
+            .saturating_add(ticks)
+            .min(self.max(Field::Time));
+        self.pack(&Id {
+            time,
+            seq: low.seq,
+            machine: low.machine,
+            ..*base
+        })
     }
 
     /// The first tick of the millisecond of a moment inside the layout.
     pub(crate) fn tick_within(&self, moment: UnixMillis) -> Result<u64, IdError> {
         let epoch = self.spec.epoch;
         let tick = match moment.since(epoch) {
-            None => Err(format!("{moment} is before {epoch}, where the layout begins")),
-            Some(_) if moment >= self.end() => {
-                Err(format!("{moment} is not before {}, where the layout ends", self.end()))
-            }
+            None => Err(format!(
+                "{moment} is before {epoch}, where the layout begins"
+            )),
+            Some(_) if moment >= self.end() => Err(format!(
+                "{moment} is not before {}, where the layout ends",
+                self.end()
+            )),
             Some(since) => Ok(self.spec.unit.ticks_in(since)),
         };
         tick.map_err(|reason| IdError::invalid("time", reason))

@@ -19,8 +19,11 @@ impl IdMeta {
         per_second: u64,
         epoch: UnixMillis,
     ) -> Result<LayoutSpec, IdError> {
-        for (name, value) in [("years", years), ("machines", machines), ("per second", per_second)]
-        {
+        for (name, value) in [
+            ("years", years),
+            ("machines", machines),
+            ("per second", per_second),
+        ] {
             IdError::check(name, value, 1, u64::MAX)?;
         }
         let bits = |values: u64| u64::BITS - (values - 1).leading_zeros();
@@ -55,7 +58,12 @@ impl IdMeta {
             Self::new(spec).map(|_| (sum, spec))
         };
         let units = [TimeUnit::Millisecond, TimeUnit::TenMillis, TimeUnit::Second];
-        let narrowest = units.into_iter().flat_map(designed).min_by_key(|(sum, _)| *sum); // first of equals
-        narrowest.map_or_else(|| designed(TimeUnit::Second), Ok).map(|(_, spec)| spec)
+        let narrowest = units
+            .into_iter()
+            .flat_map(designed)
+            .min_by_key(|(sum, _)| *sum); // first of equals
+        narrowest
+            .map_or_else(|| designed(TimeUnit::Second), Ok)
+            .map(|(_, spec)| spec)
     }
 }

@@ -69,7 +69,10 @@ impl FromStr for SequenceStart {
         };
         match text {
             "zero" => Some(SequenceStart::Zero),
-            _ => text.strip_prefix("random:").and_then(below).map(SequenceStart::Random),
+            _ => text
+                .strip_prefix("random:")
+                .and_then(below)
+                .map(SequenceStart::Random),
         }
         .ok_or_else(|| {
             IdError::invalid(
@@ -94,7 +97,10 @@ mod tests {
         ] {
             assert_eq!(start.to_string().parse::<SequenceStart>().unwrap(), start);
         }
-        assert_eq!("random:100".parse::<SequenceStart>().unwrap(), SequenceStart::Random(100));
+        assert_eq!(
+            "random:100".parse::<SequenceStart>().unwrap(),
+            SequenceStart::Random(100)
+        );
         assert_eq!(SequenceStart::default().below(), 1);
         assert_eq!(SequenceStart::Random(100).below(), 100);
     }
@@ -116,19 +122,32 @@ mod tests {
             "100",
         ] {
             let error = text.parse::<SequenceStart>().expect_err(text).to_string();
-            assert!(error.contains("random:100") && error.contains(text), "{error}");
+            assert!(
+                error.contains("random:100") && error.contains(text),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn a_start_fits_the_sequence_field_of_its_layout() {
         let seq_4096 = IdMeta::SNOWFLAKE;
-        for fits in [SequenceStart::Zero, SequenceStart::Random(1), SequenceStart::Random(4096)] {
+        for fits in [
+            SequenceStart::Zero,
+            SequenceStart::Random(1),
+            SequenceStart::Random(4096),
+        ] {
             fits.check(&seq_4096).unwrap();
         }
         for refused in [0, 4097, u32::MAX] {
-            let error = SequenceStart::Random(refused).check(&seq_4096).unwrap_err().to_string();
-            assert!(error.contains("1 to 4096") && error.contains("snowflake"), "{error}");
+            let error = SequenceStart::Random(refused)
+                .check(&seq_4096)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("1 to 4096") && error.contains("snowflake"),
+                "{error}"
+            );
         }
     }
 }

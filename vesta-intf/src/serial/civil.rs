@@ -24,13 +24,21 @@ impl CivilHour {
     /// counts as its first hour.
     pub fn at(moment: UnixMillis, seconds_ahead: i32) -> Self {
         let seconds = (moment.0 / 1000).saturating_add_signed(seconds_ahead.into());
-        Self { hour: seconds / 3600 % 24, ..Self::on_day(seconds / 86_400) }
+        Self {
+            hour: seconds / 3600 % 24,
+            ..Self::on_day(seconds / 86_400)
+        }
     }
 
     /// The first hour of a day, counted from 1970-01-01.
     pub(super) fn on_day(days: u64) -> Self {
         let (year, month, day) = civil_from_days(days);
-        Self { year, month, day, hour: 0 }
+        Self {
+            year,
+            month,
+            day,
+            hour: 0,
+        }
     }
 
     /// Days since 1970-01-01.
@@ -95,18 +103,28 @@ impl Reset {
 
     /// The first hour of a period.
     pub fn first_hour(self, Period(period): Period) -> CivilHour {
-        let january = |year| CivilHour { year, month: 1, day: 1, hour: 0 };
+        let january = |year| CivilHour {
+            year,
+            month: 1,
+            day: 1,
+            hour: 0,
+        };
         match self {
             Reset::Never => january(1970),
             Reset::Day => CivilHour::on_day(period),
-            Reset::Month => CivilHour { month: period % 12 + 1, ..january(1970 + period / 12) },
+            Reset::Month => CivilHour {
+                month: period % 12 + 1,
+                ..january(1970 + period / 12)
+            },
             Reset::Year => january(1970 + period),
         }
     }
 
     /// A period as text: `2026-11-22`, `2026-11`, `2026`; nothing if the counter never starts anew.
     pub fn show(self, period: Period) -> String {
-        let CivilHour { year, month, day, .. } = self.first_hour(period);
+        let CivilHour {
+            year, month, day, ..
+        } = self.first_hour(period);
         match self {
             Reset::Never => String::new(),
             Reset::Day => format!("{year:04}-{month:02}-{day:02}"),
@@ -135,7 +153,10 @@ impl Reset {
     pub const fn split(self, position: u64) -> (Period, u64) {
         match self {
             Reset::Never => (Period(0), position),
-            _ => (Period(position >> COUNTER_BITS), position & ((1 << COUNTER_BITS) - 1)),
+            _ => (
+                Period(position >> COUNTER_BITS),
+                position & ((1 << COUNTER_BITS) - 1),
+            ),
         }
     }
 }
@@ -150,10 +171,13 @@ impl FromStr for Reset {
     type Err = IdError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|reset| reset.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            IdError::invalid("reset", format!("`{name}` is not one of {names}"))
-        })
+        Self::ALL
+            .into_iter()
+            .find(|reset| reset.name() == name)
+            .ok_or_else(|| {
+                let names = Self::ALL.map(Self::name).join(", ");
+                IdError::invalid("reset", format!("`{name}` is not one of {names}"))
+            })
     }
 }
 
@@ -164,20 +188,48 @@ mod tests {
     /// 1970 to 2100, day by day, along a calendar that is counted out.
     #[test]
     fn every_day_has_its_date_and_its_periods() {
-        let (mut date, mut of_year) = (CivilHour { year: 1970, month: 1, day: 1, hour: 0 }, 1);
+        let (mut date, mut of_year) = (
+            CivilHour {
+                year: 1970,
+                month: 1,
+                day: 1,
+                hour: 0,
+            },
+            1,
+        );
         for days in 0..47_847 {
             assert_eq!(CivilHour::on_day(days), date);
             assert_eq!((date.days(), date.day_of_year()), (days, of_year));
             let last = CivilHour { hour: 23, ..date };
-            assert_eq!(CivilHour::at(UnixMillis(days * 86_400_000 + 86_399_999), 0), last);
-            let CivilHour { year, month, day, .. } = date;
+            assert_eq!(
+                CivilHour::at(UnixMillis(days * 86_400_000 + 86_399_999), 0),
+                last
+            );
+            let CivilHour {
+                year, month, day, ..
+            } = date;
             for (reset, first, shown) in [
                 (Reset::Day, date, format!("{year}-{month:02}-{day:02}")),
-                (Reset::Month, CivilHour { day: 1, ..date }, format!("{year}-{month:02}")),
-                (Reset::Year, CivilHour { day: 1, month: 1, ..date }, format!("{year}")),
+                (
+                    Reset::Month,
+                    CivilHour { day: 1, ..date },
+                    format!("{year}-{month:02}"),
+                ),
+                (
+                    Reset::Year,
+                    CivilHour {
+                        day: 1,
+                        month: 1,
+                        ..date
+                    },
+                    format!("{year}"),
+                ),
             ] {
                 let period = reset.period(&last);
-                assert_eq!((reset.first_hour(period), reset.show(period)), (first, shown));
+                assert_eq!(
+                    (reset.first_hour(period), reset.show(period)),
+                    (first, shown)
+                );
                 let position = reset.position(period, reset.end_of_counters() - 1);
                 assert_eq!(reset.split(position), (period, reset.end_of_counters() - 1));
                 assert_eq!(reset.split(position + 1), (period, reset.end_of_counters()));
@@ -203,12 +255,27 @@ mod tests {
     #[test]
     fn an_hour_is_that_of_the_place() {
         let moment = UnixMillis(1_795_363_199_999); // 2026-11-22T15:59:59.999Z
-        let evening = CivilHour { year: 2026, month: 11, day: 22, hour: 23 };
+        let evening = CivilHour {
+            year: 2026,
+            month: 11,
+            day: 22,
+            hour: 23,
+        };
         assert_eq!(CivilHour::at(moment, 8 * 3600), evening);
-        let midnight = CivilHour { year: 2026, month: 11, day: 23, hour: 0 };
+        let midnight = CivilHour {
+            year: 2026,
+            month: 11,
+            day: 23,
+            hour: 0,
+        };
         assert_eq!(CivilHour::at(UnixMillis(moment.0 + 1), 8 * 3600), midnight);
         assert_eq!(CivilHour::at(moment, -5 * 3600).hour, 10);
-        let first = CivilHour { year: 1970, month: 1, day: 1, hour: 0 };
+        let first = CivilHour {
+            year: 1970,
+            month: 1,
+            day: 1,
+            hour: 0,
+        };
         assert_eq!(CivilHour::at(UnixMillis(0), -5 * 3600), first);
     }
 
@@ -218,6 +285,9 @@ mod tests {
             assert_eq!(reset.to_string().parse::<Reset>().ok(), Some(reset));
         }
         let error = "daily".parse::<Reset>().expect_err("unknown").to_string();
-        assert!(error.contains("`daily` is not one of never, day, month, year"), "{error}");
+        assert!(
+            error.contains("`daily` is not one of never, day, month, year"),
+            "{error}"
+        );
     }
 }

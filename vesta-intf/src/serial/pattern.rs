@@ -180,7 +180,11 @@ impl Pattern {
     /// The end of the counters that can be written: the first one that is too large.
     pub fn end_of_counters(&self) -> u64 {
         let most = self.reset.end_of_counters();
-        if self.counter.grows { most } else { self.counter.size().map_or(most, |it| it.min(most)) }
+        if self.counter.grows {
+            most
+        } else {
+            self.counter.size().map_or(most, |it| it.min(most))
+        }
     }
 }
 
@@ -193,7 +197,10 @@ impl Counter {
 
 impl fmt::Debug for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pattern").field(&self.text).field(&self.reset).finish()
+        f.debug_tuple("Pattern")
+            .field(&self.text)
+            .field(&self.reset)
+            .finish()
     }
 }
 

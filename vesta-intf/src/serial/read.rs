@@ -21,7 +21,10 @@ impl Pattern {
     pub fn new(text: &str, reset: Reset) -> Result<Self, IdError> {
         let length = text.chars().count();
         if !(1..=LONGEST).contains(&length) {
-            return Err(IdError::invalid("pattern", "it must have 1 to 128 characters"));
+            return Err(IdError::invalid(
+                "pattern",
+                "it must have 1 to 128 characters",
+            ));
         }
         let mut read = Read::default();
         let mut chars = text.char_indices().peekable();
@@ -47,7 +50,10 @@ impl Pattern {
 
 /// A refusal that says where: characters are counted from 1.
 fn refuse<T>(at: usize, why: impl fmt::Display) -> Result<T, IdError> {
-    Err(IdError::invalid("pattern", format!("at character {}: {why}", at + 1)))
+    Err(IdError::invalid(
+        "pattern",
+        format!("at character {}: {why}", at + 1),
+    ))
 }
 
 /// The text up to the closing brace.
@@ -88,7 +94,10 @@ impl Read {
             "n" => self.counter(at, after, rest, false),
             "shuffle" => self.counter(at, after, rest, true),
             "check" => self.check(at, after, rest),
-            _ => refuse(at, format!("`{name}` is not one of date, n, shuffle, check")),
+            _ => refuse(
+                at,
+                format!("`{name}` is not one of date, n, shuffle, check"),
+            ),
         }
     }
 
@@ -141,13 +150,22 @@ impl Read {
         let (width, radix) = rest.split_once(':').unwrap_or((rest, "decimal"));
         let grows = width.ends_with('+');
         let digits = width.strip_suffix('+').unwrap_or(width);
-        let number = digits.parse().ok().filter(|width| (1..=MOST_DIGITS).contains(width));
+        let number = digits
+            .parse()
+            .ok()
+            .filter(|width| (1..=MOST_DIGITS).contains(width));
         let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
         let Some(number) = number.filter(|_| plain) else {
-            return refuse(after, format!("the width must be 1 to {MOST_DIGITS} digits"));
+            return refuse(
+                after,
+                format!("the width must be 1 to {MOST_DIGITS} digits"),
+            );
         };
         if grows && shuffled {
-            return refuse(after, "what is shuffled cannot grow; give it the width of the largest");
+            return refuse(
+                after,
+                "what is shuffled cannot grow; give it the width of the largest",
+            );
         }
         let Some((_, radix)) = Radix::ALL.into_iter().find(|(name, _)| *name == radix) else {
             let names = Radix::ALL.map(|(name, _)| name).join(", ");
@@ -155,7 +173,12 @@ impl Read {
             return refuse(at, format!("`{radix}` is not one of {names}"));
         };
         let width = usize::try_from(number).unwrap_or(usize::MAX);
-        let counter = Counter { width, grows, radix, shuffled };
+        let counter = Counter {
+            width,
+            grows,
+            radix,
+            shuffled,
+        };
         self.counter = Some((at, counter));
         self.parts.push(Part::Counter);
         Ok(())
@@ -163,7 +186,10 @@ impl Read {
 
     fn check(&mut self, at: usize, after: usize, rest: &str) -> Result<(), IdError> {
         if let Some((other, ..)) = self.check {
-            let why = format!("the check symbol overlaps the one at character {}", other + 1);
+            let why = format!(
+                "the check symbol overlaps the one at character {}",
+                other + 1
+            );
             return refuse(at, why);
         }
         let (name, covers) = rest.split_once(':').unwrap_or((rest, ""));
@@ -241,6 +267,11 @@ impl Read {
         if counter.shuffled && counter.size().is_none_or(|size| size > most) {
             return refuse(at, "so many digits outgrow the counter's 63 bits");
         }
-        Ok(Pattern { text: text.into(), parts: self.parts, counter, reset })
+        Ok(Pattern {
+            text: text.into(),
+            parts: self.parts,
+            counter,
+            reset,
+        })
     }
 }

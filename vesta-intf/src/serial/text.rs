@@ -40,7 +40,11 @@ impl Pattern {
                     written = start..text.len();
                 }
                 Part::Check(method, all) => {
-                    let covered = if all { &text[..] } else { &text[written.clone()] };
+                    let covered = if all {
+                        &text[..]
+                    } else {
+                        &text[written.clone()]
+                    };
                     let symbols = method.of_text(covered);
                     text.push_str(symbols.as_str());
                 }
@@ -58,7 +62,10 @@ impl Pattern {
     pub fn parse(&self, serial: &str) -> Result<ParsedSerial, IdError> {
         let characters: Vec<char> = serial.chars().collect();
         let width = self.counter_width(characters.len())?;
-        let mut read = Read { rest: &characters, at: 0 };
+        let mut read = Read {
+            rest: &characters,
+            at: 0,
+        };
         let (mut fields, mut counter) = (Vec::new(), 0);
         let mut checks = None;
         for part in &self.parts {
@@ -73,7 +80,11 @@ impl Pattern {
         }
         let date = date_of(&fields)?;
         // Whatever could be written in two ways is caught by writing it once more.
-        let right: Vec<char> = self.format(&date, counter).map_err(invalid)?.chars().collect();
+        let right: Vec<char> = self
+            .format(&date, counter)
+            .map_err(invalid)?
+            .chars()
+            .collect();
         if let Some((method, at, given)) = &checks {
             let given: String = given.iter().collect();
             let right: String = right.iter().skip(*at).take(method.count()).collect();
@@ -117,7 +128,12 @@ impl Pattern {
 
     /// The first serial of 2026-11-22, for messages.
     fn example(&self) -> String {
-        let date = CivilHour { year: 2026, month: 11, day: 22, hour: 9 };
+        let date = CivilHour {
+            year: 2026,
+            month: 11,
+            day: 22,
+            hour: 9,
+        };
         self.format(&date, 1).unwrap_or_default()
     }
 }
@@ -218,7 +234,12 @@ fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
         let reason = format!("at character {}: there is no {what} {found}", at + 1);
         Err(IdError::invalid("serial", reason))
     };
-    let mut date = CivilHour { year: 1970, month: 1, day: 1, hour: 0 };
+    let mut date = CivilHour {
+        year: 1970,
+        month: 1,
+        day: 1,
+        hour: 0,
+    };
     let mut of_year = None;
     for &(at, field, found) in fields {
         match field {
@@ -235,13 +256,20 @@ fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
         }
     }
     let given = date;
-    let first = CivilHour { month: 1, day: 1, ..date };
+    let first = CivilHour {
+        month: 1,
+        day: 1,
+        ..date
+    };
     let days = match of_year {
         Some((at, 0)) => return refuse(at, "day", 0),
         Some((_, found)) => first.days() + found - 1,
         None => date.days(),
     };
-    let date = CivilHour { hour: date.hour, ..CivilHour::on_day(days) };
+    let date = CivilHour {
+        hour: date.hour,
+        ..CivilHour::on_day(days)
+    };
     let has = |wanted| fields.iter().find(|(_, field, _)| *field == wanted);
     // A day beyond the end of its month or year is one of the next.
     let place = has(DateField::Day).or(has(DateField::DayOfYear));
@@ -269,5 +297,9 @@ fn shown(fields: &[(usize, DateField, u64)], date: &CivilHour) -> Option<String>
         Reset::Year
     };
     let day = reset.show(reset.period(date));
-    Some(if has(&[DateField::Hour]) { format!("{day}T{hour:02}") } else { day })
+    Some(if has(&[DateField::Hour]) {
+        format!("{day}T{hour:02}")
+    } else {
+        day
+    })
 }

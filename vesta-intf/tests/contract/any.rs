@@ -3,8 +3,14 @@
 use proptest::prelude::*;
 use vesta_intf::{Field, FieldOrder, Id, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
-pub(crate) const FIELDS: [Field; 6] =
-    [Field::Version, Field::Type, Field::GenMethod, Field::Time, Field::Seq, Field::Machine];
+pub(crate) const FIELDS: [Field; 6] = [
+    Field::Version,
+    Field::Type,
+    Field::GenMethod,
+    Field::Time,
+    Field::Seq,
+    Field::Machine,
+];
 
 pub(crate) fn set(id: &mut Id, field: Field, value: u64) {
     *match field {
@@ -28,8 +34,11 @@ pub(crate) fn parts(meta: &IdMeta, seeds: [u64; 6]) -> Id {
 
 /// Any layout, also those that only explain IDs.
 pub(crate) fn any_layout() -> impl Strategy<Value = IdMeta> {
-    let unit =
-        prop_oneof![Just(TimeUnit::Second), Just(TimeUnit::TenMillis), Just(TimeUnit::Millisecond)];
+    let unit = prop_oneof![
+        Just(TimeUnit::Second),
+        Just(TimeUnit::TenMillis),
+        Just(TimeUnit::Millisecond)
+    ];
     let order = prop_oneof![
         Just(FieldOrder::TimeSeqMachine),
         Just(FieldOrder::TimeMachineSeq),

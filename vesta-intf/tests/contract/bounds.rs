@@ -15,7 +15,11 @@ fn layouts() -> impl Strategy<Value = IdMeta> {
 /// The fields that stand above the time.
 fn above(meta: &IdMeta, seeds: [u64; 3]) -> Id {
     Id {
-        id_type: if meta.is_vesta() { meta.id_type() } else { seeds[1] & meta.max(Field::Type) },
+        id_type: if meta.is_vesta() {
+            meta.id_type()
+        } else {
+            seeds[1] & meta.max(Field::Type)
+        },
         ..parts(meta, [seeds[0], 0, seeds[2], 0, 0, 0])
     }
 }
@@ -25,19 +29,39 @@ fn above(meta: &IdMeta, seeds: [u64; 3]) -> Id {
 fn golden_bounds() {
     let new_year = UnixMillis(1_767_225_600_000);
     let meta = IdMeta::MAX_PEAK;
-    let base = Id { gen_method: GenMethod::Central.value(), ..meta.blank() };
+    let base = Id {
+        gen_method: GenMethod::Central.value(),
+        ..meta.blank()
+    };
     let first = (1 << 60) + (347_184_000 << 30);
     assert_eq!(meta.lower_bound(new_year, &base).unwrap(), first);
-    assert_eq!(meta.upper_bound(new_year, &base).unwrap(), first + (1 << 30) - 1);
+    assert_eq!(
+        meta.upper_bound(new_year, &base).unwrap(),
+        first + (1 << 30) - 1
+    );
     let within = UnixMillis(new_year.0 + 999);
-    assert_eq!(meta.lower_bound(within, &base).unwrap(), first, "a tick counts as a whole");
-    assert_eq!(meta.lower_bound(UnixMillis(new_year.0 + 1000), &base).unwrap(), first + (1 << 30));
+    assert_eq!(
+        meta.lower_bound(within, &base).unwrap(),
+        first,
+        "a tick counts as a whole"
+    );
+    assert_eq!(
+        meta.lower_bound(UnixMillis(new_year.0 + 1000), &base)
+            .unwrap(),
+        first + (1 << 30)
+    );
 
     // 2016-04-30T11:18:25.796Z: the moment of Discord's documented example.
     let meta = IdMeta::DISCORD;
     let moment = UnixMillis(1_462_015_105_796);
-    assert_eq!(meta.lower_bound(moment, &meta.blank()).unwrap(), 41_944_705_796 << 22);
-    assert_eq!(meta.upper_bound(moment, &meta.blank()).unwrap(), (41_944_705_797 << 22) - 1);
+    assert_eq!(
+        meta.lower_bound(moment, &meta.blank()).unwrap(),
+        41_944_705_796 << 22
+    );
+    assert_eq!(
+        meta.upper_bound(moment, &meta.blank()).unwrap(),
+        (41_944_705_797 << 22) - 1
+    );
 }
 
 #[test]
@@ -45,8 +69,14 @@ fn outside_the_layouts_time_there_is_no_bound() {
     for meta in IdMeta::all_known().filter(|meta| meta.spec().order.sorts_by_time()) {
         let base = meta.blank();
         let (epoch, end) = (meta.spec().epoch, meta.end());
-        assert_eq!(meta.unpack(meta.lower_bound(epoch, &base).unwrap()).unwrap(), base);
-        let last = meta.unpack(meta.upper_bound(UnixMillis(end.0 - 1), &base).unwrap()).unwrap();
+        assert_eq!(
+            meta.unpack(meta.lower_bound(epoch, &base).unwrap())
+                .unwrap(),
+            base
+        );
+        let last = meta
+            .unpack(meta.upper_bound(UnixMillis(end.0 - 1), &base).unwrap())
+            .unwrap();
         for field in [Field::Time, Field::Seq, Field::Machine] {
             let part = match field {
                 Field::Time => last.time,
@@ -58,9 +88,16 @@ fn outside_the_layouts_time_there_is_no_bound() {
         let mut outside = vec![end, UnixMillis(end.0 + 1), UnixMillis(u64::MAX)];
         outside.extend(epoch.0.checked_sub(1).map(UnixMillis));
         for moment in outside {
-            for bound in [meta.lower_bound(moment, &base), meta.upper_bound(moment, &base)] {
+            for bound in [
+                meta.lower_bound(moment, &base),
+                meta.upper_bound(moment, &base),
+            ] {
                 let error = bound.unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::Invalid, "the caller's, not the service's");
+                assert_eq!(
+                    error.kind(),
+                    ErrorKind::Invalid,
+                    "the caller's, not the service's"
+                );
                 let says = if moment < epoch { "before" } else { "ends" };
                 assert!(error.to_string().starts_with("time: "), "{error}");
                 assert!(error.to_string().contains(says), "{error}");
@@ -80,10 +117,24 @@ fn a_base_of_another_layout_is_refused() {
     let other_type = refused(IdMeta::MIN_GRANULARITY, Id::default());
     assert_eq!(other_type, "type must be 1 to 1, but is 0");
     refused(IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY.blank());
-    refused(IdMeta::SNOWFLAKE, Id { gen_method: 1, ..Id::default() });
-    refused(IdMeta::MAX_PEAK, Id { version: 2, ..Id::default() });
+    refused(
+        IdMeta::SNOWFLAKE,
+        Id {
+            gen_method: 1,
+            ..Id::default()
+        },
+    );
+    refused(
+        IdMeta::MAX_PEAK,
+        Id {
+            version: 2,
+            ..Id::default()
+        },
+    );
 
-    let error = IdMeta::VESTA_OLD.lower_bound(moment, &Id::default()).unwrap_err();
+    let error = IdMeta::VESTA_OLD
+        .lower_bound(moment, &Id::default())
+        .unwrap_err();
     assert!(error.to_string().contains("no bounds by time"), "{error}");
 }
 
@@ -92,8 +143,17 @@ fn a_base_of_another_layout_is_refused() {
 fn any_id_will_do_as_a_base() {
     let moment = UnixMillis(1_767_225_600_000);
     for meta in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        let own = Id { gen_method: 2, version: 1, ..meta.blank() };
-        let any = Id { time: 5, seq: 6, machine: 7, ..own };
+        let own = Id {
+            gen_method: 2,
+            version: 1,
+            ..meta.blank()
+        };
+        let any = Id {
+            time: 5,
+            seq: 6,
+            machine: 7,
+            ..own
+        };
         assert_eq!(
             meta.lower_bound(moment, &own).unwrap(),
             meta.lower_bound(moment, &any).unwrap()

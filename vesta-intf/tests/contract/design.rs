@@ -50,11 +50,35 @@ fn every() -> Vec<Offer> {
 fn no_layout_that_does_is_narrower() {
     let every = every();
     let (mut units, mut none) = (Vec::new(), 0);
-    for years in [1, 2, 10, 34, 35, 60, 69, 70, 139, 1_000, 1_000_000, 146_000_000, 584_542_046] {
+    for years in [
+        1,
+        2,
+        10,
+        34,
+        35,
+        60,
+        69,
+        70,
+        139,
+        1_000,
+        1_000_000,
+        146_000_000,
+        584_542_046,
+    ] {
         for machines in [1, 2, 3, 1_000, 1_024, 1_025, 1_000_000, 1 << 32, u64::MAX] {
-            for per_second in
-                [1, 2, 99, 100, 101, 1_000, 1_001, 50_000, 1_024_000, 1 << 40, 1 << 62]
-            {
+            for per_second in [
+                1,
+                2,
+                99,
+                100,
+                101,
+                1_000,
+                1_001,
+                50_000,
+                1_024_000,
+                1 << 40,
+                1 << 62,
+            ] {
                 let asked = (years, machines, per_second);
                 let does = every.iter().find(|it| {
                     u128::from(it.lasts) >= u128::from(years) * u128::from(YEAR)
@@ -85,7 +109,10 @@ fn a_layout_that_cannot_be_is_refused_with_the_reason() {
             "32 bits of seconds, 1000000 IDs/s 20 bits of sequence and 1000000",
         ),
         ((146_000_000, 1, 1), "reaches beyond the year"),
-        ((100, 1, 1 << 31), "time and sequence together have at most 62 bits"),
+        (
+            (100, 1, 1 << 31),
+            "time and sequence together have at most 62 bits",
+        ),
         ((1, 0, 1), "machines must be 1 to"),
     ] {
         let (years, machines, per_second) = asked;

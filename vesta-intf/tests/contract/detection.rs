@@ -36,7 +36,9 @@ const MISTAKES: [(&str, Mistake); 8] = [
         text.swap(place, place + 1);
     }),
     ("of those, 09 for 90", |text, _, _| {
-        let place = text.windows(2).position(|pair| matches!(pair, b"09" | b"90"));
+        let place = text
+            .windows(2)
+            .position(|pair| matches!(pair, b"09" | b"90"));
         if let Some(place) = place {
             text.swap(place, place + 1);
         }
@@ -61,14 +63,21 @@ const MISTAKES: [(&str, Mistake); 8] = [
         text.remove(random.below(text.len()));
     }),
     ("a character too many", |text, digits, random| {
-        text.insert(random.below(text.len() + 1), digits[random.below(digits.len())]);
+        text.insert(
+            random.below(text.len() + 1),
+            digits[random.below(digits.len())],
+        );
     }),
 ];
 
 /// Counts of the mistakes of each kind, and of those that went unnoticed.
 fn measure(format: IdFormat, is_wrong: impl Fn(&str) -> bool) -> [(u64, u64); MISTAKES.len()] {
     let (method, _) = format.check().expect("with check symbols");
-    let digits = if method == CheckSymbol::Crockford { DIGITS } else { &DIGITS[..10] };
+    let digits = if method == CheckSymbol::Crockford {
+        DIGITS
+    } else {
+        &DIGITS[..10]
+    };
     let (mut random, mut counts) = (Random(20_261_122), [(0, 0); MISTAKES.len()]);
     for _ in 0..NUMBERS {
         let right = format.encode(random.next() >> 1).into_bytes();
@@ -96,17 +105,28 @@ fn rate((made, missed): (u64, u64)) -> String {
 
 #[test]
 fn what_they_notice_is_what_the_document_says() {
-    let formats: Vec<_> = IdFormat::ALL.into_iter().filter(|it| it.check().is_some()).collect();
-    let all: Vec<_> =
-        formats.iter().map(|format| measure(*format, |text| format.parse(text).is_err())).collect();
+    let formats: Vec<_> = IdFormat::ALL
+        .into_iter()
+        .filter(|it| it.check().is_some())
+        .collect();
+    let all: Vec<_> = formats
+        .iter()
+        .map(|format| measure(*format, |text| format.parse(text).is_err()))
+        .collect();
     for (kind, (name, _)) in MISTAKES.into_iter().enumerate() {
         let rates: Vec<_> = all.iter().map(|counts| rate(counts[kind])).collect();
         let row = format!("| {name} | {} |", rates.join(" | "));
-        assert!(DOCUMENT.contains(&row), "docs/SERIALS.md should say:\n{row}");
+        assert!(
+            DOCUMENT.contains(&row),
+            "docs/SERIALS.md should say:\n{row}"
+        );
     }
     for (format, counts) in formats.iter().zip(&all) {
         let [wrong, swapped, of_90, ..] = counts.map(|(_, missed)| missed);
-        assert!(counts.iter().all(|(made, _)| *made > NUMBERS / 50), "{format}: {counts:?}");
+        assert!(
+            counts.iter().all(|(made, _)| *made > NUMBERS / 50),
+            "{format}: {counts:?}"
+        );
         match format.check() {
             Some((CheckSymbol::Luhn, _)) => assert!(wrong == 0 && of_90 == counts[2].0),
             _ => assert_eq!((wrong, swapped, of_90), (0, 0, 0), "{format}"),

@@ -8,7 +8,10 @@ const DOCUMENT: &str = include_str!("../../../docs/LAYOUT.md");
 
 #[track_caller]
 fn says(expected: &str) {
-    assert!(DOCUMENT.contains(expected), "docs/LAYOUT.md should say:\n{expected}");
+    assert!(
+        DOCUMENT.contains(expected),
+        "docs/LAYOUT.md should say:\n{expected}"
+    );
 }
 
 /// 1,048,576
@@ -24,13 +27,18 @@ fn date(moment: UnixMillis) -> String {
 }
 
 fn widths(meta: &IdMeta) -> Vec<(Field, u8)> {
-    let all = meta.fields().into_iter().map(|field| (field, meta.bits(field)));
+    let all = meta
+        .fields()
+        .into_iter()
+        .map(|field| (field, meta.bits(field)));
     all.filter(|(_, bits)| *bits > 0).collect()
 }
 
 fn row(meta: &IdMeta) -> String {
-    let bits: Vec<_> =
-        widths(meta).iter().map(|(field, bits)| format!("{} {bits}", field.name())).collect();
+    let bits: Vec<_> = widths(meta)
+        .iter()
+        .map(|(field, bits)| format!("{} {bits}", field.name()))
+        .collect();
     format!(
         "| `{}` | {} | {} | {} | {} | {} | {} |",
         meta.name(),
@@ -64,7 +72,11 @@ fn picture(meta: &IdMeta) -> String {
     for (title, bits) in boxes {
         let (top, bottom) = (above - 1, above - bits);
         above = bottom;
-        let range = if bits == 1 { top.to_string() } else { format!("{top}..{bottom}") };
+        let range = if bits == 1 {
+            top.to_string()
+        } else {
+            format!("{top}..{bottom}")
+        };
         let width = (title.len() + 2).max(range.len() + 2).max(bits.into());
         write!(lines[0], "+{:-<width$}", "").unwrap();
         write!(lines[1], "|{title:^width$}").unwrap();
@@ -87,11 +99,19 @@ fn bits_capacity_and_dates_of_every_layout() {
 #[test]
 fn which_layouts_of_others_can_make_ids() {
     for meta in IdMeta::FOREIGN {
-        let makes = if meta.check_generates().is_ok() { "yes" } else { "no" };
+        let makes = if meta.check_generates().is_ok() {
+            "yes"
+        } else {
+            "no"
+        };
         let line = DOCUMENT
             .lines()
             .find(|line| line.starts_with(&format!("| `{}` | {makes} |", meta.name())));
-        assert!(line.is_some(), "docs/LAYOUT.md should say whether {} makes IDs", meta.name());
+        assert!(
+            line.is_some(),
+            "docs/LAYOUT.md should say whether {} makes IDs",
+            meta.name()
+        );
     }
 }
 
@@ -100,17 +120,26 @@ fn dates_that_the_text_names() {
     let day = |moment: UnixMillis| moment.to_string()[..10].to_owned();
     for (meta, sign) in [(IdMeta::DISCORD, 1 << 41), (IdMeta::INSTAGRAM, 1 << 40)] {
         assert_eq!(
-            meta.lower_bound(meta.moment_of(sign).unwrap(), &meta.blank()).unwrap(),
+            meta.lower_bound(meta.moment_of(sign).unwrap(), &meta.blank())
+                .unwrap(),
             1 << 63
         );
         let from = day(meta.moment_of(sign).unwrap());
         says(&format!("`{}` from {from}", meta.name()));
     }
     let epoch = UnixMillis(1_767_225_600_000); // 2026-01-01T00:00:00Z
-    let uid = IdMeta::new(LayoutSpec { epoch, ..*IdMeta::UID.spec() }).unwrap();
+    let uid = IdMeta::new(LayoutSpec {
+        epoch,
+        ..*IdMeta::UID.spec()
+    })
+    .unwrap();
     says(&format!("they last until {}", day(uid.end())));
     let start = UnixMillis(1_735_689_600_000); // 2025-01-01T00:00:00Z
-    let v2 = IdMeta::new(LayoutSpec { epoch: start, ..*IdMeta::SONYFLAKE.spec() }).unwrap();
+    let v2 = IdMeta::new(LayoutSpec {
+        epoch: start,
+        ..*IdMeta::SONYFLAKE.spec()
+    })
+    .unwrap();
     says(&format!("{} at 10 ms a step", day(v2.end())));
 }
 
@@ -119,10 +148,15 @@ fn years_that_a_time_field_lasts() {
     // In tenths of a year of 365.25 days.
     let tenths = |bits: u32, unit: TimeUnit| (10 << bits) * unit.millis() / 31_557_600_000;
     for bits in [28, 30, 31, 32, 38, 39, 40, 41, 42] {
-        let line = DOCUMENT.lines().find(|line| line.starts_with(&format!("| {bits} |"))).unwrap();
+        let line = DOCUMENT
+            .lines()
+            .find(|line| line.starts_with(&format!("| {bits} |")))
+            .unwrap();
         let units = [TimeUnit::Second, TimeUnit::TenMillis, TimeUnit::Millisecond];
         for (cell, unit) in line.split('|').skip(2).zip(units) {
-            let Some(years) = cell.trim().strip_suffix(" years") else { continue };
+            let Some(years) = cell.trim().strip_suffix(" years") else {
+                continue;
+            };
             let tenths = tenths(bits, unit);
             let expected = if years.contains('.') {
                 format!("{}.{}", tenths / 10, tenths % 10)
@@ -136,13 +170,22 @@ fn years_that_a_time_field_lasts() {
 
 #[test]
 fn texts_of_ids() {
-    for id in [1, 175_928_847_299_117_063, 1_285_482_222_412_933_127, u64::MAX] {
+    for id in [
+        1,
+        175_928_847_299_117_063,
+        1_285_482_222_412_933_127,
+        u64::MAX,
+    ] {
         let texts = IdFormat::ALL.map(|format| format!(" `{}` ", format.encode(id)));
         says(&format!("|{}|", texts.join("|")));
     }
     for format in IdFormat::ALL {
         let (min, max) = format.lengths();
-        let length = if min == max { max.to_string() } else { format!("{min} to {max}") };
+        let length = if min == max {
+            max.to_string()
+        } else {
+            format!("{min} to {max}")
+        };
         let sorts = if format.is_sortable() { "yes" } else { "no" };
         says(&format!("| `{format}` | {length} | {sorts} |"));
     }

@@ -8,8 +8,11 @@ use vesta_intf::{ErrorKind, Field, FieldOrder, Id, IdMeta, LayoutSpec, TimeUnit,
 
 use crate::any::{FIELDS, set};
 
-const ORDERS: [FieldOrder; 3] =
-    [FieldOrder::TimeSeqMachine, FieldOrder::TimeMachineSeq, FieldOrder::MachineTimeSeq];
+const ORDERS: [FieldOrder; 3] = [
+    FieldOrder::TimeSeqMachine,
+    FieldOrder::TimeMachineSeq,
+    FieldOrder::MachineTimeSeq,
+];
 
 /// Every layout whose fields have `total` bits together, in every order.
 fn layouts(total: u8) -> Vec<IdMeta> {
@@ -54,7 +57,10 @@ struct Odometer<'a> {
 
 impl<'a> Odometer<'a> {
     fn new(sizes: &'a [(Field, u64)]) -> Self {
-        Self { sizes, shows: vec![0; sizes.len()] }
+        Self {
+            sizes,
+            shows: vec![0; sizes.len()],
+        }
     }
 
     fn id(&self) -> Id {
@@ -129,8 +135,12 @@ fn every_id(meta: &IdMeta, pack: Pack) -> Result<u64, String> {
 /// Values that do not fit a field of this size: the next ones, those that a mask would cut to
 /// something that fits, and the largest there are.
 fn too_large(size: u64) -> impl Iterator<Item = u64> {
-    let powers = (0..64).map(|bit| 1 << bit).filter(move |power| *power >= size);
-    powers.flat_map(move |power| [power, power + size / 2, power + (size - 1)]).chain([u64::MAX])
+    let powers = (0..64)
+        .map(|bit| 1 << bit)
+        .filter(move |power| *power >= size);
+    powers
+        .flat_map(move |power| [power, power + size / 2, power + (size - 1)])
+        .chain([u64::MAX])
 }
 
 /// Puts what does not fit into each field of some IDs; returns how often it was refused.
@@ -141,7 +151,9 @@ fn everything_else(meta: &IdMeta, pack: Pack) -> Result<u64, String> {
             for value in too_large(size) {
                 let mut id = Id::default();
                 if full {
-                    FIELDS.into_iter().for_each(|other| set(&mut id, other, meta.max(other)));
+                    FIELDS
+                        .into_iter()
+                        .for_each(|other| set(&mut id, other, meta.max(other)));
                 }
                 set(&mut id, field, value);
                 if let Some(raw) = pack(meta, &id) {
@@ -165,18 +177,32 @@ fn every_position(meta: &IdMeta) -> u64 {
     let spec = meta.spec();
     let mut made = 0;
     for machine in 0..=meta.max(Field::Machine) {
-        let fixed = Id { machine, version: meta.max(Field::Version), ..Id::default() };
+        let fixed = Id {
+            machine,
+            version: meta.max(Field::Version),
+            ..Id::default()
+        };
         let base = meta.pack(&fixed).unwrap();
         let mut position = 0;
         let mut before = None;
         for time in 0..1 << spec.time_bits {
             for seq in 0..1 << spec.seq_bits {
                 let id = meta.id_at(base, position);
-                assert_eq!(meta.unpack(id).unwrap(), Id { time, seq, ..fixed }, "{meta}");
+                assert_eq!(
+                    meta.unpack(id).unwrap(),
+                    Id { time, seq, ..fixed },
+                    "{meta}"
+                );
                 if let Some(before) = before {
-                    assert!(id > before, "{meta}: the ID of position {position} is not larger");
+                    assert!(
+                        id > before,
+                        "{meta}: the ID of position {position} is not larger"
+                    );
                     let within = seq > 0 || spec.order == FieldOrder::TimeSeqMachine;
-                    assert!(!within || id - before == meta.step(), "{meta}: at {position}");
+                    assert!(
+                        !within || id - before == meta.step(),
+                        "{meta}: at {position}"
+                    );
                 }
                 before = Some(id);
                 position += 1;
@@ -212,14 +238,22 @@ fn every_id_of_every_layout_of_up_to_ten_bits() {
 /// One layout in 7 of those with 16 bits; with VESTA_TEST_FULL all 20,808 of them.
 #[test]
 fn every_id_of_layouts_of_sixteen_bits() {
-    let every = if std::env::var_os("VESTA_TEST_FULL").is_some() { 1 } else { 7 };
+    let every = if std::env::var_os("VESTA_TEST_FULL").is_some() {
+        1
+    } else {
+        7
+    };
     let chosen: Vec<IdMeta> = layouts(16).into_iter().step_by(every).collect();
     check(&chosen);
 }
 
 #[test]
 fn a_layout_that_masks_or_mixes_up_its_fields_is_noticed() {
-    let meta = layouts(8).into_iter().rev().find(|meta| meta.bits(Field::Seq) == 3).unwrap();
+    let meta = layouts(8)
+        .into_iter()
+        .rev()
+        .find(|meta| meta.bits(Field::Seq) == 3)
+        .unwrap();
     assert!(every_id(&meta, pack).is_ok() && everything_else(&meta, pack).is_ok());
     let masks: Pack = |meta, id| {
         let mut cut = *id;
@@ -229,12 +263,32 @@ fn a_layout_that_masks_or_mixes_up_its_fields_is_noticed() {
     assert!(everything_else(&meta, masks).is_err());
     let one_more: Pack = |meta, id| {
         let spills = id.seq == meta.max(Field::Seq) + 1 && id.time == 0;
-        let next = Id { time: 1, seq: 0, ..*id };
+        let next = Id {
+            time: 1,
+            seq: 0,
+            ..*id
+        };
         meta.pack(if spills { &next } else { id }).ok()
     };
-    assert!(everything_else(&meta, one_more).is_err(), "a carry into the field above");
-    let swaps: Pack = |meta, id| meta.pack(&Id { seq: id.machine, machine: id.seq, ..*id }).ok();
+    assert!(
+        everything_else(&meta, one_more).is_err(),
+        "a carry into the field above"
+    );
+    let swaps: Pack = |meta, id| {
+        meta.pack(&Id {
+            seq: id.machine,
+            machine: id.seq,
+            ..*id
+        })
+        .ok()
+    };
     assert!(every_id(&meta, swaps).is_err());
-    let repeats: Pack = |meta, id| meta.pack(&Id { time: id.time / 2 * 2, ..*id }).ok();
+    let repeats: Pack = |meta, id| {
+        meta.pack(&Id {
+            time: id.time / 2 * 2,
+            ..*id
+        })
+        .ok()
+    };
     assert!(every_id(&meta, repeats).is_err());
 }

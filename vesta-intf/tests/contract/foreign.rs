@@ -6,7 +6,11 @@ use vesta_intf::{Field, FieldOrder, Id, IdMeta, LayoutSpec, UnixMillis};
 #[track_caller]
 fn explains(meta: IdMeta, raw: u64, moment: &str, machine: u64, seq: u64) -> Id {
     let id = meta.unpack(raw).unwrap();
-    assert_eq!(meta.moment_of(id.time).unwrap().to_string(), moment, "{meta}");
+    assert_eq!(
+        meta.moment_of(id.time).unwrap().to_string(),
+        moment,
+        "{meta}"
+    );
     assert_eq!((id.machine, id.seq), (machine, seq), "{meta}");
     assert_eq!(meta.pack(&id).unwrap(), raw);
     id
@@ -18,19 +22,38 @@ fn explains(meta: IdMeta, raw: u64, moment: &str, machine: u64, seq: u64) -> Id 
 #[test]
 fn discord() {
     let meta = IdMeta::DISCORD;
-    let id = explains(meta, 175928847299117063, "2016-04-30T11:18:25.796Z", 1 << 5, 7);
+    let id = explains(
+        meta,
+        175928847299117063,
+        "2016-04-30T11:18:25.796Z",
+        1 << 5,
+        7,
+    );
     assert_eq!(id.time, 41_944_705_796);
-    assert_eq!((id.machine >> 5, id.machine & 31), (1, 0), "worker and process");
+    assert_eq!(
+        (id.machine >> 5, id.machine & 31),
+        (1, 0),
+        "worker and process"
+    );
 
     let id = meta.unpack(105484726235607040).unwrap();
-    assert_eq!(meta.moment_of(id.time).unwrap().to_string(), "2015-10-19T01:58:38.546Z");
+    assert_eq!(
+        meta.moment_of(id.time).unwrap().to_string(),
+        "2015-10-19T01:58:38.546Z"
+    );
 }
 
 /// Wikipedia, "Snowflake ID": the tweet 1541815603606036480 is 367597485448 ms after the epoch,
 /// 2022-06-28 16:07:40.105 UTC, machine 378, sequence 0.
 #[test]
 fn twitter() {
-    let id = explains(IdMeta::SNOWFLAKE, 1541815603606036480, "2022-06-28T16:07:40.105Z", 378, 0);
+    let id = explains(
+        IdMeta::SNOWFLAKE,
+        1541815603606036480,
+        "2022-06-28T16:07:40.105Z",
+        378,
+        0,
+    );
     assert_eq!(id.time, 367_597_485_448);
 }
 
@@ -59,11 +82,20 @@ fn uid_generator() {
 #[test]
 fn instagram() {
     let meta = IdMeta::INSTAGRAM;
-    let id = Id { time: 1_387_263_000, machine: 31341 % 2000, seq: 5001 % 1024, ..Id::default() };
-    assert_eq!(meta.pack(&id).unwrap(), 1_387_263_000 << 23 | 1341 << 10 | 905);
-    for (raw, second) in
-        [(2384288897814875714, "2020-08-26T13:43:27"), (2383568809444681765, "2020-08-25T13:52:46")]
-    {
+    let id = Id {
+        time: 1_387_263_000,
+        machine: 31341 % 2000,
+        seq: 5001 % 1024,
+        ..Id::default()
+    };
+    assert_eq!(
+        meta.pack(&id).unwrap(),
+        1_387_263_000 << 23 | 1341 << 10 | 905
+    );
+    for (raw, second) in [
+        (2384288897814875714, "2020-08-26T13:43:27"),
+        (2383568809444681765, "2020-08-25T13:52:46"),
+    ] {
         let time = meta.unpack(raw).unwrap().time;
         let moment = meta.moment_of(time).unwrap().to_string();
         assert!(moment.starts_with(second), "{moment}");
@@ -75,10 +107,21 @@ fn instagram() {
 #[test]
 fn mastodon() {
     let meta = IdMeta::MASTODON;
-    let id = explains(meta, 103270115826048975, "2019-12-08T03:48:33.849Z", 0, 40911);
+    let id = explains(
+        meta,
+        103270115826048975,
+        "2019-12-08T03:48:33.849Z",
+        0,
+        40911,
+    );
     let created = 1_575_776_913_901;
     assert!(id.time.abs_diff(created) < 100);
-    assert!(meta.check_generates().unwrap_err().to_string().contains("only explains"));
+    assert!(
+        meta.check_generates()
+            .unwrap_err()
+            .to_string()
+            .contains("only explains")
+    );
 }
 
 /// Printed by `sonyflake.Decompose` of sony/sonyflake, in public programs that use it:
@@ -88,7 +131,13 @@ fn mastodon() {
 #[test]
 fn sonyflake() {
     let meta = IdMeta::SONYFLAKE;
-    let id = explains(meta, 257532141091473317, "2019-07-13T15:11:57.880Z", 51109, 0);
+    let id = explains(
+        meta,
+        257532141091473317,
+        "2019-07-13T15:11:57.880Z",
+        51109,
+        0,
+    );
     assert_eq!(id.time, 15_350_111_788);
     let id = meta.unpack(133591991580950539).unwrap();
     assert_eq!((id.time, id.seq, id.machine), (7_962_703_203, 5, 11));
@@ -106,8 +155,17 @@ fn sonyflake_2() {
 /// `{"UID":"450795408770","timestamp":"2019-02-20 14:55:39","workerId":"27","sequence":"2"}`.
 #[test]
 fn uid_boot() {
-    explains(IdMeta::UID_BOOT, 450_795_408_770, "2019-02-20T06:55:39.000Z", 27, 2);
-    assert!(IdMeta::UID_BOOT.unpack(1 << 54).is_err(), "its IDs end at 54 bits");
+    explains(
+        IdMeta::UID_BOOT,
+        450_795_408_770,
+        "2019-02-20T06:55:39.000Z",
+        27,
+        2,
+    );
+    assert!(
+        IdMeta::UID_BOOT.unpack(1 << 54).is_err(),
+        "its IDs end at 54 bits"
+    );
 }
 
 /// Printed by CosId's own classes for 2026-01-31T12:00:00.123+08:00, machine 7, sequence 42. The last by
@@ -118,21 +176,41 @@ fn cosid() {
     explains(IdMeta::COSID, 807_943_746_871_128_106, moment, 7, 42);
     explains(IdMeta::COSID_SECOND, 827_334_396_297_084_970, second, 7, 42);
     explains(IdMeta::COSID_JS, 789_007_565_307_434, moment, 7, 42);
-    assert!(IdMeta::COSID_JS.unpack(1 << 53).is_err(), "its IDs end at 53 bits");
+    assert!(
+        IdMeta::COSID_JS.unpack(1 << 53).is_err(),
+        "its IDs end at 53 bits"
+    );
 }
 
 /// Printed by Yitter's own generator at that time for worker 1, sequence 5.
 #[test]
 fn yitter() {
-    explains(IdMeta::YITTER, 768_801_169_911_877, "2026-01-31T04:00:00.123Z", 1, 5);
+    explains(
+        IdMeta::YITTER,
+        768_801_169_911_877,
+        "2026-01-31T04:00:00.123Z",
+        1,
+        5,
+    );
 }
 
 /// Printed by Seata's own `IdWorker` at that time for worker 7, sequence 42.
 #[test]
 fn seata() {
     let meta = IdMeta::SEATA;
-    explains(meta, 63_793_396_076_490_794, "2026-01-31T04:00:00.123Z", 7, 42);
-    assert!(meta.check_generates().unwrap_err().to_string().contains("sorts by machine"));
+    explains(
+        meta,
+        63_793_396_076_490_794,
+        "2026-01-31T04:00:00.123Z",
+        7,
+        42,
+    );
+    assert!(
+        meta.check_generates()
+            .unwrap_err()
+            .to_string()
+            .contains("sorts by machine")
+    );
 }
 
 /// Each field of 2026-01-31T12:00:00.123+08:00 shifted to its place by hand: made and explained.
@@ -205,10 +283,22 @@ fn golden_ids_by_shifts() {
             ((MILLI - 1_420_070_400_000) * 100 + 45) << 15 | 7,
             1_146_098_811_284_520_967,
         ),
-        (IdMeta::TSO, MILLI, 0, 42, MILLI << 18 | 42, 463_950_839_840_243_754),
+        (
+            IdMeta::TSO,
+            MILLI,
+            0,
+            42,
+            MILLI << 18 | 42,
+            463_950_839_840_243_754,
+        ),
     ] {
         assert_eq!(shifted, golden, "{meta}");
-        let id = Id { time, machine, seq, ..Id::default() };
+        let id = Id {
+            time,
+            machine,
+            seq,
+            ..Id::default()
+        };
         assert_eq!(meta.pack(&id).unwrap(), golden, "{meta} is made");
         assert_eq!(meta.unpack(golden).unwrap(), id, "{meta} is explained");
     }
@@ -226,8 +316,16 @@ fn cockroach() {
         meta.lower_bound(moment, &meta.blank()).unwrap(),
         meta.upper_bound(moment, &meta.blank()).unwrap(),
     ];
-    assert_eq!((lower, upper), (raw - (45 << 15) - 7, raw + (54 << 15) + (1 << 15) - 1 - 7));
-    assert!(meta.check_generates().unwrap_err().to_string().contains("shorter than a millisecond"));
+    assert_eq!(
+        (lower, upper),
+        (raw - (45 << 15) - 7, raw + (54 << 15) + (1 << 15) - 1 - 7)
+    );
+    assert!(
+        meta.check_generates()
+            .unwrap_err()
+            .to_string()
+            .contains("shorter than a millisecond")
+    );
     assert_eq!(meta.fingerprint(), "0/0/0/48/0/15 tms 10us @1420070400000");
 }
 
@@ -235,13 +333,25 @@ fn cockroach() {
 /// `logic: 120102` (PD Control User Guide).
 #[test]
 fn tso() {
-    explains(IdMeta::TSO, 395_181_938_313_123_110, "2017-10-08T21:50:59.507Z", 0, 120_102);
+    explains(
+        IdMeta::TSO,
+        395_181_938_313_123_110,
+        "2017-10-08T21:50:59.507Z",
+        0,
+        120_102,
+    );
 }
 
 /// The README of TSID Creator and its ports: 38352658567418867 is 01226N0640J7K, of 2020-04-15.
 #[test]
 fn tsid() {
-    explains(IdMeta::TSID, 38_352_658_567_418_867, "2020-04-15T19:59:46.360Z", 421, 1011);
+    explains(
+        IdMeta::TSID,
+        38_352_658_567_418_867,
+        "2020-04-15T19:59:46.360Z",
+        421,
+        1011,
+    );
 }
 
 /// The example of obsidianforensics/unfurl, 2020-07-06 18:59:31.226; a post of which schema.org metadata says
@@ -249,8 +359,20 @@ fn tsid() {
 #[test]
 fn linkedin() {
     let meta = IdMeta::LINKEDIN;
-    explains(meta, 6_685_980_502_161_199_104, "2020-07-06T18:59:31.226Z", 25, 0);
-    explains(meta, 7_075_043_149_462_556_672, "2023-06-15T09:35:34.777Z", 109, 0);
+    explains(
+        meta,
+        6_685_980_502_161_199_104,
+        "2020-07-06T18:59:31.226Z",
+        25,
+        0,
+    );
+    explains(
+        meta,
+        7_075_043_149_462_556_672,
+        "2023-06-15T09:35:34.777Z",
+        109,
+        0,
+    );
 }
 
 /// ClickHouse's documentation of `snowflakeIDToDateTime64`: 2024-05-22.
@@ -264,7 +386,13 @@ fn clickhouse() {
 #[test]
 fn tiktok() {
     let raw = 6_854_717_870_488_702_213;
-    let id = explains(IdMeta::TIKTOK, raw, "2020-07-29T02:06:13.000Z", 0, 3_657_452_805);
+    let id = explains(
+        IdMeta::TIKTOK,
+        raw,
+        "2020-07-29T02:06:13.000Z",
+        0,
+        3_657_452_805,
+    );
     assert_eq!(id.seq >> 22, 872);
 }
 
@@ -272,8 +400,20 @@ fn tiktok() {
 #[test]
 fn weibo() {
     let meta = IdMeta::WEIBO;
-    explains(meta, 4_091_509_081_366_576, "2017-03-31T15:47:24.000Z", 0, 2_351_152);
-    explains(meta, 5_232_630_992_732_508, "2025-11-13T13:18:29.000Z", 0, 1_048_924);
+    explains(
+        meta,
+        4_091_509_081_366_576,
+        "2017-03-31T15:47:24.000Z",
+        0,
+        2_351_152,
+    );
+    explains(
+        meta,
+        5_232_630_992_732_508,
+        "2025-11-13T13:18:29.000Z",
+        0,
+        1_048_924,
+    );
 }
 
 /// The README of @atcute/tid: 3l25zusnsfctk is 1724171495793000 µs, clock 816. Its time is finer than a moment.
@@ -282,16 +422,29 @@ fn bluesky() {
     let meta = IdMeta::BLUESKY;
     let raw = 1_724_171_495_793_000 << 10 | 816;
     explains(meta, raw, "2024-08-20T16:31:35.793Z", 816, 0);
-    let upper = meta.upper_bound(UnixMillis(1_724_171_495_793), &meta.blank()).unwrap();
+    let upper = meta
+        .upper_bound(UnixMillis(1_724_171_495_793), &meta.blank())
+        .unwrap();
     assert_eq!(upper, 1_724_171_495_793_999 << 10 | 1023);
-    assert!(meta.check_generates().unwrap_err().to_string().contains("shorter than a millisecond"));
+    assert!(
+        meta.check_generates()
+            .unwrap_err()
+            .to_string()
+            .contains("shorter than a millisecond")
+    );
 }
 
 /// Apache ShardingSphere's `SnowflakeKeyGenerateAlgorithmTest` makes 12582913 three milliseconds after its epoch,
 /// midnight of 2016-11-01 in the zone of the process.
 #[test]
 fn shardingsphere() {
-    explains(IdMeta::SHARDINGSPHERE, 12_582_913, "2016-10-31T16:00:00.003Z", 0, 1);
+    explains(
+        IdMeta::SHARDINGSPHERE,
+        12_582_913,
+        "2016-10-31T16:00:00.003Z",
+        0,
+        1,
+    );
 }
 
 /// The widths of the older documents, by arithmetic: 1420041600 + 94990103 is 1515031703.
@@ -304,7 +457,10 @@ fn vesta_old() {
     assert_eq!(meta.explaining(raw), meta, "never taken for today's layout");
     assert!(!meta.is_vesta());
     let error = meta.check_generates().unwrap_err().to_string();
-    assert!(error.contains("vesta-old sorts by machine before time"), "{error}");
+    assert!(
+        error.contains("vesta-old sorts by machine before time"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -320,7 +476,10 @@ fn every_known_layout_is_found_by_its_name_and_says_what_it_is() {
     names.dedup();
     assert_eq!(names.len(), 26);
     let error = IdMeta::known("Discord").unwrap_err().to_string();
-    assert!(error.contains("max-peak") && error.contains("sonyflake"), "{error}");
+    assert!(
+        error.contains("max-peak") && error.contains("sonyflake"),
+        "{error}"
+    );
     let custom = IdMeta::new(*IdMeta::SNOWFLAKE.spec()).unwrap();
     assert_eq!(custom.about(), "a layout of one's own");
 }
@@ -336,8 +495,22 @@ fn which_layouts_can_make_ids() {
         .filter(|meta| meta.check_generates().is_ok())
         .map(|meta| meta.name())
         .collect();
-    let names = ["discord", "instagram", "sonyflake", "sonyflake-2", "uid-boot", "cosid"];
-    let more = ["cosid-second", "cosid-js", "yitter", "tsid", "linkedin", "clickhouse"];
+    let names = [
+        "discord",
+        "instagram",
+        "sonyflake",
+        "sonyflake-2",
+        "uid-boot",
+        "cosid",
+    ];
+    let more = [
+        "cosid-second",
+        "cosid-js",
+        "yitter",
+        "tsid",
+        "linkedin",
+        "clickhouse",
+    ];
     assert_eq!(able, [&names[..], &more, &["shardingsphere"]].concat());
     assert_eq!(IdMeta::preset("discord"), None, "not one of Vesta's own");
 }
@@ -345,7 +518,10 @@ fn which_layouts_can_make_ids() {
 /// The order machine, time, sequence is part of the mechanism, not of one layout.
 #[test]
 fn a_layout_of_ones_own_with_the_machine_above_the_time_only_explains() {
-    let spec = LayoutSpec { order: FieldOrder::MachineTimeSeq, ..*IdMeta::SNOWFLAKE.spec() };
+    let spec = LayoutSpec {
+        order: FieldOrder::MachineTimeSeq,
+        ..*IdMeta::SNOWFLAKE.spec()
+    };
     let error = IdMeta::new(spec).unwrap_err().to_string();
     assert!(error.contains("time above the machine"), "{error}");
     let meta = IdMeta::foreign(spec).unwrap();
@@ -358,25 +534,47 @@ fn a_layout_of_ones_own_with_the_machine_above_the_time_only_explains() {
     explains(meta, raw, "2022-06-28T16:07:40.105Z", 378, 5);
 
     for (bits, generates) in [(50, true), (51, false)] {
-        let wide = LayoutSpec { time_bits: bits, seq_bits: 12, machine_bits: 0, ..spec };
-        let wide = LayoutSpec { order: FieldOrder::TimeMachineSeq, ..wide };
+        let wide = LayoutSpec {
+            time_bits: bits,
+            seq_bits: 12,
+            machine_bits: 0,
+            ..spec
+        };
+        let wide = LayoutSpec {
+            order: FieldOrder::TimeMachineSeq,
+            ..wide
+        };
         assert_eq!(IdMeta::new(wide).is_ok(), generates);
-        assert_eq!(IdMeta::foreign(wide).unwrap().max(Field::Time), (1 << bits) - 1);
+        assert_eq!(
+            IdMeta::foreign(wide).unwrap().max(Field::Time),
+            (1 << bits) - 1
+        );
     }
 }
 
 /// Widths at which naive arithmetic overflows.
 #[test]
 fn extreme_widths_are_refused_or_work() {
-    let none = LayoutSpec { version_bits: 0, machine_bits: 0, ..*IdMeta::SNOWFLAKE.spec() };
+    let none = LayoutSpec {
+        version_bits: 0,
+        machine_bits: 0,
+        ..*IdMeta::SNOWFLAKE.spec()
+    };
     for time_bits in 0..=64u8 {
         for seq_bits in [0, 64 - time_bits] {
-            let Ok(meta) = IdMeta::foreign(LayoutSpec { time_bits, seq_bits, ..none }) else {
+            let Ok(meta) = IdMeta::foreign(LayoutSpec {
+                time_bits,
+                seq_bits,
+                ..none
+            }) else {
                 assert!(time_bits == 0 || time_bits > 61, "{time_bits}");
                 continue;
             };
-            let full =
-                Id { time: meta.max(Field::Time), seq: meta.max(Field::Seq), ..Id::default() };
+            let full = Id {
+                time: meta.max(Field::Time),
+                seq: meta.max(Field::Seq),
+                ..Id::default()
+            };
             let raw = meta.pack(&full).unwrap();
             assert_eq!(meta.unpack(raw).unwrap(), full);
             assert!(meta.capacity_per_second() >= 1000);

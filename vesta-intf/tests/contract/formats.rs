@@ -7,10 +7,34 @@ use vesta_intf::{CheckSymbol, ErrorKind, IdFormat};
 /// and 32 with the alphabets of the documentation. `LygHa16AHYF` and `AzL8n0Y58m7` are also what GNU
 /// MP prints for 2^64 − 1 and 2^63 − 1 in base 62.
 const GOLDEN: [(u64, &str, &str, &str, &str); 10] = [
-    (0, "00000000000000000000", "0000000000000000", "00000000000", "0000000000000"),
-    (1, "00000000000000000001", "0000000000000001", "00000000001", "0000000000001"),
-    (61, "00000000000000000061", "000000000000003d", "0000000000z", "000000000001X"),
-    (62, "00000000000000000062", "000000000000003e", "00000000010", "000000000001Y"),
+    (
+        0,
+        "00000000000000000000",
+        "0000000000000000",
+        "00000000000",
+        "0000000000000",
+    ),
+    (
+        1,
+        "00000000000000000001",
+        "0000000000000001",
+        "00000000001",
+        "0000000000001",
+    ),
+    (
+        61,
+        "00000000000000000061",
+        "000000000000003d",
+        "0000000000z",
+        "000000000001X",
+    ),
+    (
+        62,
+        "00000000000000000062",
+        "000000000000003e",
+        "00000000010",
+        "000000000001Y",
+    ),
     (
         175928847299117063,
         "00175928847299117063",
@@ -25,7 +49,13 @@ const GOLDEN: [(u64, &str, &str, &str, &str); 10] = [
         "1WxWNOqQKdL",
         "13NQK8N001A07",
     ),
-    (9007199254740991, "00009007199254740991", "001fffffffffffff", "00fFgnDxSe7", "007ZZZZZZZZZZ"),
+    (
+        9007199254740991,
+        "00009007199254740991",
+        "001fffffffffffff",
+        "00fFgnDxSe7",
+        "007ZZZZZZZZZZ",
+    ),
     (
         9223372036854775807,
         "09223372036854775807",
@@ -49,17 +79,25 @@ const GOLDEN: [(u64, &str, &str, &str, &str); 10] = [
     ),
 ];
 
-const FIXED: [IdFormat; 4] =
-    [IdFormat::PaddedDecimal, IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
+const FIXED: [IdFormat; 4] = [
+    IdFormat::PaddedDecimal,
+    IdFormat::Hex,
+    IdFormat::Base62,
+    IdFormat::Crockford,
+];
 
 /// The formats without a check symbol.
 fn plain() -> impl Iterator<Item = IdFormat> {
-    IdFormat::ALL.into_iter().filter(|format| format.check().is_none())
+    IdFormat::ALL
+        .into_iter()
+        .filter(|format| format.check().is_none())
 }
 
 /// The formats with one.
 fn checked() -> impl Iterator<Item = (IdFormat, CheckSymbol)> {
-    IdFormat::ALL.into_iter().filter_map(|format| Some((format, format.check()?.0)))
+    IdFormat::ALL
+        .into_iter()
+        .filter_map(|format| Some((format, format.check()?.0)))
 }
 
 fn alphabet(format: IdFormat) -> &'static [u8] {
@@ -113,7 +151,9 @@ fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
             (_, c) => c,
         };
         let symbols = alphabet(format);
-        let value = symbols.iter().position(|symbol| char::from(*symbol) == meant)?;
+        let value = symbols
+            .iter()
+            .position(|symbol| char::from(*symbol) == meant)?;
         number = number * symbols.len() as u128 + value as u128;
     }
     u64::try_from(number).ok()
@@ -121,7 +161,11 @@ fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
 
 /// The check symbols of a number, by the words of their standards.
 fn symbols_of(method: CheckSymbol, number: u64) -> String {
-    let digits: Vec<u32> = number.to_string().chars().map(|c| c.to_digit(10).unwrap()).collect();
+    let digits: Vec<u32> = number
+        .to_string()
+        .chars()
+        .map(|c| c.to_digit(10).unwrap())
+        .collect();
     match method {
         CheckSymbol::Damm => {
             const TABLE: [&str; 10] = [
@@ -137,7 +181,12 @@ fn symbols_of(method: CheckSymbol, number: u64) -> String {
                 "2581436790",
             ];
             let step = |row: usize, digit: &u32| {
-                TABLE[row][*digit as usize..].chars().next().unwrap().to_digit(10).unwrap() as usize
+                TABLE[row][*digit as usize..]
+                    .chars()
+                    .next()
+                    .unwrap()
+                    .to_digit(10)
+                    .unwrap() as usize
             };
             digits.iter().fold(0, step).to_string()
         }
@@ -148,7 +197,11 @@ fn symbols_of(method: CheckSymbol, number: u64) -> String {
         }
         CheckSymbol::Crockford => {
             let symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
-            symbols.chars().nth((number % 37) as usize).unwrap().to_string()
+            symbols
+                .chars()
+                .nth((number % 37) as usize)
+                .unwrap()
+                .to_string()
         }
         // From the right, every second digit doubled, the one next to the check digit first.
         CheckSymbol::Luhn => {
@@ -202,12 +255,29 @@ fn several_spellings_of_one_id_are_read() {
     let id = 0xabcd_ef01_2345_6789;
     assert_eq!(IdFormat::Hex.parse("ABCDEF0123456789").unwrap(), id);
     assert_eq!(IdFormat::Hex.parse("aBcDeF0123456789").unwrap(), id);
-    assert_eq!(IdFormat::Crockford.parse("0000000000110").unwrap(), 0b00001_00001_00000);
-    for text in ["0000000000IL0", "0000000000il0", "oooooooooo11O", "OoOoOoOoOolI0"] {
-        assert_eq!(IdFormat::Crockford.parse(text).unwrap(), 0b00001_00001_00000, "{text}");
+    assert_eq!(
+        IdFormat::Crockford.parse("0000000000110").unwrap(),
+        0b00001_00001_00000
+    );
+    for text in [
+        "0000000000IL0",
+        "0000000000il0",
+        "oooooooooo11O",
+        "OoOoOoOoOolI0",
+    ] {
+        assert_eq!(
+            IdFormat::Crockford.parse(text).unwrap(),
+            0b00001_00001_00000,
+            "{text}"
+        );
     }
     let upper = IdFormat::Crockford.encode(id);
-    assert_eq!(IdFormat::Crockford.parse(&upper.to_ascii_lowercase()).unwrap(), id);
+    assert_eq!(
+        IdFormat::Crockford
+            .parse(&upper.to_ascii_lowercase())
+            .unwrap(),
+        id
+    );
     for text in ["7", "007", "00000000000000000007"] {
         assert_eq!(IdFormat::Decimal.parse(text).unwrap(), 7);
     }
@@ -216,28 +286,72 @@ fn several_spellings_of_one_id_are_read() {
 #[test]
 fn refusals_say_what_is_wrong() {
     for (format, text, says) in [
-        (IdFormat::Decimal, "", "decimal takes 1 to 20 characters, not 0"),
-        (IdFormat::Decimal, "000000000000000000007", "1 to 20 characters, not 21"),
-        (IdFormat::Decimal, "-1", "character 1 is '-', which is not a digit of decimal (0-9)"),
+        (
+            IdFormat::Decimal,
+            "",
+            "decimal takes 1 to 20 characters, not 0",
+        ),
+        (
+            IdFormat::Decimal,
+            "000000000000000000007",
+            "1 to 20 characters, not 21",
+        ),
+        (
+            IdFormat::Decimal,
+            "-1",
+            "character 1 is '-', which is not a digit of decimal (0-9)",
+        ),
         (IdFormat::Decimal, "+1", "character 1 is '+'"),
         (IdFormat::Decimal, "1 ", "character 2 is ' '"),
         (IdFormat::Decimal, "1_000", "character 2 is '_'"),
         (IdFormat::Decimal, "٣", "character 1 is '٣'"),
         (IdFormat::Decimal, "1\n", r"character 2 is '\n'"),
-        (IdFormat::Decimal, "18446744073709551616", "above 18446744073709551615"),
-        (IdFormat::PaddedDecimal, "7", "padded-decimal takes exactly 20 characters, not 1"),
-        (IdFormat::PaddedDecimal, "18446744073709551616", "above 18446744073709551615"),
-        (IdFormat::Hex, "0x271065ac1020007", "hex takes exactly 16 characters, not 17"),
+        (
+            IdFormat::Decimal,
+            "18446744073709551616",
+            "above 18446744073709551615",
+        ),
+        (
+            IdFormat::PaddedDecimal,
+            "7",
+            "padded-decimal takes exactly 20 characters, not 1",
+        ),
+        (
+            IdFormat::PaddedDecimal,
+            "18446744073709551616",
+            "above 18446744073709551615",
+        ),
+        (
+            IdFormat::Hex,
+            "0x271065ac1020007",
+            "hex takes exactly 16 characters, not 17",
+        ),
         (IdFormat::Hex, "0x71065ac1020007", "character 2 is 'x'"),
-        (IdFormat::Hex, "ffffffffffffffffff", "exactly 16 characters, not 18"),
-        (IdFormat::Base62, "LygHa16AHY", "base62 takes exactly 11 characters, not 10"),
-        (IdFormat::Base62, "LygHa16AHY-", "not a digit of base62 (0-9, A-Z, a-z)"),
+        (
+            IdFormat::Hex,
+            "ffffffffffffffffff",
+            "exactly 16 characters, not 18",
+        ),
+        (
+            IdFormat::Base62,
+            "LygHa16AHY",
+            "base62 takes exactly 11 characters, not 10",
+        ),
+        (
+            IdFormat::Base62,
+            "LygHa16AHY-",
+            "not a digit of base62 (0-9, A-Z, a-z)",
+        ),
         (IdFormat::Base62, "LygHa16AHYG", "above LygHa16AHYF"),
         (IdFormat::Base62, "zzzzzzzzzzz", "above LygHa16AHYF"),
         (IdFormat::Crockford, "G000000000000", "above FZZZZZZZZZZZZ"),
         (IdFormat::Crockford, "ZZZZZZZZZZZZZ", "above FZZZZZZZZZZZZ"),
         (IdFormat::Crockford, "U000000000000", "character 1 is 'U'"),
-        (IdFormat::Crockford, "0000-0000-0000-0", "exactly 13 characters, not 16"),
+        (
+            IdFormat::Crockford,
+            "0000-0000-0000-0",
+            "exactly 13 characters, not 16",
+        ),
         (IdFormat::Crockford, "0000-0000-000", "character 5 is '-'"),
     ] {
         let error = refusal(format, text);
@@ -360,11 +474,17 @@ fn golden_check_symbols() {
         }
     }
     // By CosId's converter of radix 36.
-    for (id, text) in [(352_546_905, "00000005TWAXL"), (i64::MAX as u64, "1Y2P0IJ32E8E7")] {
+    for (id, text) in [
+        (352_546_905, "00000005TWAXL"),
+        (i64::MAX as u64, "1Y2P0IJ32E8E7"),
+    ] {
         assert_eq!(IdFormat::Base36.encode(id), text);
         assert_eq!(IdFormat::Base36.parse(&text.to_lowercase()).unwrap(), id);
     }
-    assert_eq!(IdFormat::Base62.encode(438_338_964_253_212_672), "0WNb1HFWYC0");
+    assert_eq!(
+        IdFormat::Base62.encode(438_338_964_253_212_672),
+        "0WNb1HFWYC0"
+    );
 }
 
 #[test]
@@ -378,7 +498,10 @@ fn a_wrong_check_symbol_is_said_to_be_wrong_and_the_right_one_is_not_told() {
     ] {
         let error = refusal(format, text);
         let (method, _) = format.check().unwrap();
-        assert!(error.contains("its check symbol") && error.contains("wrong"), "{error}");
+        assert!(
+            error.contains("its check symbol") && error.contains("wrong"),
+            "{error}"
+        );
         assert!(error.contains(&format!("({method})")), "{error}");
     }
 }
@@ -392,7 +515,10 @@ fn single_errors_and_swaps_are_noticed() {
         for (format, method) in checked() {
             let text = format.encode(id).into_bytes();
             for place in 0..text.len() {
-                for digit in alphabet(format).iter().filter(|digit| **digit != text[place]) {
+                for digit in alphabet(format)
+                    .iter()
+                    .filter(|digit| **digit != text[place])
+                {
                     let mut wrong = text.clone();
                     wrong[place] = *digit;
                     let wrong = String::from_utf8(wrong).unwrap();

@@ -11,7 +11,10 @@ fn ahead(hours: i64) -> impl Fn(UnixMillis) -> Option<UnixMillis> {
 }
 
 fn refused(layout: IdMeta, text: &str) -> String {
-    layout.parse_friendly(text, Some).expect_err(text).to_string()
+    layout
+        .parse_friendly(text, Some)
+        .expect_err(text)
+        .to_string()
 }
 
 /// By CosId's own classes for 2026-01-31T12:00:00.123+08:00 in Asia/Shanghai. The last two: the same
@@ -19,21 +22,57 @@ fn refused(layout: IdMeta, text: &str) -> String {
 #[test]
 fn known_ids() {
     for (layout, raw, hours, text) in [
-        (IdMeta::COSID, 807_943_746_871_128_106, 8, "20260131120000123-7-42"),
-        (IdMeta::COSID_SECOND, 827_334_396_297_084_970, 8, "20260131120000-7-42"),
-        (IdMeta::COSID_JS, 789_007_565_307_434, 8, "20260131120000123-7-42"),
-        (IdMeta::COSID, 807_943_746_871_128_106, 0, "20260131040000123-7-42"),
-        (IdMeta::COSID, i64::MAX.unsigned_abs(), 0, "20890830074735551-1023-4095"),
+        (
+            IdMeta::COSID,
+            807_943_746_871_128_106,
+            8,
+            "20260131120000123-7-42",
+        ),
+        (
+            IdMeta::COSID_SECOND,
+            827_334_396_297_084_970,
+            8,
+            "20260131120000-7-42",
+        ),
+        (
+            IdMeta::COSID_JS,
+            789_007_565_307_434,
+            8,
+            "20260131120000123-7-42",
+        ),
+        (
+            IdMeta::COSID,
+            807_943_746_871_128_106,
+            0,
+            "20260131040000123-7-42",
+        ),
+        (
+            IdMeta::COSID,
+            i64::MAX.unsigned_abs(),
+            0,
+            "20890830074735551-1023-4095",
+        ),
     ] {
-        assert_eq!(layout.friendly(raw, ahead(hours)).expect("an ID"), text, "{layout}");
-        assert_eq!(layout.parse_friendly(text, ahead(-hours)).expect(text), raw, "{layout}");
+        assert_eq!(
+            layout.friendly(raw, ahead(hours)).expect("an ID"),
+            text,
+            "{layout}"
+        );
+        assert_eq!(
+            layout.parse_friendly(text, ahead(-hours)).expect(text),
+            raw,
+            "{layout}"
+        );
         assert!(is_friendly(text));
     }
 }
 
 #[test]
 fn numbers_may_be_padded() {
-    for text in ["20260131120000123-7-42", "20260131120000123-0007-00000000000000000000000042"] {
+    for text in [
+        "20260131120000123-7-42",
+        "20260131120000123-0007-00000000000000000000000042",
+    ] {
         let id = IdMeta::COSID.parse_friendly(text, ahead(-8)).expect(text);
         assert_eq!(id, 807_943_746_871_128_106);
     }
@@ -59,7 +98,10 @@ fn what_is_no_friendly_id_does_not_look_like_one() {
     ] {
         assert!(!is_friendly(text), "{text}");
         let said = refused(IdMeta::COSID, text);
-        assert_eq!(said, "id: a friendly ID of cosid is yyyyMMddHHmmssSSS-MACHINE-SEQUENCE");
+        assert_eq!(
+            said,
+            "id: a friendly ID of cosid is yyyyMMddHHmmssSSS-MACHINE-SEQUENCE"
+        );
     }
 }
 
@@ -67,9 +109,21 @@ fn what_is_no_friendly_id_does_not_look_like_one() {
 fn refusals_say_what_is_wrong() {
     let (cosid, second) = (IdMeta::COSID, IdMeta::COSID_SECOND);
     for (layout, text, says) in [
-        (cosid, "20260131120000-7-42", "of cosid is yyyyMMddHHmmssSSS-MACHINE-SEQUENCE"),
-        (second, "20260131120000123-7-42", "of cosid-second is yyyyMMddHHmmss-MACHINE-SEQUENCE"),
-        (cosid, "20260132120000123-7-42", "there is no time 20260132120000123"),
+        (
+            cosid,
+            "20260131120000-7-42",
+            "of cosid is yyyyMMddHHmmssSSS-MACHINE-SEQUENCE",
+        ),
+        (
+            second,
+            "20260131120000123-7-42",
+            "of cosid-second is yyyyMMddHHmmss-MACHINE-SEQUENCE",
+        ),
+        (
+            cosid,
+            "20260132120000123-7-42",
+            "there is no time 20260132120000123",
+        ),
         (cosid, "20260229120000123-7-42", "there is no time"),
         (cosid, "20260001120000123-7-42", "there is no time"),
         (cosid, "20261301120000123-7-42", "there is no time"),
@@ -85,9 +139,21 @@ fn refusals_say_what_is_wrong() {
             "before 2019-12-24T16:00:00.000Z, where the layout begins",
         ),
         (cosid, "20890830074735552-7-42", "where the layout ends"),
-        (cosid, "20260131120000123-1024-42", "machine must be 0 to 1023, but is 1024"),
-        (cosid, "20260131120000123-7-4096", "seq must be 0 to 4095, but is 4096"),
-        (cosid, "20260131120000123-7-99999999999999999999", "seq must be 0 to 4095"),
+        (
+            cosid,
+            "20260131120000123-1024-42",
+            "machine must be 0 to 1023, but is 1024",
+        ),
+        (
+            cosid,
+            "20260131120000123-7-4096",
+            "seq must be 0 to 4095, but is 4096",
+        ),
+        (
+            cosid,
+            "20260131120000123-7-99999999999999999999",
+            "seq must be 0 to 4095",
+        ),
         (
             IdMeta::SONYFLAKE,
             "20260131120000123-7-42",
@@ -97,11 +163,23 @@ fn refusals_say_what_is_wrong() {
         let said = refused(layout, text);
         assert!(said.contains(says), "{text}: {said}");
     }
-    assert!(IdMeta::COSID.parse_friendly("20260131120000123-7-42", |_| None).is_err());
+    assert!(
+        IdMeta::COSID
+            .parse_friendly("20260131120000123-7-42", |_| None)
+            .is_err()
+    );
     assert!(IdMeta::COSID.friendly(7, |_| None).is_err());
-    assert!(IdMeta::COSID_JS.friendly(1 << 53, Some).is_err(), "its IDs end at 53 bits");
-    let leap = IdMeta::COSID.parse_friendly("20280229120000123-7-42", Some).expect("a leap day");
-    assert_eq!(IdMeta::COSID.friendly(leap, Some).expect("an ID"), "20280229120000123-7-42");
+    assert!(
+        IdMeta::COSID_JS.friendly(1 << 53, Some).is_err(),
+        "its IDs end at 53 bits"
+    );
+    let leap = IdMeta::COSID
+        .parse_friendly("20280229120000123-7-42", Some)
+        .expect("a leap day");
+    assert_eq!(
+        IdMeta::COSID.friendly(leap, Some).expect("an ID"),
+        "20280229120000123-7-42"
+    );
 }
 
 proptest! {

@@ -17,9 +17,21 @@ const PUBLISHED: [(&str, &str, &str); 42] = [
     ("max-peak", "2407837855670862845", "2018-01-04T02:08:23"),
     // Twitter: posts with their `created_at`; Wikipedia, "Snowflake ID"; examples of twitter-snowflake-to-date
     // (npm), Twitter::ID (CPAN) and snowflake-id (RubyGems).
-    ("snowflake", "1098230906194546688", "2019-02-20T14:40:26.837"),
-    ("snowflake", "1541815603606036480", "2022-06-28T16:07:40.105"),
-    ("snowflake", "1233161576649121792", "2020-02-27T22:46:45.564"),
+    (
+        "snowflake",
+        "1098230906194546688",
+        "2019-02-20T14:40:26.837",
+    ),
+    (
+        "snowflake",
+        "1541815603606036480",
+        "2022-06-28T16:07:40.105",
+    ),
+    (
+        "snowflake",
+        "1233161576649121792",
+        "2020-02-27T22:46:45.564",
+    ),
     ("snowflake", "1445078208190291973", "2021-10-04T17:27:47"),
     ("snowflake", "474971393852182528", "2014-06-06T17:49:39.493"),
     ("snowflake", "321239371296694272", "2013-04-08T12:33:29.113"),
@@ -32,7 +44,11 @@ const PUBLISHED: [(&str, &str, &str); 42] = [
     ("discord", "943865945699532811", "2022-02-17T13:46:17"),
     ("discord", "949105538602528798", "2022-03-04T00:46:33.931"),
     // Instagram: media with their `taken_at` or `date`; Stack Overflow, question 63684126.
-    ("instagram", "3870172288071432645", "2026-04-07T16:48:30.621"),
+    (
+        "instagram",
+        "3870172288071432645",
+        "2026-04-07T16:48:30.621",
+    ),
     ("instagram", "2384288897814875714", "2020-08-26T13:43:27"),
     ("instagram", "2383568809444681765", "2020-08-25T13:52:46"),
     ("instagram", "1661696503407488208", "2017-12-03T14:01:21"),
@@ -72,10 +88,22 @@ const PUBLISHED: [(&str, &str, &str); 42] = [
 
 /// IDs and other numbers of systems that have no layout here.
 const UNLISTED: [(&str, u64); 22] = [
-    ("uid-generator, README: widths of its own", 180_363_646_902_239_241),
-    ("snowflake-id (npm), README: an epoch of its own", 285_124_269_753_503_744),
-    ("snowflakeid-producer (npm), README: an epoch of its own", 7_775_828_467_560_448),
-    ("photowey/snowflake, README: an epoch of its own", 122_066_891_375_251_465),
+    (
+        "uid-generator, README: widths of its own",
+        180_363_646_902_239_241,
+    ),
+    (
+        "snowflake-id (npm), README: an epoch of its own",
+        285_124_269_753_503_744,
+    ),
+    (
+        "snowflakeid-producer (npm), README: an epoch of its own",
+        7_775_828_467_560_448,
+    ),
+    (
+        "photowey/snowflake, README: an epoch of its own",
+        122_066_891_375_251_465,
+    ),
     ("Steam: an account", 76_561_197_960_287_930),
     ("Meta's Graph API: a hashtag", 17_841_562_294_087_503),
     ("Twitter: a post of before snowflakes", 20),
@@ -107,7 +135,10 @@ fn number(text: &str) -> u64 {
 /// Whether this layout comes first, or one with the same bits that says the same.
 fn is_first(found: &Guesses, name: &str) -> bool {
     let right = IdMeta::known(name).unwrap();
-    found.candidates.first().is_some_and(|first| first.layout.spec() == right.spec())
+    found
+        .candidates
+        .first()
+        .is_some_and(|first| first.layout.spec() == right.spec())
 }
 
 fn around(moment: UnixMillis, length: u64) -> RangeInclusive<UnixMillis> {
@@ -118,8 +149,13 @@ fn around(moment: UnixMillis, length: u64) -> RangeInclusive<UnixMillis> {
 fn published_ids_have_the_time_that_was_published() {
     for (name, text, time) in PUBLISHED {
         let layout = IdMeta::known(name).unwrap();
-        let moment = layout.moment_of(layout.unpack(number(text)).unwrap().time).unwrap();
-        assert!(moment.to_string().starts_with(time), "{name} {text}: {moment}");
+        let moment = layout
+            .moment_of(layout.unpack(number(text)).unwrap().time)
+            .unwrap();
+        assert!(
+            moment.to_string().starts_with(time),
+            "{name} {text}: {moment}"
+        );
     }
 }
 
@@ -129,21 +165,35 @@ fn the_right_layout_is_mostly_first_and_with_the_month_nearly_always() {
     for (name, text, _) in PUBLISHED {
         let id = number(text);
         let found = guess(id, NOW, None);
-        let place = found.candidates.iter().position(|it| it.layout.name() == name);
+        let place = found
+            .candidates
+            .iter()
+            .position(|it| it.layout.name() == name);
         let right = &found.candidates[place.unwrap_or_else(|| panic!("{name} {text} is missing"))];
         let month = guess(id, NOW, Some(around(right.moment, MONTH)));
         let said = |found: &Guesses| {
             let shown = found.candidates.iter().take(3);
             let shown = shown.map(|it| format!("{} {:.2}", it.layout.name(), it.probability));
-            format!("{} other {:.2}", shown.collect::<Vec<_>>().join(" "), found.other)
+            format!(
+                "{} other {:.2}",
+                shown.collect::<Vec<_>>().join(" "),
+                found.other
+            )
         };
         println!("{name} {text}: {} | {}", said(&found), said(&month));
         alone += usize::from(is_first(&found, name));
         with_month += usize::from(is_first(&month, name));
     }
     let percent = |count: usize| 100 * count / PUBLISHED.len();
-    println!("first {} %, with the month {} %", percent(alone), percent(with_month));
-    assert!(percent(alone) >= 60 && percent(with_month) >= 95, "{alone} {with_month}");
+    println!(
+        "first {} %, with the month {} %",
+        percent(alone),
+        percent(with_month)
+    );
+    assert!(
+        percent(alone) >= 60 && percent(with_month) >= 95,
+        "{alone} {with_month}"
+    );
     let says = format!("Of {} IDs of 15 systems", PUBLISHED.len());
     assert!(DOCUMENT.contains(&says) && DOCUMENT.contains(&format!("came first for {alone}, and")));
 }
@@ -153,7 +203,10 @@ fn tweets_are_not_called_discord_or_cosid() {
     for (_, text, _) in PUBLISHED.iter().filter(|it| it.0 == "snowflake") {
         let found = guess(number(text), NOW, None);
         let first = found.candidates[0].layout;
-        assert!(![IdMeta::DISCORD, IdMeta::COSID].contains(&first), "{text}: {first}");
+        assert!(
+            ![IdMeta::DISCORD, IdMeta::COSID].contains(&first),
+            "{text}: {first}"
+        );
     }
 }
 
@@ -161,9 +214,15 @@ fn tweets_are_not_called_discord_or_cosid() {
 fn an_id_of_an_unlisted_system_is_no_listed_one() {
     for (system, id) in UNLISTED {
         let found = guess(id, NOW, None);
-        let first = found.candidates.first().map(|it| (it.layout.name(), it.probability));
+        let first = found
+            .candidates
+            .first()
+            .map(|it| (it.layout.name(), it.probability));
         println!("{system} {id}: {first:?}, other {:.2}", found.other);
-        assert!(first.is_none_or(|(_, probability)| probability <= 0.6), "{system} {id}");
+        assert!(
+            first.is_none_or(|(_, probability)| probability <= 0.6),
+            "{system} {id}"
+        );
     }
 }
 
@@ -176,7 +235,10 @@ fn only_a_time_that_agrees_makes_it_nearly_certain() {
         assert_eq!(found.candidates[0].layout, IdMeta::DISCORD, "{length:?}");
         found.candidates[0].probability
     });
-    assert!(shares.is_sorted() && shares[0] < 0.6 && shares[2] > 0.9, "{shares:?}");
+    assert!(
+        shares.is_sorted() && shares[0] < 0.6 && shares[2] > 0.9,
+        "{shares:?}"
+    );
     assert!(shares[2] < 0.995 && shares[3] >= 0.995, "{shares:?}");
 
     let found = guess(id, NOW, Some(around(moment, DAY)));
@@ -189,8 +251,12 @@ fn only_a_time_that_agrees_makes_it_nearly_certain() {
 fn the_documented_example_is_what_the_guess_says() {
     let found = guess(175_928_847_299_117_063, NOW, None);
     let percent = |probability: f64| (probability * 100.0).round();
-    let shown =
-        found.candidates.iter().take(5).filter(|it| percent(it.probability) >= 1.0).map(|it| {
+    let shown = found
+        .candidates
+        .iter()
+        .take(5)
+        .filter(|it| percent(it.probability) >= 1.0)
+        .map(|it| {
             let day: String = it.moment.to_string().chars().take(10).collect();
             format!("{} {} % {day}", it.layout.name(), percent(it.probability))
         });
@@ -203,15 +269,26 @@ fn the_documented_example_is_what_the_guess_says() {
 fn machine_and_sequence_weigh() {
     let share = |machine: u64, seq: u64| {
         let found = guess(367_597_485_448 << 22 | machine << 12 | seq, NOW, None);
-        let snowflake = found.candidates.iter().find(|it| it.layout == IdMeta::SNOWFLAKE).unwrap();
+        let snowflake = found
+            .candidates
+            .iter()
+            .find(|it| it.layout == IdMeta::SNOWFLAKE)
+            .unwrap();
         snowflake.probability
     };
-    assert!(share(378, 0) > 2.0 * share(378, 2_345), "{} {}", share(378, 0), share(378, 2_345));
+    assert!(
+        share(378, 0) > 2.0 * share(378, 2_345),
+        "{} {}",
+        share(378, 0),
+        share(378, 2_345)
+    );
 }
 
 #[test]
 fn a_tid_is_read_as_text_and_guessed_as_bluesky() {
-    let Ok(Written::Id { id, form }) = read("3kf2577exva2x") else { panic!("it is an ID") };
+    let Ok(Written::Id { id, form }) = read("3kf2577exva2x") else {
+        panic!("it is an ID")
+    };
     assert_eq!(form, Form::Tid);
     assert_eq!(guess(id, NOW, None).candidates[0].layout, IdMeta::BLUESKY);
 }

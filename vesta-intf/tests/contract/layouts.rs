@@ -13,7 +13,10 @@ fn golden_values_of_the_original() {
         ([0, 1, 0, 0, 0], 0x400),
         ([0, 0, 1, 0, 0], 0x4000_0000),
         ([7, 42, 123_456_789, 1, 0], 1_285_482_222_412_933_127),
-        ([1023, 1_048_575, 1_073_741_823, 3, 1], 0xbfff_ffff_ffff_ffff),
+        (
+            [1023, 1_048_575, 1_073_741_823, 3, 1],
+            0xbfff_ffff_ffff_ffff,
+        ),
         ([1021, 0, 94_990_103, 2, 0], 2_407_837_855_670_862_845),
     ];
     let min_granularity = [
@@ -21,14 +24,26 @@ fn golden_values_of_the_original() {
         ([7, 42, 123_456_789_012, 2, 0], 7_046_982_853_636_171_783),
         ([1023, 1023, 1_099_511_627_775, 3, 1], 0xffff_ffff_ffff_ffff),
     ];
-    for (meta, values) in
-        [(IdMeta::MAX_PEAK, &max_peak[..]), (IdMeta::MIN_GRANULARITY, &min_granularity[..])]
-    {
+    for (meta, values) in [
+        (IdMeta::MAX_PEAK, &max_peak[..]),
+        (IdMeta::MIN_GRANULARITY, &min_granularity[..]),
+    ] {
         for &([machine, seq, time, gen_method, version], raw) in values {
-            let id = Id { gen_method, machine, seq, time, id_type: meta.id_type(), version };
+            let id = Id {
+                gen_method,
+                machine,
+                seq,
+                time,
+                id_type: meta.id_type(),
+                version,
+            };
             assert_eq!(meta.pack(&id).unwrap(), raw, "{meta}: {id:?}");
             assert_eq!(meta.unpack(raw).unwrap(), id);
-            assert_eq!(meta.explaining(raw), meta, "the type bit chooses the layout");
+            assert_eq!(
+                meta.explaining(raw),
+                meta,
+                "the type bit chooses the layout"
+            );
         }
     }
 }
@@ -47,11 +62,19 @@ fn golden_values_of_js_safe() {
         ([7, 42, 347_184_000], 1_456_195_239_946_759),
         ([255, 16_383, 2_147_483_647], 9_007_199_254_740_991),
     ] {
-        let id = Id { machine, seq, time, ..Id::default() };
+        let id = Id {
+            machine,
+            seq,
+            time,
+            ..Id::default()
+        };
         assert_eq!(meta.pack(&id).unwrap(), raw, "{id:?}");
         assert_eq!(meta.unpack(raw).unwrap(), id);
     }
-    assert_eq!(meta.moment_of(347_184_000).unwrap().to_string(), "2026-01-01T00:00:00.000Z");
+    assert_eq!(
+        meta.moment_of(347_184_000).unwrap().to_string(),
+        "2026-01-01T00:00:00.000Z"
+    );
 }
 
 /// The layout that docs/LAYOUT.md describes as a custom one, worked out by multiplication in another
@@ -60,13 +83,25 @@ fn golden_values_of_js_safe() {
 #[test]
 fn golden_values_of_a_custom_layout() {
     let epoch = UnixMillis(1_767_225_600_000);
-    let meta = IdMeta::new(LayoutSpec { epoch, ..*IdMeta::SNOWFLAKE.spec() }).unwrap();
-    let id = Id { time: 13_089_600_123, machine: 1021, seq: 4095, ..Id::default() };
+    let meta = IdMeta::new(LayoutSpec {
+        epoch,
+        ..*IdMeta::SNOWFLAKE.spec()
+    })
+    .unwrap();
+    let id = Id {
+        time: 13_089_600_123,
+        machine: 1021,
+        seq: 4095,
+        ..Id::default()
+    };
     assert_eq!(meta.pack(&id).unwrap(), 54_901_762_158_485_503);
     let negative = Id { version: 1, ..id };
     assert_eq!(meta.pack(&negative).unwrap(), 9_278_273_799_013_261_311);
     assert_eq!(meta.unpack(9_278_273_799_013_261_311).unwrap(), negative);
-    assert_eq!(meta.moment_of(id.time).unwrap().to_string(), "2026-06-01T12:00:00.123Z");
+    assert_eq!(
+        meta.moment_of(id.time).unwrap().to_string(),
+        "2026-06-01T12:00:00.123Z"
+    );
 }
 
 /// A value on each side of each boundary of each field, with every other field empty and full.
@@ -78,7 +113,9 @@ fn every_preset_at_every_boundary() {
             for full in [false, true] {
                 let mut id = Id::default();
                 if full {
-                    FIELDS.into_iter().for_each(|other| set(&mut id, other, meta.max(other)));
+                    FIELDS
+                        .into_iter()
+                        .for_each(|other| set(&mut id, other, meta.max(other)));
                 }
                 for value in [0, 1, max / 2, max.saturating_sub(1), max] {
                     if value > max {
@@ -91,7 +128,11 @@ fn every_preset_at_every_boundary() {
                 for value in [max + 1, u64::MAX] {
                     set(&mut id, field, value);
                     let error = meta.pack(&id).unwrap_err();
-                    assert_eq!(error.kind(), ErrorKind::OutOfRange, "{meta} {field:?} {value}");
+                    assert_eq!(
+                        error.kind(),
+                        ErrorKind::OutOfRange,
+                        "{meta} {field:?} {value}"
+                    );
                 }
             }
         }
@@ -109,10 +150,37 @@ fn an_id_with_more_bits_than_its_layout_is_refused() {
 fn a_layout_that_does_not_add_up_is_refused_with_the_rule() {
     let good = *IdMeta::SNOWFLAKE.spec();
     let flaws = [
-        (LayoutSpec { machine_bits: 11, ..good }, "more than 64 bits"),
-        (LayoutSpec { version_bits: 2, machine_bits: 9, ..good }, "at most 1 bit"),
-        (LayoutSpec { time_bits: 0, ..good }, "at least 1 bit"),
-        (LayoutSpec { time_bits: 51, seq_bits: 12, machine_bits: 0, ..good }, "at most 62 bits"),
+        (
+            LayoutSpec {
+                machine_bits: 11,
+                ..good
+            },
+            "more than 64 bits",
+        ),
+        (
+            LayoutSpec {
+                version_bits: 2,
+                machine_bits: 9,
+                ..good
+            },
+            "at most 1 bit",
+        ),
+        (
+            LayoutSpec {
+                time_bits: 0,
+                ..good
+            },
+            "at least 1 bit",
+        ),
+        (
+            LayoutSpec {
+                time_bits: 51,
+                seq_bits: 12,
+                machine_bits: 0,
+                ..good
+            },
+            "at most 62 bits",
+        ),
         (
             LayoutSpec {
                 time_bits: 61,
@@ -123,21 +191,45 @@ fn a_layout_that_does_not_add_up_is_refused_with_the_rule() {
             },
             "year",
         ),
-        (LayoutSpec { epoch: UnixMillis(u64::MAX), ..good }, "year"),
+        (
+            LayoutSpec {
+                epoch: UnixMillis(u64::MAX),
+                ..good
+            },
+            "year",
+        ),
     ];
     for (spec, rule) in flaws {
         let error = IdMeta::new(spec).unwrap_err();
-        assert!(matches!(error, IdError::Invalid { field: "layout", .. }));
-        assert!(error.to_string().contains(rule), "{error} should speak of {rule}");
+        assert!(matches!(
+            error,
+            IdError::Invalid {
+                field: "layout",
+                ..
+            }
+        ));
+        assert!(
+            error.to_string().contains(rule),
+            "{error} should speak of {rule}"
+        );
     }
 }
 
 /// A layout that only resembles Vesta's is explained by its own bits.
 #[test]
 fn a_custom_layout_is_never_taken_for_one_of_vestas() {
-    let spec = LayoutSpec { time_bits: 31, seq_bits: 19, ..*IdMeta::MAX_PEAK.spec() };
+    let spec = LayoutSpec {
+        time_bits: 31,
+        seq_bits: 19,
+        ..*IdMeta::MAX_PEAK.spec()
+    };
     let meta = IdMeta::new(spec).unwrap();
-    let id = Id { time: 400_000_000, seq: 5, machine: 7, ..Id::default() };
+    let id = Id {
+        time: 400_000_000,
+        seq: 5,
+        machine: 7,
+        ..Id::default()
+    };
     let raw = meta.pack(&id).unwrap();
     assert_eq!(meta.explaining(raw).unpack(raw).unwrap(), id);
     assert!(IdMeta::MAX_PEAK.is_vesta() && IdMeta::MIN_GRANULARITY.is_vesta());
@@ -160,7 +252,10 @@ fn the_ends_of_the_named_layouts() {
         assert_eq!(meta.end().to_string(), end, "{meta}");
         let last = UnixMillis(meta.end().0 - 1);
         assert_eq!(meta.tick_at(last).unwrap(), meta.max(Field::Time));
-        assert!(matches!(meta.tick_at(meta.end()), Err(IdError::TimeExhausted)));
+        assert!(matches!(
+            meta.tick_at(meta.end()),
+            Err(IdError::TimeExhausted)
+        ));
         assert_eq!(meta.tick_at(meta.spec().epoch).unwrap(), 0);
         if let Some(before) = meta.spec().epoch.0.checked_sub(1) {
             assert!(meta.tick_at(UnixMillis(before)).is_err());
@@ -169,8 +264,9 @@ fn the_ends_of_the_named_layouts() {
 }
 
 fn layout_with_positions() -> impl Strategy<Value = IdMeta> {
-    any_layout()
-        .prop_filter("a position fits", |meta| meta.bits(Field::Time) + meta.bits(Field::Seq) <= 62)
+    any_layout().prop_filter("a position fits", |meta| {
+        meta.bits(Field::Time) + meta.bits(Field::Seq) <= 62
+    })
 }
 
 proptest! {

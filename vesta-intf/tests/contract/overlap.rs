@@ -10,8 +10,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 }
@@ -26,8 +28,11 @@ fn small(random: &mut Random) -> (IdSet, BTreeSet<u64>) {
         widths[index] += 1;
     }
     widths[1] = widths[1].max(1); // a layout has a time
-    let orders =
-        [FieldOrder::TimeSeqMachine, FieldOrder::TimeMachineSeq, FieldOrder::MachineTimeSeq];
+    let orders = [
+        FieldOrder::TimeSeqMachine,
+        FieldOrder::TimeMachineSeq,
+        FieldOrder::MachineTimeSeq,
+    ];
     let layout = IdMeta::foreign(LayoutSpec {
         version_bits: 0,
         type_bits: 0,
@@ -48,7 +53,9 @@ fn small(random: &mut Random) -> (IdSet, BTreeSet<u64>) {
         // As two ranges whose common values it is.
         let (before, after) = (random.below(low + 1), layout.max(field) - high);
         set = set.with(field, before..=high).expect("inside the field");
-        set = set.with(field, low..=high + random.below(after + 1)).expect("they meet");
+        set = set
+            .with(field, low..=high + random.below(after + 1))
+            .expect("they meet");
         ranges.push(low..=high);
     }
     let mut ids = BTreeSet::new();
@@ -56,7 +63,13 @@ fn small(random: &mut Random) -> (IdSet, BTreeSet<u64>) {
         for time in ranges[1].clone() {
             for seq in ranges[2].clone() {
                 for machine in ranges[3].clone() {
-                    let id = Id { gen_method, time, seq, machine, ..Id::default() };
+                    let id = Id {
+                        gen_method,
+                        time,
+                        seq,
+                        machine,
+                        ..Id::default()
+                    };
                     ids.insert(layout.pack(&id).expect("inside"));
                 }
             }
@@ -82,7 +95,10 @@ fn mistakes(prove: impl Fn(&IdSet, &IdSet) -> Option<u64>) -> (usize, usize) {
 fn it_agrees_with_brute_force_on_ten_thousand_pairs() {
     let (wrong, met) = mistakes(overlap);
     assert_eq!(wrong, 0);
-    assert!((1000..9000).contains(&met), "both answers are common: {met}");
+    assert!(
+        (1000..9000).contains(&met),
+        "both answers are common: {met}"
+    );
 }
 
 /// A prover that compares the smallest and the largest ID alone.
@@ -92,7 +108,9 @@ fn a_prover_that_looks_at_the_ends_only_is_found_out() {
         let ends = |set: &IdSet| {
             let mut ids = (0..512).filter(|id| set.contains(*id));
             let first = ids.next();
-            first.zip(ids.next_back().or(first)).expect("no set is empty")
+            first
+                .zip(ids.next_back().or(first))
+                .expect("no set is empty")
         };
         let ((a, b), (c, d)) = (ends(a), ends(b));
         (a <= d && c <= b).then_some(a.max(c))
@@ -127,8 +145,14 @@ fn at(text: &str) -> UnixMillis {
 }
 
 fn ids(layout: IdMeta, from: &str, until: &str, methods: RangeInclusive<u64>) -> IdSet {
-    let until = if until.is_empty() { layout.end() } else { at(until) };
-    let set = IdSet::of(&layout).between(at(from)..=UnixMillis(until.0 - 1)).expect("inside");
+    let until = if until.is_empty() {
+        layout.end()
+    } else {
+        at(until)
+    };
+    let set = IdSet::of(&layout)
+        .between(at(from)..=UnixMillis(until.0 - 1))
+        .expect("inside");
     if layout.bits(Field::GenMethod) == 0 {
         set
     } else {
@@ -142,11 +166,20 @@ fn max_peak_and_leaf_meet_where_it_is_known() {
     const KNOWN: u64 = 1_555_858_156_448_382_976;
     let (leaf, vesta) = (IdMeta::SNOWFLAKE, IdMeta::MAX_PEAK);
     let as_leaf = leaf.unpack(KNOWN).unwrap();
-    assert_eq!(leaf.moment_of(as_leaf.time).unwrap().to_string(), "2022-08-06T10:07:45.601Z");
+    assert_eq!(
+        leaf.moment_of(as_leaf.time).unwrap().to_string(),
+        "2022-08-06T10:07:45.601Z"
+    );
     let as_vesta = vesta.unpack(KNOWN).unwrap();
-    assert_eq!(vesta.moment_of(as_vesta.time).unwrap().to_string(), "2026-11-22T00:00:00.000Z");
+    assert_eq!(
+        vesta.moment_of(as_vesta.time).unwrap().to_string(),
+        "2026-11-22T00:00:00.000Z"
+    );
     assert_eq!((as_leaf.machine, as_leaf.seq), (0, 0));
-    assert_eq!((as_vesta.gen_method, as_vesta.machine, as_vesta.seq), (1, 0, 0));
+    assert_eq!(
+        (as_vesta.gen_method, as_vesta.machine, as_vesta.seq),
+        (1, 0, 0)
+    );
 
     let old = ids(leaf, "2018-01-01", "2027-01-01", 0..=0);
     let new = ids(vesta, "2026-11-22", "2049-01-09", 1..=1);
@@ -157,9 +190,16 @@ fn max_peak_and_leaf_meet_where_it_is_known() {
     // genMethod 2 meets the numbers of Leaf from April 2031 on, and none that there are.
     let rest = ids(vesta, "2026-11-22", "2049-01-09", 2..=2);
     assert_eq!(overlap(&old, &rest), None);
-    let later = IdSet::of(&leaf).between(at("2018-01-01")..=UnixMillis(leaf.end().0 - 1)).unwrap();
+    let later = IdSet::of(&leaf)
+        .between(at("2018-01-01")..=UnixMillis(leaf.end().0 - 1))
+        .unwrap();
     let met = leaf.unpack(overlap(&later, &rest).unwrap()).unwrap();
-    assert!(leaf.moment_of(met.time).unwrap().to_string().starts_with("2031-04-"));
+    assert!(
+        leaf.moment_of(met.time)
+            .unwrap()
+            .to_string()
+            .starts_with("2031-04-")
+    );
 
     // genMethod 0 stays below them until 2030.
     let embedded = ids(vesta, "2026-11-22", "2030-01-01", 0..=0);
@@ -168,7 +208,11 @@ fn max_peak_and_leaf_meet_where_it_is_known() {
 
 #[test]
 fn other_moves_that_people_make() {
-    let machines = |range| IdSet::of(&IdMeta::SNOWFLAKE).with(Field::Machine, range).unwrap();
+    let machines = |range| {
+        IdSet::of(&IdMeta::SNOWFLAKE)
+            .with(Field::Machine, range)
+            .unwrap()
+    };
     assert_eq!(overlap(&machines(0..=39), &machines(40..=1023)), None);
     let before = ids(IdMeta::SNOWFLAKE, "2018-01-01", "2026-11-22", 0..=0);
     let after = ids(IdMeta::SNOWFLAKE, "2026-11-22", "", 0..=0);
@@ -185,7 +229,10 @@ fn other_moves_that_people_make() {
     assert!(overlap(&uid(&IdMeta::UID, 1..=5001), &new).is_some());
 
     let vesta = ids(IdMeta::MAX_PEAK, "2026-11-22", "2049-01-09", 0..=2);
-    assert_eq!(overlap(&IdSet::counter(1..=1_000_000_000_000), &vesta), None);
+    assert_eq!(
+        overlap(&IdSet::counter(1..=1_000_000_000_000), &vesta),
+        None
+    );
     assert!(overlap(&IdSet::counter(1..=u64::MAX), &vesta).is_some());
 
     let cosid = ids(IdMeta::COSID, "2020-01-01", "2027-01-01", 0..=0);
@@ -195,11 +242,19 @@ fn other_moves_that_people_make() {
 
 #[test]
 fn two_regions_never_meet_and_one_meets_itself() {
-    for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY, IdMeta::SNOWFLAKE, IdMeta::JS_SAFE] {
+    for layout in [
+        IdMeta::MAX_PEAK,
+        IdMeta::MIN_GRANULARITY,
+        IdMeta::SNOWFLAKE,
+        IdMeta::JS_SAFE,
+    ] {
         let region = |number| IdSet::of(&layout).region(3, number).unwrap();
         for one in 0..8 {
             for other in 0..8 {
-                assert_eq!(overlap(&region(one), &region(other)).is_some(), one == other);
+                assert_eq!(
+                    overlap(&region(one), &region(other)).is_some(),
+                    one == other
+                );
                 // A service has its region in the layout.
                 let own = IdSet::of(&layout.in_region(3, one).unwrap());
                 assert_eq!(overlap(&own, &region(other)).is_some(), one == other);
@@ -218,17 +273,34 @@ fn the_regions_of_a_layout_share_its_machine_ids_out() {
                 assert_eq!(*machines.start(), next, "{layout}, {bits} bits");
                 machines.end() + 1
             });
-            assert_eq!(next, layout.max(Field::Machine) + 1, "{layout}, {bits} bits");
+            assert_eq!(
+                next,
+                layout.max(Field::Machine) + 1,
+                "{layout}, {bits} bits"
+            );
             assert!(layout.in_region(bits, 1 << bits).is_err());
         }
-        assert!(layout.in_region(layout.bits(Field::Machine) + 1, 0).is_err());
+        assert!(
+            layout
+                .in_region(layout.bits(Field::Machine) + 1, 0)
+                .is_err()
+        );
     }
     let region = IdMeta::MAX_PEAK.in_region(3, 2).unwrap();
     assert_eq!(region.machines(), 256..=383);
-    assert_eq!(region.fingerprint(), "1/1/2/30/20/10 tsm 1000ms @1420041600000 region 2 of 8");
-    assert!(region.to_string().ends_with("second, region 2 of 8)"), "{region}");
+    assert_eq!(
+        region.fingerprint(),
+        "1/1/2/30/20/10 tsm 1000ms @1420041600000 region 2 of 8"
+    );
+    assert!(
+        region.to_string().ends_with("second, region 2 of 8)"),
+        "{region}"
+    );
     assert_eq!(IdMeta::MAX_PEAK.in_region(0, 0).unwrap(), IdMeta::MAX_PEAK);
-    assert_eq!(IdMeta::MAX_PEAK.in_region(10, 1023).unwrap().machines(), 1023..=1023);
+    assert_eq!(
+        IdMeta::MAX_PEAK.in_region(10, 1023).unwrap().machines(),
+        1023..=1023
+    );
 }
 
 #[test]
@@ -238,15 +310,24 @@ fn ranges_of_one_field_narrow_each_other() {
     let common = machines(0..=39).with(Field::Machine, 20..=1023);
     assert_eq!(common.ok(), Some(machines(20..=39)));
     // Region 2 of 8 is 256 to 383.
-    assert_eq!(machines(300..=1023).region(3, 2).ok(), Some(machines(300..=383)));
-    let error = machines(0..=255).region(3, 2).expect_err("nothing is left").to_string();
+    assert_eq!(
+        machines(300..=1023).region(3, 2).ok(),
+        Some(machines(300..=383))
+    );
+    let error = machines(0..=255)
+        .region(3, 2)
+        .expect_err("nothing is left")
+        .to_string();
     assert_eq!(error, "machine: no value is in every range given");
 
     // The version is 0 until it is given.
     let version = |range| set().with(Field::Version, range).unwrap();
     assert!(version(1..=1).contains(1 << 63) && !set().contains(1 << 63));
     assert!(version(0..=0).with(Field::Version, 1..=1).is_err());
-    assert!(set().with(Field::Type, 1..=1).is_err(), "that is the other layout");
+    assert!(
+        set().with(Field::Type, 1..=1).is_err(),
+        "that is the other layout"
+    );
 }
 
 #[test]
@@ -256,9 +337,16 @@ fn a_set_that_makes_no_sense_is_refused() {
     let backwards = set().with(Field::Machine, 5..=4);
     assert!(backwards.is_err());
     assert!(set().with(Field::Machine, 0..=1024).is_err());
-    assert!(set().between(UnixMillis(0)..=UnixMillis(1)).is_err(), "before the layout begins");
+    assert!(
+        set().between(UnixMillis(0)..=UnixMillis(1)).is_err(),
+        "before the layout begins"
+    );
     assert!(IdSet::counter(1..=9).with(Field::Machine, 0..=0).is_err());
     assert!(IdSet::counter(1..=9).region(1, 0).is_err());
-    assert_eq!(IdSet::counter(5..=9).reading(7), None, "a plain number has no fields");
+    assert_eq!(
+        IdSet::counter(5..=9).reading(7),
+        None,
+        "a plain number has no fields"
+    );
     assert!(IdSet::counter(5..=9).contains(9) && !IdSet::counter(5..=9).contains(10));
 }

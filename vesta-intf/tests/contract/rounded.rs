@@ -34,13 +34,32 @@ fn a_rounded_id_is_named_with_the_ids_that_become_it() {
             1_785_223_470_585_921_664,
         ),
         // 175928847299117056, 32 apart.
-        (175_928_847_299_117_060, "JavaScript", 175_928_847_299_117_040, 175_928_847_299_117_072),
+        (
+            175_928_847_299_117_060,
+            "JavaScript",
+            175_928_847_299_117_040,
+            175_928_847_299_117_072,
+        ),
         // Its double is 1785223470585920000, which begins 128 before.
-        (1_785_223_470_585_920_000, "Excel", 1_785_223_470_585_919_872, 1_785_223_470_585_929_999),
-        (18_446_744_073_709_500_000, "Excel", 18_446_744_073_709_499_393, u64::MAX),
+        (
+            1_785_223_470_585_920_000,
+            "Excel",
+            1_785_223_470_585_919_872,
+            1_785_223_470_585_929_999,
+        ),
+        (
+            18_446_744_073_709_500_000,
+            "Excel",
+            18_446_744_073_709_499_393,
+            u64::MAX,
+        ),
     ] {
         let found = rounded(shown).unwrap_or_else(|| panic!("{shown}"));
-        assert_eq!((found.by, found.from, found.until), (by, from, until), "{shown}");
+        assert_eq!(
+            (found.by, found.from, found.until),
+            (by, from, until),
+            "{shown}"
+        );
     }
 }
 
@@ -97,16 +116,24 @@ proptest! {
 fn few_other_ids_look_rounded() {
     let mut random = 42u64;
     let mut next = || {
-        random =
-            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         random ^ random >> 29
     };
     for bits in 54..=64 {
         let ids = (0..20_000).map(|_| (next() | 1 << 63) >> (64 - bits));
         let share = ids.filter(|id| rounded(*id).is_some()).count() as f64 / 20_000.0;
-        let javascript = if bits > 56 { 0.5f64.powi(bits - 53) } else { 0.0 };
+        let javascript = if bits > 56 {
+            0.5f64.powi(bits - 53)
+        } else {
+            0.0
+        };
         let most = javascript + 0.01;
         println!("{bits} bits: {:.2} %", share * 100.0);
-        assert!(share <= 1.15 * most && share >= 0.8 * javascript, "{bits} bits: {share}, {most}");
+        assert!(
+            share <= 1.15 * most && share >= 0.8 * javascript,
+            "{bits} bits: {share}, {most}"
+        );
     }
 }

@@ -3,32 +3,64 @@
 use proptest::prelude::*;
 use vesta_intf::{CheckSymbol, CivilHour, ErrorKind, IdError, Pattern, Reset};
 
-const NOON: CivilHour = CivilHour { year: 2026, month: 11, day: 22, hour: 12 };
+const NOON: CivilHour = CivilHour {
+    year: 2026,
+    month: 11,
+    day: 22,
+    hour: 12,
+};
 
 fn pattern(text: &str, reset: Reset) -> Pattern {
     Pattern::new(text, reset).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn serial(text: &str, reset: Reset, counter: u64) -> String {
-    pattern(text, reset).format(&NOON, counter).unwrap_or_else(|error| panic!("{text}: {error}"))
+    pattern(text, reset)
+        .format(&NOON, counter)
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[test]
 fn known_serials() {
     for (text, reset, counter, expected) in [
-        ("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day, 42, "INV-261122-0000427"),
+        (
+            "INV-{date:yyMMdd}-{n:6}{check:damm}",
+            Reset::Day,
+            42,
+            "INV-261122-0000427",
+        ),
         ("{date:yyMMdd}-BIZ{n:6}", Reset::Day, 1, "261122-BIZ000001"), // CosId's date and prefix
         ("{n:13:base36}", Reset::Never, 352_546_905, "00000005TWAXL"), // CosId's radix 36
-        ("{n:11:base62}", Reset::Never, 438_338_964_253_212_672, "0WNb1HFWYC0"), // and 62
+        (
+            "{n:11:base62}",
+            Reset::Never,
+            438_338_964_253_212_672,
+            "0WNb1HFWYC0",
+        ), // and 62
         (
             "{n:13:crockford}{check:crockford}",
             Reset::Never,
             175_928_847_299_117_063,
             "04W86BB0G4007R",
         ),
-        ("{n:1+}{check:luhn}", Reset::Never, 175_928_847_299_117_063, "1759288472991170634"),
-        ("{n:1+}{check:mod97}", Reset::Never, 175_928_847_299_117_063, "17592884729911706354"),
-        ("{date:yyyy.MM.dd/HH}_{n:3}", Reset::Month, 7, "2026.11.22/12_007"),
+        (
+            "{n:1+}{check:luhn}",
+            Reset::Never,
+            175_928_847_299_117_063,
+            "1759288472991170634",
+        ),
+        (
+            "{n:1+}{check:mod97}",
+            Reset::Never,
+            175_928_847_299_117_063,
+            "17592884729911706354",
+        ),
+        (
+            "{date:yyyy.MM.dd/HH}_{n:3}",
+            Reset::Month,
+            7,
+            "2026.11.22/12_007",
+        ),
         ("{date:yyyyDDD}{n:3+}", Reset::Month, 1234, "20263261234"),
         ("订单{{{n:2}}}", Reset::Never, 7, "订单{07}"),
         ("{shuffle:8}", Reset::Never, 48_066_486, "48066486"),
@@ -49,7 +81,10 @@ fn a_check_symbol_covers_the_counter_or_all() {
     assert_eq!(damm, number);
     // GB82 WEST 1234 5698 7654 32 as its standard has it: bank and account first, then GB and the check.
     let iban = pattern("WEST{n:14}GB{check:mod97:all}", Reset::Never);
-    assert_eq!(iban.format(&NOON, 12_345_698_765_432).unwrap(), "WEST12345698765432GB82");
+    assert_eq!(
+        iban.format(&NOON, 12_345_698_765_432).unwrap(),
+        "WEST12345698765432GB82"
+    );
     let both = pattern("K7{n:3:crockford}{check:crockford:all}", Reset::Never);
     let value = (19 * 32 + 7) * 32_768 + 5;
     let expected = vesta_intf::IdFormat::CrockfordCheck.encode(value);
@@ -65,17 +100,39 @@ fn what_a_serial_says() {
     let day = pattern("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day);
     let parsed = day.parse("INV-261122-0000427").unwrap();
     assert_eq!(parsed.date.as_deref(), Some("2026-11-22"));
-    assert_eq!((parsed.counter, parsed.check), (42, Some(CheckSymbol::Damm)));
+    assert_eq!(
+        (parsed.counter, parsed.check),
+        (42, Some(CheckSymbol::Damm))
+    );
     assert_eq!(parsed.period.as_deref(), Some("2026-11-22"));
     for (text, reset, serial, date) in [
         ("{date:yyyy}-{n:1}", Reset::Year, "1970-1", Some("1970")),
-        ("{date:yyyyMM}-{n:1}", Reset::Year, "202611-1", Some("2026-11")),
-        ("{date:yyDDD}-{n:1}", Reset::Day, "24366-1", Some("2024-12-31")),
-        ("{date:yyMMddHH}-{n:1}", Reset::Day, "24022923-1", Some("2024-02-29T23")),
+        (
+            "{date:yyyyMM}-{n:1}",
+            Reset::Year,
+            "202611-1",
+            Some("2026-11"),
+        ),
+        (
+            "{date:yyDDD}-{n:1}",
+            Reset::Day,
+            "24366-1",
+            Some("2024-12-31"),
+        ),
+        (
+            "{date:yyMMddHH}-{n:1}",
+            Reset::Day,
+            "24022923-1",
+            Some("2024-02-29T23"),
+        ),
         ("{n:1}", Reset::Never, "1", None),
     ] {
         let parsed = pattern(text, reset).parse(serial).expect(serial);
-        assert_eq!((parsed.date.as_deref(), parsed.check), (date, None), "{text}");
+        assert_eq!(
+            (parsed.date.as_deref(), parsed.check),
+            (date, None),
+            "{text}"
+        );
     }
     // Forgiving where the digits are.
     let coupon = pattern("{n:4:crockford}{check:crockford}", Reset::Never);
@@ -104,8 +161,14 @@ fn a_serial_that_does_not_fit_is_refused_with_the_position() {
         ("INV-261122-00000427", "but not 19"),
         ("inv-261122-0000427", "character 1 is 'i', but must be 'I'"),
         ("INV_261122-0000427", "character 4 is '_', but must be '-'"),
-        ("INV-26112x-0000427", "character 10 is 'x', but must be a digit of the date"),
-        ("INV-261122-00 0427", "character 14 is ' ', but must be a digit of the counter"),
+        (
+            "INV-26112x-0000427",
+            "character 10 is 'x', but must be a digit of the date",
+        ),
+        (
+            "INV-261122-00 0427",
+            "character 14 is ' ', but must be a digit of the counter",
+        ),
         ("INV-261322-0000427", "at character 7: there is no month 13"),
         ("INV-260022-0000427", "at character 7: there is no month 0"),
         ("INV-261131-0000427", "at character 9: there is no day 31"),
@@ -120,29 +183,77 @@ fn a_serial_that_does_not_fit_is_refused_with_the_position() {
     }
     assert!(day.parse("INV-240229-0000427").is_ok(), "a leap day");
     for (text, reset, serial, expected) in [
-        ("{date:yyyyDDD}{n:1}", Reset::Day, "20263661", "at character 5: there is no day 366"),
-        ("{date:yyyyDDD}{n:1}", Reset::Day, "20260001", "at character 5: there is no day 0"),
-        ("{date:yyyy}{n:1}", Reset::Year, "19691", "at character 1: there is no year 1969"),
-        ("{date:yyMMddHH}{n:1}", Reset::Day, "261122241", "at character 7: there is no hour 24"),
+        (
+            "{date:yyyyDDD}{n:1}",
+            Reset::Day,
+            "20263661",
+            "at character 5: there is no day 366",
+        ),
+        (
+            "{date:yyyyDDD}{n:1}",
+            Reset::Day,
+            "20260001",
+            "at character 5: there is no day 0",
+        ),
+        (
+            "{date:yyyy}{n:1}",
+            Reset::Year,
+            "19691",
+            "at character 1: there is no year 1969",
+        ),
+        (
+            "{date:yyMMddHH}{n:1}",
+            Reset::Day,
+            "261122241",
+            "at character 7: there is no hour 24",
+        ),
         (
             "{date:yyyyMM/DDD}{n:1}",
             Reset::Day,
             "202612/3261",
             "at character 8: there is no day 326",
         ),
-        ("{n:2+}", Reset::Never, "007", "its counter has zeros in front"),
-        ("{n:2+}", Reset::Never, "7", "has 2 or more characters, such as 01, but not 1"),
-        ("{n:18+}", Reset::Never, "99999999999999999999", "its counter has more than 64 bits"),
-        ("{n:1+}", Reset::Never, "9223372036854775807", "counter must be 0 to 9223372036854775806"),
+        (
+            "{n:2+}",
+            Reset::Never,
+            "007",
+            "its counter has zeros in front",
+        ),
+        (
+            "{n:2+}",
+            Reset::Never,
+            "7",
+            "has 2 or more characters, such as 01, but not 1",
+        ),
+        (
+            "{n:18+}",
+            Reset::Never,
+            "99999999999999999999",
+            "its counter has more than 64 bits",
+        ),
+        (
+            "{n:1+}",
+            Reset::Never,
+            "9223372036854775807",
+            "counter must be 0 to 9223372036854775806",
+        ),
         (
             "{date:yyMMdd}{n:13}",
             Reset::Day,
             "2611221099511627776",
             "counter must be 0 to 1099511627774",
         ),
-        ("{n:5}{check:mod97}", Reset::Never, "0000196", "its check symbols are wrong (mod97)"),
+        (
+            "{n:5}{check:mod97}",
+            Reset::Never,
+            "0000196",
+            "its check symbols are wrong (mod97)",
+        ),
     ] {
-        let said = refusal(pattern(text, reset).parse(serial).expect_err(serial), "serial");
+        let said = refusal(
+            pattern(text, reset).parse(serial).expect_err(serial),
+            "serial",
+        );
         assert!(said.contains(expected), "{serial}: {said}");
     }
 }
@@ -197,8 +308,21 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
         let [reset, text, expected] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
             panic!("{line}")
         };
-        let resets = [("Never", Never), ("Day", Day), ("Month", Month), ("Year", Year)];
-        (text, resets.into_iter().find(|(name, _)| *name == reset).expect(reset).1, expected)
+        let resets = [
+            ("Never", Never),
+            ("Day", Day),
+            ("Month", Month),
+            ("Year", Year),
+        ];
+        (
+            text,
+            resets
+                .into_iter()
+                .find(|(name, _)| *name == reset)
+                .expect(reset)
+                .1,
+            expected,
+        )
     });
     let with_blanks = [
         ("", Never, "it must have 1 to 128 characters"),
@@ -218,7 +342,10 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
 fn a_counter_that_has_outgrown_its_digits_is_an_error_or_grows() {
     let fixed = pattern("{date:yyMMdd}{n:2}", Reset::Day);
     assert_eq!(
-        (fixed.end_of_counters(), fixed.format(&NOON, 99).unwrap().as_str()),
+        (
+            fixed.end_of_counters(),
+            fixed.format(&NOON, 99).unwrap().as_str()
+        ),
         (100, "26112299")
     );
     let said = fixed.format(&NOON, 100).unwrap_err();
@@ -228,14 +355,22 @@ fn a_counter_that_has_outgrown_its_digits_is_an_error_or_grows() {
     );
     let grows = pattern("{date:yyMMdd}{n:2+}", Reset::Day);
     assert_eq!(
-        (grows.end_of_counters(), grows.format(&NOON, 100).unwrap().as_str()),
+        (
+            grows.end_of_counters(),
+            grows.format(&NOON, 100).unwrap().as_str()
+        ),
         ((1 << 40) - 1, "261122100")
     );
     assert!(grows.format(&NOON, (1 << 40) - 1).is_err());
     let wide = pattern("{n:18:base62}", Reset::Never);
     assert_eq!(wide.end_of_counters(), i64::MAX.unsigned_abs());
     // Two digits of a year are those of one century.
-    let next = CivilHour { year: 2100, month: 1, day: 1, hour: 0 };
+    let next = CivilHour {
+        year: 2100,
+        month: 1,
+        day: 1,
+        hour: 0,
+    };
     let said = fixed.format(&next, 1).unwrap_err().to_string();
     assert_eq!(said, "year must be 2000 to 2099, but is 2100");
 }
@@ -252,10 +387,28 @@ fn any_pattern() -> impl Strategy<Value = Pattern> {
         Just("{date:yy}{date:MM}x{date:dd}"),
     ];
     let literals = "[A-Za-z0-9/-]{0,3}|é|\\{\\{|\\}\\}";
-    let radix = prop_oneof![Just(""), Just(":base36"), Just(":base62"), Just(":crockford")];
-    let check = prop_oneof![Just(""), Just("damm"), Just("mod97"), Just("crockford"), Just("luhn")];
+    let radix = prop_oneof![
+        Just(""),
+        Just(":base36"),
+        Just(":base62"),
+        Just(":crockford")
+    ];
+    let check = prop_oneof![
+        Just(""),
+        Just("damm"),
+        Just("mod97"),
+        Just("crockford"),
+        Just("luhn")
+    ];
     let reset = (0..4usize).prop_map(|i| Reset::ALL[i]);
-    (dates, literals, 1..19u32, any::<(bool, bool)>(), (radix, check, reset), literals)
+    (
+        dates,
+        literals,
+        1..19u32,
+        any::<(bool, bool)>(),
+        (radix, check, reset),
+        literals,
+    )
         .prop_filter_map(
             "a pattern that is refused",
             |(date, one, width, (grows, all), (radix, check, reset), other)| {

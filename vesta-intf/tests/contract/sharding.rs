@@ -12,8 +12,15 @@ const DOCUMENT: &str = include_str!("../../../docs/LAYOUT.md");
 /// 1,000 IDs of machine ID 7: of one tick after another, in each as many as it holds, or one.
 fn ids(layout: &IdMeta, full: bool) -> Vec<u64> {
     let per_tick = if full { layout.max(Field::Seq) + 1 } else { 1 };
-    let id = |i| Id { time: 1000 + i / per_tick, seq: i % per_tick, machine: 7, ..layout.blank() };
-    (0..1000).map(|i| layout.pack(&id(i)).expect("an ID")).collect()
+    let id = |i| Id {
+        time: 1000 + i / per_tick,
+        seq: i % per_tick,
+        machine: 7,
+        ..layout.blank()
+    };
+    (0..1000)
+        .map(|i| layout.pack(&id(i)).expect("an ID"))
+        .collect()
 }
 
 /// The shards of `id % n`, each with its number of IDs.
@@ -40,8 +47,13 @@ fn the_document_says_how_many_shards_get_ids() {
 #[test]
 fn presets_with_the_machine_lowest_fill_one_shard_of_sixteen() {
     let fixed = IdMeta::PRESETS.map(|layout| (layout.name(), layout.same_low_bits()));
-    let expected =
-        [("max-peak", 10), ("min-granularity", 10), ("snowflake", 0), ("uid", 0), ("js-safe", 8)];
+    let expected = [
+        ("max-peak", 10),
+        ("min-granularity", 10),
+        ("snowflake", 0),
+        ("uid", 0),
+        ("js-safe", 8),
+    ];
     assert_eq!(fixed, expected);
     for layout in IdMeta::PRESETS {
         let even = shards(&ids(&layout, true), 16);
@@ -50,7 +62,10 @@ fn presets_with_the_machine_lowest_fill_one_shard_of_sixteen() {
         assert_eq!(even == one, is_fixed, "{} {even:?}", layout.name());
         // An odd number of shards is filled evenly.
         let odd = shards(&ids(&layout, true), 17);
-        assert!(odd.len() == 17 && odd.values().all(|it| (50..=70).contains(it)), "{odd:?}");
+        assert!(
+            odd.len() == 17 && odd.values().all(|it| (50..=70).contains(it)),
+            "{odd:?}"
+        );
     }
 }
 

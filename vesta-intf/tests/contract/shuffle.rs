@@ -5,7 +5,9 @@ use vesta_intf::{Shuffle, ShuffleKey};
 /// 00, 01, …, 1f.
 fn counting() -> ShuffleKey {
     let mut key = [0; 32];
-    key.iter_mut().zip(0..).for_each(|(byte, value)| *byte = value);
+    key.iter_mut()
+        .zip(0..)
+        .for_each(|(byte, value)| *byte = value);
     ShuffleKey::new(&key)
 }
 
@@ -35,7 +37,10 @@ fn assert_all_have_their_own(shuffle: &Shuffle, size: u64) {
         let shuffled = shuffle.shuffle(number);
         assert_eq!(shuffle.restore(shuffled), number, "of {size}");
         let place = &mut seen[usize::try_from(shuffled).expect("it is small")];
-        assert!(!std::mem::replace(place, true), "{shuffled} comes twice, of {size}");
+        assert!(
+            !std::mem::replace(place, true),
+            "{shuffled} comes twice, of {size}"
+        );
     }
 }
 
@@ -52,8 +57,16 @@ fn every_number_has_its_own() {
 
 #[test]
 fn the_largest_sizes_lead_back_too() {
-    let of_digits = [10_u64.pow(18), 36_u64.pow(12), 62_u64.pow(10), 32_u64.pow(12)];
-    for size in of_digits.into_iter().chain([1 << 40, i64::MAX.unsigned_abs(), 1 << 63]) {
+    let of_digits = [
+        10_u64.pow(18),
+        36_u64.pow(12),
+        62_u64.pow(10),
+        32_u64.pow(12),
+    ];
+    for size in of_digits
+        .into_iter()
+        .chain([1 << 40, i64::MAX.unsigned_abs(), 1 << 63])
+    {
         let shuffle = shuffle(counting(), size);
         for number in (0..100).chain(size - 100..size) {
             let shuffled = shuffle.shuffle(number);
@@ -67,7 +80,10 @@ const LEAST_LIKELY: f64 = 33.72;
 
 fn chi_square(counts: [u32; 10]) -> f64 {
     let expected = f64::from(counts.iter().sum::<u32>()) / 10.0;
-    counts.iter().map(|count| (f64::from(*count) - expected).powi(2) / expected).sum()
+    counts
+        .iter()
+        .map(|count| (f64::from(*count) - expected).powi(2) / expected)
+        .sum()
 }
 
 /// The counts of each digit, place by place, of consecutive numbers.
@@ -86,14 +102,23 @@ fn digits(of: impl Fn(u64) -> u64, numbers: u64) -> [[u32; 10]; 8] {
 #[test]
 fn every_digit_is_as_frequent_in_every_place() {
     let coupons = shuffle(counting(), 100_000_000);
-    for (place, counts) in digits(|number| coupons.shuffle(number), 50_000).into_iter().enumerate()
+    for (place, counts) in digits(|number| coupons.shuffle(number), 50_000)
+        .into_iter()
+        .enumerate()
     {
         let unlikely = chi_square(counts);
-        assert!(unlikely < LEAST_LIKELY, "10^{place}: {unlikely} of {counts:?}");
+        assert!(
+            unlikely < LEAST_LIKELY,
+            "10^{place}: {unlikely} of {counts:?}"
+        );
     }
     // The planted fault: a permutation that everybody knows, n * 7 + 3.
     let known = digits(|number| (number * 7 + 3) % 100_000_000, 50_000);
-    assert!(known.into_iter().any(|counts| chi_square(counts) > LEAST_LIKELY));
+    assert!(
+        known
+            .into_iter()
+            .any(|counts| chi_square(counts) > LEAST_LIKELY)
+    );
 }
 
 /// The rank correlation of two orders of the same numbers, 0 ± 1/√n if they are unrelated.
@@ -111,12 +136,17 @@ fn another_key_is_another_order() {
     const SIZE: u64 = 20_000;
     let mut other = [0; 32];
     other[31] = 1; // one bit of it
-    let keys = [ShuffleKey::new(&[0; 32]), ShuffleKey::new(&other), counting()];
+    let keys = [
+        ShuffleKey::new(&[0; 32]),
+        ShuffleKey::new(&other),
+        counting(),
+    ];
     let all = keys.map(|key| shuffle(key, SIZE));
     let limit = 4.0 / (SIZE as f64).sqrt();
     for (one, two) in [(0, 1), (0, 2), (1, 2)] {
-        let pairs: Vec<_> =
-            (0..SIZE).map(|n| (all[one].shuffle(n) as f64, all[two].shuffle(n) as f64)).collect();
+        let pairs: Vec<_> = (0..SIZE)
+            .map(|n| (all[one].shuffle(n) as f64, all[two].shuffle(n) as f64))
+            .collect();
         let related = correlation(&pairs);
         assert!(related.abs() < limit, "{related}");
         // As many numbers keep their place as between two orders drawn at random: one, or few more.
@@ -124,12 +154,18 @@ fn another_key_is_another_order() {
     }
     // The planted fault: one order is the other, from the back.
     let mirrored: Vec<_> = (0..SIZE)
-        .map(|n| (all[0].shuffle(n) as f64, (SIZE - 1 - all[0].shuffle(n)) as f64))
+        .map(|n| {
+            (
+                all[0].shuffle(n) as f64,
+                (SIZE - 1 - all[0].shuffle(n)) as f64,
+            )
+        })
         .collect();
     assert!(correlation(&mirrored).abs() > limit);
     // Nor does a number tell the next one.
-    let next: Vec<_> =
-        (1..SIZE).map(|n| (all[2].shuffle(n - 1) as f64, all[2].shuffle(n) as f64)).collect();
+    let next: Vec<_> = (1..SIZE)
+        .map(|n| (all[2].shuffle(n - 1) as f64, all[2].shuffle(n) as f64))
+        .collect();
     assert!(correlation(&next).abs() < limit);
 }
 
@@ -137,10 +173,17 @@ fn another_key_is_another_order() {
 fn a_key_tells_itself_from_others_and_shows_nothing_of_it() {
     let (one, other) = (counting(), ShuffleKey::new(&[7; 32]));
     assert_ne!(one.fingerprint(), other.fingerprint());
-    assert_eq!(format!("{one:?}"), format!("ShuffleKey({})", one.fingerprint()));
-    for wrong in
-        ["", "00", "g0".repeat(32).as_str(), "00".repeat(33).as_str(), "０".repeat(64).as_str()]
-    {
+    assert_eq!(
+        format!("{one:?}"),
+        format!("ShuffleKey({})", one.fingerprint())
+    );
+    for wrong in [
+        "",
+        "00",
+        "g0".repeat(32).as_str(),
+        "00".repeat(33).as_str(),
+        "０".repeat(64).as_str(),
+    ] {
         let error = ShuffleKey::from_hex(wrong).expect_err(wrong).to_string();
         assert_eq!(error, "key: it must be 64 hexadecimal digits");
     }

@@ -11,8 +11,22 @@ fn digits_and_nothing_else_parse() {
         assert_eq!(text, id.to_string());
         assert_eq!(text.parse::<VestaId>().map(u64::from).unwrap(), id);
     }
-    for text in ["", "+1", "-1", " 1", "1 ", "1e3", "0x1", "١", "18446744073709551616"] {
-        assert_eq!(text.parse::<VestaId>().unwrap_err().kind(), ErrorKind::Invalid, "{text:?}");
+    for text in [
+        "",
+        "+1",
+        "-1",
+        " 1",
+        "1 ",
+        "1e3",
+        "0x1",
+        "١",
+        "18446744073709551616",
+    ] {
+        assert_eq!(
+            text.parse::<VestaId>().unwrap_err().kind(),
+            ErrorKind::Invalid,
+            "{text:?}"
+        );
     }
 }
 
@@ -31,20 +45,37 @@ fn a_sign_bit_is_an_error_and_no_wrap() {
     }
     for id in [LARGEST_SIGNED + 1, u64::MAX] {
         let error = i64::try_from(VestaId::from(id)).unwrap_err().to_string();
-        assert!(error.contains("version 1") && error.contains(&id.to_string()), "{error}");
+        assert!(
+            error.contains("version 1") && error.contains(&id.to_string()),
+            "{error}"
+        );
         let error = VestaId::try_from(id.cast_signed()).unwrap_err().to_string();
-        assert!(error.contains("version 1") && error.contains("negative"), "{error}");
+        assert!(
+            error.contains("version 1") && error.contains("negative"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn the_type_bit_chooses_the_layout_of_the_moment() {
     let moment = IdMeta::MAX_PEAK.moment_of(86_400).unwrap();
-    for (id_type, time) in [(IdType::MaxPeak, 86_400), (IdType::MinGranularity, 86_400_000)] {
+    for (id_type, time) in [
+        (IdType::MaxPeak, 86_400),
+        (IdType::MinGranularity, 86_400_000),
+    ] {
         let meta = IdMeta::of_type(id_type);
-        let id = vesta_intf::Id { time, id_type: id_type.value(), ..Default::default() };
+        let id = vesta_intf::Id {
+            time,
+            id_type: id_type.value(),
+            ..Default::default()
+        };
         let id = VestaId::from(meta.pack(&id).unwrap());
-        assert_eq!(id.created_at(&IdMeta::MAX_PEAK).unwrap(), moment, "{id_type:?}");
+        assert_eq!(
+            id.created_at(&IdMeta::MAX_PEAK).unwrap(),
+            moment,
+            "{id_type:?}"
+        );
     }
     let too_long = VestaId::from(u64::MAX).created_at(&IdMeta::JS_SAFE);
     assert_eq!(too_long.unwrap_err().kind(), ErrorKind::OutOfRange);
@@ -66,8 +97,14 @@ mod json {
     fn a_string_unless_a_number_is_asked_for() {
         let id = VestaId::from((1 << 53) + 1);
         let json = r#"{"id":"9007199254740993","number":9007199254740993}"#;
-        assert_eq!(serde_json::to_string(&Order { id, number: id }).unwrap(), json);
-        assert_eq!(serde_json::from_str::<Order>(json).unwrap(), Order { id, number: id });
+        assert_eq!(
+            serde_json::to_string(&Order { id, number: id }).unwrap(),
+            json
+        );
+        assert_eq!(
+            serde_json::from_str::<Order>(json).unwrap(),
+            Order { id, number: id }
+        );
     }
 
     #[test]
@@ -75,7 +112,9 @@ mod json {
         for json in ["1", "9007199254740992.0", "null", "\"-1\"", "\"1.0\""] {
             assert!(serde_json::from_str::<VestaId>(json).is_err(), "{json}");
         }
-        let error = serde_json::from_str::<VestaId>("1").unwrap_err().to_string();
+        let error = serde_json::from_str::<VestaId>("1")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("a string of decimal digits"), "{error}");
     }
 }
@@ -85,6 +124,12 @@ mod json {
 fn the_schema_is_that_of_the_string() {
     let schema = serde_json::to_value(<VestaId as utoipa::PartialSchema>::schema()).unwrap();
     let id = VestaId::from(u64::MAX);
-    assert_eq!((&schema["type"], &schema["format"]), (&"string".into(), &"uint64".into()));
-    assert_eq!(schema["pattern"], format!("^[0-9]{{1,{}}}$", id.to_string().len()));
+    assert_eq!(
+        (&schema["type"], &schema["format"]),
+        (&"string".into(), &"uint64".into())
+    );
+    assert_eq!(
+        schema["pattern"],
+        format!("^[0-9]{{1,{}}}$", id.to_string().len())
+    );
 }

@@ -38,8 +38,14 @@ impl From<&IdMeta> for Shape {
         let (unit, epoch) = (meta.spec().unit, meta.spec().epoch);
         Self {
             name: meta.name(),
-            bits: fields.clone().map(|field| (field.name(), meta.bits(field))).collect(),
-            order: fields.filter(|field| meta.bits(*field) > 0).map(Field::name).collect(),
+            bits: fields
+                .clone()
+                .map(|field| (field.name(), meta.bits(field)))
+                .collect(),
+            order: fields
+                .filter(|field| meta.bits(*field) > 0)
+                .map(Field::name)
+                .collect(),
             total_bits: meta.total_bits(),
             unit: unit.to_string(),
             unit_micros: unit.micros(),
@@ -81,8 +87,20 @@ pub struct Layout {
 impl Layout {
     /// Describes a layout and the constant fields of this server's IDs.
     pub fn new(meta: &IdMeta, own: &Id) -> Self {
-        let Id { machine, gen_method, id_type, version, .. } = *own;
-        Self { shape: meta.into(), machine, gen_method, id_type, version }
+        let Id {
+            machine,
+            gen_method,
+            id_type,
+            version,
+            ..
+        } = *own;
+        Self {
+            shape: meta.into(),
+            machine,
+            gen_method,
+            id_type,
+            version,
+        }
     }
 }
 

@@ -16,7 +16,10 @@ pub struct Serial {
 
 impl From<vesta_service::serial::Serial> for Serial {
     fn from(serial: vesta_service::serial::Serial) -> Self {
-        Self { serial: serial.text, n: serial.n.to_string() }
+        Self {
+            serial: serial.text,
+            n: serial.n.to_string(),
+        }
     }
 }
 
@@ -33,7 +36,11 @@ pub struct ManySerials {
 /// One serial, or with `count` several.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-#[allow(missing_docs, dead_code, reason = "describes the responses of two types")]
+#[allow(
+    missing_docs,
+    dead_code,
+    reason = "describes the responses of two types"
+)]
 pub enum OneOrManySerials {
     One(Serial),
     Many(ManySerials),

@@ -59,14 +59,26 @@ impl From<LentRange> for TinyidRange {
     fn from(LentRange { numbers, stride }: LentRange) -> Self {
         let [current_id, max_id] = [numbers.start, numbers.end].map(|it| signed(it) - 1);
         let loading_id = current_id + signed((numbers.end - numbers.start) / 5);
-        Self { max_id, loading_id, current_id, delta: stride.delta, remainder: stride.remainder }
+        Self {
+            max_id,
+            loading_id,
+            current_id,
+            delta: stride.delta,
+            remainder: stride.remainder,
+        }
     }
 }
 
 impl TinyidRange {
     /// The same with commas in between.
     pub(crate) fn simple(&self) -> String {
-        let Self { max_id, loading_id, current_id, delta, remainder } = self;
+        let Self {
+            max_id,
+            loading_id,
+            current_id,
+            delta,
+            remainder,
+        } = self;
         format!("{current_id},{loading_id},{max_id},{delta},{remainder}")
     }
 }

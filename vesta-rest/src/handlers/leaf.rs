@@ -40,23 +40,46 @@ pub(crate) async fn decode(call: Call) -> Answer {
 }
 
 pub(crate) async fn cache(call: Call) -> Answer {
-    let rows: Vec<_> =
-        call.running().segments()?.status().into_iter().map(SegmentCache::from).collect();
-    let head =
-        ["tag", "position", "current range", "next ranges", "step", "per second", "last error"];
+    let rows: Vec<_> = call
+        .running()
+        .segments()?
+        .status()
+        .into_iter()
+        .map(SegmentCache::from)
+        .collect();
+    let head = [
+        "tag",
+        "position",
+        "current range",
+        "next ranges",
+        "step",
+        "per second",
+        "last error",
+    ];
     let classes = ["", "n", "n", "n", "n", "n", "bad"];
-    Ok(table(&call, "Ranges in memory", head, classes, rows, |row| {
-        let range = |[from, to]: [String; 2]| format!("{from} – {to}");
-        [
-            row.key,
-            row.position,
-            row.current.map_or(String::new(), range),
-            row.next.into_iter().map(range).collect::<Vec<_>>().join(", "),
-            row.step.to_string(),
-            row.per_second.to_string(),
-            row.last_error.unwrap_or_default(),
-        ]
-    }))
+    Ok(table(
+        &call,
+        "Ranges in memory",
+        head,
+        classes,
+        rows,
+        |row| {
+            let range = |[from, to]: [String; 2]| format!("{from} – {to}");
+            [
+                row.key,
+                row.position,
+                row.current.map_or(String::new(), range),
+                row.next
+                    .into_iter()
+                    .map(range)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                row.step.to_string(),
+                row.per_second.to_string(),
+                row.last_error.unwrap_or_default(),
+            ]
+        },
+    ))
 }
 
 pub(crate) async fn db(call: Call) -> Answer {
@@ -67,32 +90,54 @@ pub(crate) async fn db(call: Call) -> Answer {
         Ok(Ok(tags)) => tags,
         Ok(Err(error)) => {
             let reason = error.to_string().into();
-            return Err(IdError::Unavailable { reason, retry_after: None, source: None }.into());
+            return Err(IdError::Unavailable {
+                reason,
+                retry_after: None,
+                source: None,
+            }
+            .into());
         }
         _ => return Err(IdError::DeadlineExceeded.into()),
     };
     let rows: Vec<_> = tags.into_iter().map(SegmentRow::from).collect();
     let head = ["biz_tag", "max_id", "step", "description", "update_time"];
     let classes = ["", "n", "n", "", ""];
-    Ok(table(&call, "Rows of the segment table", head, classes, rows, |row| {
-        let optional = Option::unwrap_or_default;
-        let step = row.step.to_string();
-        [row.biz_tag, row.max_id, step, optional(row.description), optional(row.update_time)]
-    }))
+    Ok(table(
+        &call,
+        "Rows of the segment table",
+        head,
+        classes,
+        rows,
+        |row| {
+            let optional = Option::unwrap_or_default;
+            let step = row.step.to_string();
+            [
+                row.biz_tag,
+                row.max_id,
+                step,
+                optional(row.description),
+                optional(row.update_time),
+            ]
+        },
+    ))
 }
 
 /// A number as Leaf sends it: the same digits under either media type, the preferred one of the two.
 fn digits(req: &HttpRequest, number: u64) -> HttpResponse {
     let mut response = no_store(text(characters(decimal(number))));
     if prefers_json(req) {
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     }
     response
 }
 
 /// True if `Accept` ranks JSON before text; false without that header.
 fn prefers_json(req: &HttpRequest) -> bool {
-    let Ok(accept) = Accept::parse(req) else { return false };
+    let Ok(accept) = Accept::parse(req) else {
+        return false;
+    };
     let ranked = accept.ranked();
     let text = ["text/plain", "text/html", "text/*"];
     let mut offered = ranked.iter().map(|media| media.essence_str());
@@ -122,9 +167,14 @@ fn table<T: Serialize, const N: usize>(
     let body: String = rows.into_iter().map(|row| line("td", cells(row))).collect();
     let names = line("th", head.map(str::to_owned));
     let rows = format!("<thead>{names}</thead><tbody>{body}</tbody>");
-    no_store(styled(TABLE.replace("{title}", title).replace("{rows}", &rows)))
+    no_store(styled(
+        TABLE.replace("{title}", title).replace("{rows}", &rows),
+    ))
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }

@@ -18,14 +18,24 @@ const OWN_ONLY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; im
 
 /// `none` switches off the badge of an online validator, which would send the document's URL away.
 static SWAGGER: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
-    Arc::new(Config::from("../openapi.json").validator_url("none").try_it_out_enabled(true))
+    Arc::new(
+        Config::from("../openapi.json")
+            .validator_url("none")
+            .try_it_out_enabled(true),
+    )
 });
 
 fn page(content_type: &'static str, body: impl Into<actix_web::web::Bytes>) -> HttpResponse {
     let mut response = ok(content_type, body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static(OWN_ONLY));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        header::HeaderValue::from_static(OWN_ONLY),
+    );
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        header::HeaderValue::from_static("nosniff"),
+    );
     response
 }
 
@@ -38,12 +48,17 @@ pub(crate) async fn index(_: Call) -> Answer {
 pub(super) fn styled(html: impl Into<actix_web::web::Bytes>) -> HttpResponse {
     let mut response = page("text/html; charset=utf-8", html);
     let policy = header::HeaderValue::from_static(PAGE_POLICY);
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_SECURITY_POLICY, policy);
     response
 }
 
 pub(crate) async fn openapi(call: Call) -> Answer {
-    let document = call.req.app_data::<Document>().expect("configure() adds it");
+    let document = call
+        .req
+        .app_data::<Document>()
+        .expect("configure() adds it");
     Ok(page("application/json", document.get(call.running())))
 }
 
@@ -63,15 +78,21 @@ pub(crate) async fn docs_moved(_: Call) -> Answer {
 /// `GET /docs/…`: the files of the Swagger UI.
 pub(crate) async fn docs(Call { req, .. }: Call) -> Answer {
     let name = req.match_info().query("file");
-    let file = utoipa_swagger_ui::serve(name, SWAGGER.clone()).ok().flatten();
+    let file = utoipa_swagger_ui::serve(name, SWAGGER.clone())
+        .ok()
+        .flatten();
     let file = file.ok_or_else(|| Problem::no_such_path(req.path()))?;
     let mut response = page("text/html; charset=utf-8", file.bytes.into_owned());
     let content_type = header::HeaderValue::from_str(&file.content_type)
         .expect("guessed from a table of media types");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     if file.gzpipped {
         let gzip = header::HeaderValue::from_static("gzip");
-        response.headers_mut().insert(header::CONTENT_ENCODING, gzip);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_ENCODING, gzip);
     }
     Ok(response)
 }

@@ -19,11 +19,19 @@ pub(super) async fn next_number(call: &Call) -> Result<u64, Problem> {
 
 pub(crate) async fn next(call: Call) -> Answer {
     let Some(count) = call.params.optional("count", 1, MAX_COUNT)? else {
-        return Ok(no_store(json(&OneId { id: decimal(next_number(&call).await?) })));
+        return Ok(no_store(json(&OneId {
+            id: decimal(next_number(&call).await?),
+        })));
     };
     let (running, key) = (call.running(), in_path(&call, "key"));
     let service = running.segments()?;
-    let runs = async { service.segment_async(&key).await?.next_runs_async(count as u32).await };
+    let runs = async {
+        service
+            .segment_async(&key)
+            .await?
+            .next_runs_async(count as u32)
+            .await
+    };
     let runs = running.within(None, runs).await?;
     let ids = runs.iter().flat_map(IdRun::iter).map(decimal).collect();
     Ok(no_store(json(&ManyIds { ids })))

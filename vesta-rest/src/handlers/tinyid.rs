@@ -24,15 +24,22 @@ struct Refusal {
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
-        Self { problem, told: None }
+        Self {
+            problem,
+            told: None,
+        }
     }
 }
 
 impl Refusal {
     fn token() -> Self {
-        let problem =
-            IdError::Unauthenticated { reason: "this token is not good for the tag".into() };
-        Self { problem: problem.into(), told: Some((5, "token is error".to_owned())) }
+        let problem = IdError::Unauthenticated {
+            reason: "this token is not good for the tag".into(),
+        };
+        Self {
+            problem: problem.into(),
+            told: Some((5, "token is error".to_owned())),
+        }
     }
 
     /// The error of a tag; that there is none comes after `prefix`.
@@ -41,15 +48,22 @@ impl Refusal {
             IdError::NotFound { .. } => format!("{prefix}can not find biztype:{tag}"),
             error => error.to_string(),
         };
-        Self { problem: error.into(), told: Some((6, told)) }
+        Self {
+            problem: error.into(),
+            told: Some((6, told)),
+        }
     }
 
     /// As JSON, whose `data` is null.
     fn in_json(self) -> Problem {
         match self.told {
             Some((code, message)) => {
-                let body = serde_json::to_string(&TinyidNumbers { data: None, code, message })
-                    .expect("strings and numbers always serialise");
+                let body = serde_json::to_string(&TinyidNumbers {
+                    data: None,
+                    code,
+                    message,
+                })
+                .expect("strings and numbers always serialise");
                 self.problem.told_as(JSON, body)
             }
             None => self.problem,
@@ -58,13 +72,21 @@ impl Refusal {
 
     /// An empty body.
     fn in_text(self) -> Problem {
-        if self.told.is_some() { self.problem.told_as(TEXT, String::new()) } else { self.problem }
+        if self.told.is_some() {
+            self.problem.told_as(TEXT, String::new())
+        } else {
+            self.problem
+        }
     }
 }
 
 pub(crate) async fn next_id(call: Call) -> Answer {
     let data = Some(numbers(&call).await.map_err(Refusal::in_json)?);
-    Ok(no_store(json(&TinyidNumbers { data, code: OK, message: String::new() })))
+    Ok(no_store(json(&TinyidNumbers {
+        data,
+        code: OK,
+        message: String::new(),
+    })))
 }
 
 pub(crate) async fn next_id_simple(call: Call) -> Answer {
@@ -75,11 +97,17 @@ pub(crate) async fn next_id_simple(call: Call) -> Answer {
 
 pub(crate) async fn next_segment_id(call: Call) -> Answer {
     let data = Some(range(&call).await.map_err(Refusal::in_json)?);
-    Ok(no_store(json(&TinyidSegment { data, code: OK, message: String::new() })))
+    Ok(no_store(json(&TinyidSegment {
+        data,
+        code: OK,
+        message: String::new(),
+    })))
 }
 
 pub(crate) async fn next_segment_id_simple(call: Call) -> Answer {
-    Ok(no_store(text(range(&call).await.map_err(Refusal::in_text)?.simple())))
+    Ok(no_store(text(
+        range(&call).await.map_err(Refusal::in_text)?.simple(),
+    )))
 }
 
 /// New numbers of the tag, ascending.
@@ -87,7 +115,13 @@ async fn numbers(call: &Call) -> Result<Vec<u64>, Refusal> {
     let (count, tag) = (batch_size(call)?, tag(call)?);
     let running = call.running();
     let service = running.segments().map_err(Problem::from)?;
-    let runs = async { service.segment_async(tag).await?.next_runs_async(count).await };
+    let runs = async {
+        service
+            .segment_async(tag)
+            .await?
+            .next_runs_async(count)
+            .await
+    };
     match running.within(None, runs).await {
         Ok(runs) => Ok(runs.iter().flat_map(IdRun::iter).collect()),
         Err(error) => Err(Refusal::of(error, tag, "error query segmentId: ")),
@@ -106,7 +140,9 @@ async fn range(call: &Call) -> Result<TinyidRange, Refusal> {
             let _turn = turn; // also if the client does not wait for it
             segment.lend()
         };
-        tokio::task::spawn_blocking(lend).await.unwrap_or(Err(IdError::DeadlineExceeded))
+        tokio::task::spawn_blocking(lend)
+            .await
+            .unwrap_or(Err(IdError::DeadlineExceeded))
     };
     match running.within(None, lent).await {
         Ok(lent) => Ok(lent.into()),
@@ -117,13 +153,22 @@ async fn range(call: &Call) -> Result<TinyidRange, Refusal> {
 /// The tag, if the token is good for it.
 fn tag(call: &Call) -> Result<&str, Refusal> {
     let [tag, token] = ["bizType", "token"].map(|name| call.params.text(name).unwrap_or_default());
-    match call.running().tinyid().map_err(Problem::from)?.allows(token, tag) {
+    match call
+        .running()
+        .tinyid()
+        .map_err(Problem::from)?
+        .allows(token, tag)
+    {
         Some(true) => Ok(tag),
         Some(false) => Err(Refusal::token()),
         None => {
             let reason =
                 "the tokens (tiny_id_token) have not been read yet; try again later".into();
-            let unread = IdError::Unavailable { reason, retry_after: None, source: None };
+            let unread = IdError::Unavailable {
+                reason,
+                retry_after: None,
+                source: None,
+            };
             Err(Refusal::of(unread, tag, ""))
         }
     }
@@ -131,7 +176,11 @@ fn tag(call: &Call) -> Result<&str, Refusal> {
 
 /// The number of numbers, as Tinyid reads it.
 fn batch_size(call: &Call) -> Result<u32, Problem> {
-    let given = call.params.text("batchSize").map(str::trim).filter(|text| !text.is_empty());
+    let given = call
+        .params
+        .text("batchSize")
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
     let Some(given) = given else { return Ok(1) };
     let count: i32 = given.parse().map_err(|_| {
         let why = format!("batchSize must be a whole number, but is {}", quoted(given));

@@ -19,19 +19,27 @@ pub(super) const MAX_COUNT: u64 = 1_000;
 
 pub(crate) async fn id(call: Call) -> Answer {
     let format = call.params.format()?;
-    Ok(new_id_json(IdText { id: new_id(&call).await?, format }))
+    Ok(new_id_json(IdText {
+        id: new_id(&call).await?,
+        format,
+    }))
 }
 
 /// [`OneId`] by hand: the text of an ID needs no escapes, and this is the busiest body.
 pub(crate) fn new_id_json(id: IdText) -> HttpResponse {
-    no_store(ok(JSON, id.with(|text| [r#"{"id":""#, text, r#""}"#].concat())))
+    no_store(ok(
+        JSON,
+        id.with(|text| [r#"{"id":""#, text, r#""}"#].concat()),
+    ))
 }
 
 pub(crate) async fn ids(call: Call) -> Answer {
     let count = call.params.number("count", 1, MAX_COUNT)?;
     let format = call.params.format()?;
     let ids = new_ids(&call, count as u32).await?;
-    Ok(no_store(json(&ManyIds { ids: ids.into_iter().map(|id| IdText { id, format }).collect() })))
+    Ok(no_store(json(&ManyIds {
+        ids: ids.into_iter().map(|id| IdText { id, format }).collect(),
+    })))
 }
 
 pub(crate) async fn explain(call: Call) -> Answer {
@@ -45,10 +53,16 @@ pub(crate) async fn explain(call: Call) -> Answer {
         moment: meta.moment_of(id.time)?.to_string(),
         fields: id.into(),
         // Programs that round take no other format for a number.
-        rounded: rounded(raw).filter(|_| format == IdFormat::Decimal).map(|it| {
-            let [from, until] = [it.from, it.until].map(|id| IdText { id, format });
-            Rounding { by: it.by, from, until }
-        }),
+        rounded: rounded(raw)
+            .filter(|_| format == IdFormat::Decimal)
+            .map(|it| {
+                let [from, until] = [it.from, it.until].map(|id| IdText { id, format });
+                Rounding {
+                    by: it.by,
+                    from,
+                    until,
+                }
+            }),
     }))
 }
 
@@ -63,7 +77,12 @@ pub(crate) async fn make(call: Call) -> Answer {
         let member = members.take(name).map(|value| value.to_string());
         member.map(|text| number(name, &text, 0, max)).transpose()
     })?;
-    Ok(json(&OneId { id: IdText { id: service.make_id(&parts)?, format } }))
+    Ok(json(&OneId {
+        id: IdText {
+            id: service.make_id(&parts)?,
+            format,
+        },
+    }))
 }
 
 pub(crate) async fn bound(call: Call) -> Answer {
@@ -93,6 +112,9 @@ fn own(service: &LocalIdService) -> Result<Id, IdError> {
 
 pub(crate) async fn layouts(call: Call) -> Answer {
     let own = call.running().service.meta();
-    let layouts = params::layouts(own).iter().map(|meta| KnownLayout::new(meta, own)).collect();
+    let layouts = params::layouts(own)
+        .iter()
+        .map(|meta| KnownLayout::new(meta, own))
+        .collect();
     Ok(json(&KnownLayouts { layouts }))
 }

@@ -14,7 +14,10 @@ use crate::state::Call;
 
 pub(crate) async fn genid(call: Call) -> Answer {
     let format = call.params.format()?;
-    Ok(new_id_text(IdText { id: new_id(&call).await?, format }))
+    Ok(new_id_text(IdText {
+        id: new_id(&call).await?,
+        format,
+    }))
 }
 
 pub(crate) fn new_id_text(id: IdText) -> HttpResponse {
@@ -42,22 +45,34 @@ fn in_zone(moment: UnixMillis, tz: &str) -> Result<String, Problem> {
     let invalid = |reason| Problem::invalid("tz", reason);
     let zone = TimeZone::get(tz).map_err(|_| {
         let given = quoted(tz);
-        invalid(format!("tz must be an IANA time zone, for example Asia/Shanghai, but is {given}"))
+        invalid(format!(
+            "tz must be an IANA time zone, for example Asia/Shanghai, but is {given}"
+        ))
     })?;
     let timestamp = timestamp(moment).ok_or_else(|| {
-        invalid(format!("{moment} is beyond the year 9999, where zones end; leave tz out"))
+        invalid(format!(
+            "{moment} is beyond the year 9999, where zones end; leave tz out"
+        ))
     })?;
-    Ok(timestamp.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string())
+    Ok(timestamp
+        .to_zoned(zone)
+        .strftime("%Y-%m-%dT%H:%M:%S%.3f%:z")
+        .to_string())
 }
 
 fn timestamp(moment: UnixMillis) -> Option<Timestamp> {
-    i64::try_from(moment.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())
+    i64::try_from(moment.0)
+        .ok()
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
 }
 
 /// Formats a moment in this host's time zone, or in UTC beyond the year 9999, where zones end.
 pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
     match timestamp(moment) {
-        Some(timestamp) => timestamp.to_zoned(TimeZone::system()).strftime(format).to_string(),
+        Some(timestamp) => timestamp
+            .to_zoned(TimeZone::system())
+            .strftime(format)
+            .to_string(),
         None => moment.to_string(),
     }
 }
@@ -65,6 +80,11 @@ pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
 pub(crate) async fn makeid(call: Call) -> Answer {
     let format = call.params.format()?;
     let service = &call.running().service;
-    let parts = parts(service.meta(), |name, max| call.params.optional(name, 0, max))?;
-    Ok(text(characters(IdText { id: service.make_id(&parts)?, format })))
+    let parts = parts(service.meta(), |name, max| {
+        call.params.optional(name, 0, max)
+    })?;
+    Ok(text(characters(IdText {
+        id: service.make_id(&parts)?,
+        format,
+    })))
 }

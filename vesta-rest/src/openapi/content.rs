@@ -23,34 +23,65 @@ pub(crate) struct Content {
 }
 
 pub(crate) const fn text(example: &'static str) -> Content {
-    Content { media: "text/plain", schema: |_| String::schema(), example, has_id: false }
+    Content {
+        media: "text/plain",
+        schema: |_| String::schema(),
+        example,
+        has_id: false,
+    }
 }
 
 pub(crate) const fn number(example: &'static str) -> Content {
-    Content { media: "application/json", schema: |_| u64::schema(), example, has_id: false }
+    Content {
+        media: "application/json",
+        schema: |_| u64::schema(),
+        example,
+        has_id: false,
+    }
 }
 
 pub(crate) const fn html() -> Content {
-    Content { media: "text/html", ..text("") }
+    Content {
+        media: "text/html",
+        ..text("")
+    }
 }
 
 pub(crate) const fn object() -> Content {
     let schema = |_: &mut _| ObjectBuilder::new().schema_type(Type::Object).into();
-    Content { media: "application/json", schema, example: "", has_id: false }
+    Content {
+        media: "application/json",
+        schema,
+        example: "",
+        has_id: false,
+    }
 }
 
 pub(crate) const fn json<T: ToSchema>() -> Content {
-    Content { media: "application/json", schema: named::<T>, example: "", has_id: false }
+    Content {
+        media: "application/json",
+        schema: named::<T>,
+        example: "",
+        has_id: false,
+    }
 }
 
 /// The new ID of an endpoint.
 pub(crate) const fn one_id() -> Content {
-    Content { has_id: true, ..json::<OneId>() }
+    Content {
+        has_id: true,
+        ..json::<OneId>()
+    }
 }
 
 pub(crate) const fn list<T: ToSchema>() -> Content {
     let schema = |all: &mut _| ArrayBuilder::new().items(named::<T>(all)).into();
-    Content { media: "application/json", schema, example: "", has_id: false }
+    Content {
+        media: "application/json",
+        schema,
+        example: "",
+        has_id: false,
+    }
 }
 
 /// Adds the schema of a type and those of its parts, and refers to it.
@@ -69,6 +100,9 @@ impl Content {
             "text/plain" => Some(Value::from(self.example)),
             _ => serde_json::from_str(self.example).ok(),
         };
-        ContentBuilder::new().schema(Some((self.schema)(schemas))).example(example).build()
+        ContentBuilder::new()
+            .schema(Some((self.schema)(schemas)))
+            .example(example)
+            .build()
     }
 }

@@ -19,31 +19,57 @@ pub(crate) type Failures = fn() -> Vec<Problem>;
 
 /// Reasons why no ID can be made.
 pub(crate) const CANNOT_MAKE: Failures = || {
-    let not_ready =
-        |millis, why| NotReady { retry_after: Duration::from_millis(millis), why }.into();
+    let not_ready = |millis, why| {
+        NotReady {
+            retry_after: Duration::from_millis(millis),
+            why,
+        }
+        .into()
+    };
     let errors: [IdError; 7] = [
         not_ready(480, NotReadyReason::SequenceUsedUp),
         not_ready(1500, NotReadyReason::AwaitingLease),
         not_ready(6000, NotReadyReason::ClockBehind),
-        IdError::Sealed { reason: "the server is shutting down".into() },
+        IdError::Sealed {
+            reason: "the server is shutting down".into(),
+        },
         IdError::DeadlineExceeded,
         IdError::TimeExhausted,
-        IdError::Internal { reason: "the state file could not be written".into(), source: None },
+        IdError::Internal {
+            reason: "the state file could not be written".into(),
+            source: None,
+        },
     ];
     errors.map(Problem::from).into()
 };
 
 /// The server has no such tag.
-pub(crate) const NO_SUCH_TAG: Failures =
-    || vec![IdError::NotFound { what: "segment tag `orders`".into() }.into()];
+pub(crate) const NO_SUCH_TAG: Failures = || {
+    vec![
+        IdError::NotFound {
+            what: "segment tag `orders`".into(),
+        }
+        .into(),
+    ]
+};
 
 /// The server does not offer this: it has another layout, or segment mode is off.
-pub(crate) const NOT_OFFERED: Failures =
-    || vec![IdError::Unsupported { what: SEGMENTS_OFF.into() }.into()];
+pub(crate) const NOT_OFFERED: Failures = || {
+    vec![
+        IdError::Unsupported {
+            what: SEGMENTS_OFF.into(),
+        }
+        .into(),
+    ]
+};
 
 /// A number of numbers that is none.
-pub(crate) const BAD_BATCH: Failures =
-    || vec![Problem::invalid("batchSize", "batchSize must be a whole number, but is `ten`")];
+pub(crate) const BAD_BATCH: Failures = || {
+    vec![Problem::invalid(
+        "batchSize",
+        "batchSize must be a whole number, but is `ten`",
+    )]
+};
 
 /// Reasons why a tag has no serials here.
 pub(crate) const NO_SERIALS: Failures = || {
@@ -53,12 +79,26 @@ pub(crate) const NO_SERIALS: Failures = || {
                   and INV-{date:yyMMdd}-{n:6} has room for no more";
     let retry_after = Duration::from_millis(500);
     let errors: [IdError; 8] = [
-        IdError::NotFound { what: "serial tag `invoyces`".into() },
-        NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
-        IdError::Unavailable { reason: reason.into(), retry_after: None, source: None },
-        IdError::Sealed { reason: "the server is shutting down".into() },
+        IdError::NotFound {
+            what: "serial tag `invoyces`".into(),
+        },
+        NotReady {
+            retry_after,
+            why: NotReadyReason::AwaitingLease,
+        }
+        .into(),
+        IdError::Unavailable {
+            reason: reason.into(),
+            retry_after: None,
+            source: None,
+        },
+        IdError::Sealed {
+            reason: "the server is shutting down".into(),
+        },
         IdError::DeadlineExceeded,
-        IdError::Unsupported { what: SERIALS_OFF.into() },
+        IdError::Unsupported {
+            what: SERIALS_OFF.into(),
+        },
         IdError::Unsupported { what: key.into() },
         IdError::Internal {
             reason: "serial tag `invoices` has a counter only".into(),
@@ -71,8 +111,17 @@ pub(crate) const NO_SERIALS: Failures = || {
 /// Problems with the parameters of any endpoint.
 const BAD_INPUT: Failures = || {
     vec![
-        IdError::OutOfRange { field: "machine", value: 1024, min: 0, max: 1023 }.into(),
-        Problem::invalid("tim", "there is no parameter `tim`; this endpoint takes time, tz"),
+        IdError::OutOfRange {
+            field: "machine",
+            value: 1024,
+            min: 0,
+            max: 1023,
+        }
+        .into(),
+        Problem::invalid(
+            "tim",
+            "there is no parameter `tim`; this endpoint takes time, tz",
+        ),
     ]
 };
 
@@ -101,7 +150,10 @@ pub(super) fn problems(
         problems.extend(BAD_INPUT());
     }
     if needs != Scopes::NONE {
-        let lacks = Denied::Lacks { token: "ci".into(), needs };
+        let lacks = Denied::Lacks {
+            token: "ci".into(),
+            needs,
+        };
         problems.extend([Denied::NoToken, lacks].map(Problem::from));
     }
     problems
@@ -111,28 +163,41 @@ pub(super) fn problems(
 pub(super) fn responses(problems: Vec<Problem>) -> impl Iterator<Item = (String, Response)> {
     let mut by_status: BTreeMap<u16, Vec<Problem>> = BTreeMap::new();
     for problem in problems {
-        by_status.entry(problem.body().status).or_default().push(problem);
+        by_status
+            .entry(problem.body().status)
+            .or_default()
+            .push(problem);
     }
-    by_status.into_iter().map(|(status, problems)| (status.to_string(), response(&problems)))
+    by_status
+        .into_iter()
+        .map(|(status, problems)| (status.to_string(), response(&problems)))
 }
 
 fn response(problems: &[Problem]) -> Response {
     let bodies = problems.iter().map(Problem::body);
-    let description: Vec<_> =
-        bodies.clone().map(|b| format!("`{}`: {}", b.kind, b.title)).collect();
+    let description: Vec<_> = bodies
+        .clone()
+        .map(|b| format!("`{}`: {}", b.kind, b.title))
+        .collect();
     let examples = bodies.map(|b| (b.kind, ExampleBuilder::new().value(Some(json!(b))).build()));
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("ProblemBody")))
         .examples_from_iter(examples)
         .build();
-    let response =
-        ResponseBuilder::new().description(description.join("; ")).content(PROBLEM_JSON, content);
-    if problems.iter().all(|problem| problem.body().retry_after_ms.is_none()) {
+    let response = ResponseBuilder::new()
+        .description(description.join("; "))
+        .content(PROBLEM_JSON, content);
+    if problems
+        .iter()
+        .all(|problem| problem.body().retry_after_ms.is_none())
+    {
         return response.build();
     }
     let header = HeaderBuilder::new()
         .schema(Some(ObjectBuilder::new().schema_type(Type::Integer)))
-        .description(Some("Whole seconds after which another attempt makes sense, rounded up."))
+        .description(Some(
+            "Whole seconds after which another attempt makes sense, rounded up.",
+        ))
         .build();
     response.header("Retry-After", header).build()
 }

@@ -40,25 +40,37 @@ impl Param {
         let mut number = |min: u64, max: u64| {
             example = self.example.parse::<u64>().ok().map(Value::from);
             let int64 = SchemaFormat::KnownFormat(KnownFormat::Int64);
-            let number = ObjectBuilder::new().schema_type(Type::Integer).format(Some(int64));
+            let number = ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .format(Some(int64));
             number.minimum(Some(min)).maximum(Some(max))
         };
         let schema = match self.kind {
-            Kind::Text(pattern) | Kind::Path(pattern) => {
-                ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
-            }
+            Kind::Text(pattern) | Kind::Path(pattern) => ObjectBuilder::new()
+                .schema_type(Type::String)
+                .pattern(Some(pattern)),
             Kind::Number { min, max } => number(min, max),
             Kind::Bits(field) => number(0, most(layout, field)),
             Kind::OneOf(names) => {
                 let names = names();
                 example = Some(Value::from(names[0]));
-                ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names))
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .enum_values(Some(names))
             }
         };
         ParameterBuilder::new()
             .name(self.name)
-            .parameter_in(if self.in_query() { ParameterIn::Query } else { ParameterIn::Path })
-            .required(if self.required { Required::True } else { Required::False })
+            .parameter_in(if self.in_query() {
+                ParameterIn::Query
+            } else {
+                ParameterIn::Path
+            })
+            .required(if self.required {
+                Required::True
+            } else {
+                Required::False
+            })
             .description(Some(self.description))
             .schema(Some(Schema::Object(schema.build())))
             .example(example)
@@ -70,7 +82,10 @@ impl Param {
 fn most(layout: &IdMeta, field: Field) -> u64 {
     let types = 0..=layout.max(Field::Type);
     let layouts = types.filter_map(|id_type| layout.of_type_value(id_type).ok());
-    layouts.map(|layout| layout.max(field)).max().unwrap_or_default()
+    layouts
+        .map(|layout| layout.max(field))
+        .max()
+        .unwrap_or_default()
 }
 
 const UP_TO_1000: Kind = Kind::Number { min: 1, max: 1000 };

@@ -18,8 +18,18 @@ async fn golden_bounds() {
         ("", (2 << 60) + second, 1 << 30, "max-peak"),
         ("&type=0", (2 << 60) + second, 1 << 30, "max-peak"),
         ("&genMethod=0", second, 1 << 30, "max-peak"),
-        ("&genMethod=1&version=1", (1 << 63) + (1 << 60) + second, 1 << 30, "max-peak"),
-        ("&type=1", (1 << 62) + (2 << 60) + milli, 1 << 20, "min-granularity"),
+        (
+            "&genMethod=1&version=1",
+            (1 << 63) + (1 << 60) + second,
+            1 << 30,
+            "max-peak",
+        ),
+        (
+            "&type=1",
+            (1 << 62) + (2 << 60) + milli,
+            1 << 20,
+            "min-granularity",
+        ),
         (
             "&type=1&genMethod=3&version=1",
             (1 << 63) + (1 << 62) + (3 << 60) + milli,
@@ -33,7 +43,11 @@ async fn golden_bounds() {
         });
         for time in [NEW_YEAR, "1767225600000", "2026-01-01T08:00:00%2B08:00"] {
             let answer = get(&vesta, &format!("/v1/ids:bound?time={time}{query}")).await;
-            assert_eq!((answer.status, answer.json()), (200, expected.clone()), "{time} {query}");
+            assert_eq!(
+                (answer.status, answer.json()),
+                (200, expected.clone()),
+                "{time} {query}"
+            );
             assert_eq!(answer.header("content-type"), "application/json");
         }
     }
@@ -45,7 +59,11 @@ async fn golden_bounds() {
     assert_eq!(answer.json()["upper"], upper.to_string());
 
     // 2022-06-28T16:07:40.105Z is 367,597,485,448 ms after Twitter's epoch.
-    let answer = get(&service_of(IdMeta::SNOWFLAKE), "/v1/ids:bound?time=1656432460105").await;
+    let answer = get(
+        &service_of(IdMeta::SNOWFLAKE),
+        "/v1/ids:bound?time=1656432460105",
+    )
+    .await;
     let lower: u64 = 367_597_485_448 << 22;
     assert_eq!(
         answer.json(),
@@ -62,7 +80,11 @@ async fn bounds_come_in_the_format_asked_for() {
     let service = service();
     for (format, lower, upper) in [
         ("decimal", "2678628990637309952", "2678628991711051775"),
-        ("padded-decimal", "02678628990637309952", "02678628991711051775"),
+        (
+            "padded-decimal",
+            "02678628990637309952",
+            "02678628991711051775",
+        ),
         ("base62", "3Bs9FVQAXuy", "3Bs9FWaprDT"),
     ] {
         let uri = format!("/v1/ids:bound?time={NEW_YEAR}&format={format}");
@@ -77,7 +99,12 @@ async fn bounds_come_in_the_format_asked_for() {
 
 #[actix_web::test]
 async fn a_stretch_of_time_is_a_range_of_ids() {
-    for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY, IdMeta::SNOWFLAKE, IdMeta::JS_SAFE] {
+    for layout in [
+        IdMeta::MAX_PEAK,
+        IdMeta::MIN_GRANULARITY,
+        IdMeta::SNOWFLAKE,
+        IdMeta::JS_SAFE,
+    ] {
         let service = service_of(layout);
         let number = |answer: &Value, name: &str| -> u64 {
             answer[name].as_str().expect("a string").parse().unwrap()
@@ -132,7 +159,9 @@ async fn what_is_no_moment_of_the_layout_is_refused() {
         let [query, kind, parameter, detail] = line.splitn(4, ' ').collect::<Vec<_>>()[..] else {
             panic!("{line}")
         };
-        let detail = detail.replace("{a_moment}", "time must be {forms}").replace("{forms}", forms);
+        let detail = detail
+            .replace("{a_moment}", "time must be {forms}")
+            .replace("{forms}", forms);
         let answer = get(&service, &format!("/v1/ids:bound{query}")).await;
         assert_eq!(answer.problem(400, kind), detail, "{query}");
         assert_eq!(answer.json()["parameter"], parameter, "{query}");
@@ -146,13 +175,19 @@ async fn what_is_no_moment_of_the_layout_is_refused() {
 async fn a_layout_without_type_and_method_has_only_zeros_there() {
     let service = service_of(IdMeta::SNOWFLAKE);
     let plain = get(&service, "/v1/ids:bound?time=1767225600000").await;
-    let zeros =
-        get(&service, "/v1/ids:bound?time=1767225600000&type=0&genMethod=0&version=0").await;
+    let zeros = get(
+        &service,
+        "/v1/ids:bound?time=1767225600000&type=0&genMethod=0&version=0",
+    )
+    .await;
     assert_eq!((plain.status, &plain.body), (200, &zeros.body));
     for name in ["type", "genMethod"] {
         let uri = format!("/v1/ids:bound?time=1767225600000&{name}=1");
         let detail = get(&service, &uri).await.problem(400, "OUT_OF_RANGE");
-        assert_eq!(detail, format!("{name} must be a whole number 0 to 0, but is `1`"));
+        assert_eq!(
+            detail,
+            format!("{name} must be a whole number 0 to 0, but is `1`")
+        );
     }
     // A layout that begins in 1970 has bounds from there on.
     let spec = LayoutSpec {

@@ -66,7 +66,11 @@ struct Speaks {
 
 impl Client {
     fn to(self, server: &Server) -> Speaks {
-        Speaks { client: self, address: server.address, line: Raw::connect(server.address) }
+        Speaks {
+            client: self,
+            address: server.address,
+            line: Raw::connect(server.address),
+        }
     }
 }
 
@@ -75,11 +79,20 @@ impl Speaks {
     #[track_caller]
     fn gets(&mut self, uri: &str, content_type: &str, cached: bool) -> String {
         let headers = self.client.0.replace("{}", &self.address.to_string());
-        self.line.send(&format!("GET {uri} HTTP/1.1\r\n{headers}\r\n"));
+        self.line
+            .send(&format!("GET {uri} HTTP/1.1\r\n{headers}\r\n"));
         let answer = self.line.answer();
         assert_eq!(answer.status, 200, "{uri}: {:?}: {answer:?}", self.client);
-        assert_eq!(answer.header("content-type"), content_type, "{uri}: {:?}", self.client);
-        assert_eq!(answer.header("content-length"), answer.body.len().to_string());
+        assert_eq!(
+            answer.header("content-type"),
+            content_type,
+            "{uri}: {:?}",
+            self.client
+        );
+        assert_eq!(
+            answer.header("content-length"),
+            answer.body.len().to_string()
+        );
         let mut expected = vec!["content-length", "content-type", "date"];
         if !cached {
             assert_eq!(answer.header("cache-control"), "no-store");
@@ -98,8 +111,15 @@ const VESTA_IDS: u64 = 2_678_628_990_637_310_973;
 #[test]
 fn a_client_of_the_java_vesta_gets_its_four_endpoints() {
     let server = Server::usual(service(), None);
-    let clients =
-        [JAVA, REST_TEMPLATE, REST_TEMPLATE_JACKSON, REST_TEMPLATE_LONG, OKHTTP, APACHE, CURL];
+    let clients = [
+        JAVA,
+        REST_TEMPLATE,
+        REST_TEMPLATE_JACKSON,
+        REST_TEMPLATE_LONG,
+        OKHTTP,
+        APACHE,
+        CURL,
+    ];
     for (n, client) in clients.into_iter().enumerate() {
         let mut client = client.to(&server);
         let first = 2 * n as u64;
@@ -118,7 +138,10 @@ fn a_client_of_the_java_vesta_gets_its_four_endpoints() {
             client.gets("/expid?id=2407837855670862845", JSON, true),
             r#"{"genMethod":2,"machine":1021,"seq":0,"time":94990103,"type":0,"version":0}"#
         );
-        assert_eq!(client.gets("/transtime?time=94990103", TEXT, true), "2018-01-04T02:08:23.000Z");
+        assert_eq!(
+            client.gets("/transtime?time=94990103", TEXT, true),
+            "2018-01-04T02:08:23.000Z"
+        );
         let parts = "genMethod=2&type=0&machine=1021&time=94990103&version=0&seq=0";
         let made = client.gets(&format!("/makeid?{parts}"), TEXT, true);
         assert_eq!(made, "2407837855670862845");
@@ -149,15 +172,25 @@ fn a_client_of_leaf_gets_numbers_and_snowflake_ids() {
             let number = client.gets("/api/segment/get/leaf-segment-test", digits, false);
             assert_eq!(number, (1 + more).to_string());
             let id = LEAF_IDS + more;
-            assert_eq!(client.gets("/api/snowflake/get/test", digits, false), id.to_string());
+            assert_eq!(
+                client.gets("/api/snowflake/get/test", digits, false),
+                id.to_string()
+            );
             let uri = format!("/decodeSnowflakeId?snowflakeId={id}");
             let decoded = client.gets(&uri, JSON, true);
             // The time in brackets is in the zone of the host.
             let (millis, rest) = decoded.split_once('(').expect("a readable time");
             assert_eq!(millis, r#"{"timestamp":"1767225600000"#);
             let (readable, rest) = rest.split_once(')').expect("its end");
-            assert_eq!(readable.len(), "2026-01-01 00:00:00.000".len(), "{readable}");
-            assert_eq!(rest, format!(r#"","sequenceId":"{more}","workerId":"1021"}}"#));
+            assert_eq!(
+                readable.len(),
+                "2026-01-01 00:00:00.000".len(),
+                "{readable}"
+            );
+            assert_eq!(
+                rest,
+                format!(r#"","sequenceId":"{more}","workerId":"1021"}}"#)
+            );
         }
     }
 }

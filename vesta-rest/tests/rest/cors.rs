@@ -13,8 +13,9 @@ fn server(origins: &[&str]) -> Server {
 /// The status of an answer, and the origin that may read it.
 fn ask(server: &Server, request: &str, origin: &str, more: &str) -> (u16, String, String) {
     let mut client = Raw::connect(server.address);
-    client
-        .send(&format!("{request} HTTP/1.1\r\nhost: localhost\r\norigin: {origin}\r\n{more}\r\n"));
+    client.send(&format!(
+        "{request} HTTP/1.1\r\nhost: localhost\r\norigin: {origin}\r\n{more}\r\n"
+    ));
     let answer = client.answer();
     let allowed = answer.header("access-control-allow-origin").to_owned();
     (answer.status, allowed, answer.body)
@@ -36,8 +37,12 @@ fn pages_of_the_origins_that_are_named_may_read_the_answers() {
     assert_eq!((status, allowed.as_str()), (200, SHOP));
     let (_, allowed, _) = ask(&server, "GET /genid", "https://evil.example.com", "");
     assert_eq!(allowed, "");
-    let (status, allowed, _) =
-        ask(&server, "OPTIONS /genid", "https://evil.example.com", PREFLIGHT);
+    let (status, allowed, _) = ask(
+        &server,
+        "OPTIONS /genid",
+        "https://evil.example.com",
+        PREFLIGHT,
+    );
     assert_eq!((status, allowed.as_str()), (400, ""));
 }
 
@@ -47,7 +52,10 @@ fn every_origin_may_if_all_are_named_and_none_by_default() {
     assert_eq!(ask(&all, "GET /genid", SHOP, "").1, "*");
     let none = server(&[]);
     assert_eq!(
-        (ask(&none, "GET /genid", SHOP, "").1, ask(&none, "OPTIONS /v1/id", SHOP, PREFLIGHT).0),
+        (
+            ask(&none, "GET /genid", SHOP, "").1,
+            ask(&none, "OPTIONS /v1/id", SHOP, PREFLIGHT).0
+        ),
         (String::new(), 405)
     );
 }

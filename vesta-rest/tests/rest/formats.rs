@@ -20,10 +20,18 @@ const NAMES: &str = "decimal, padded-decimal, hex, base36, base62, crockford, cr
 
 /// The parts, the ID, the name of a format and the text in it.
 fn golden() -> impl Iterator<Item = ([u64; 6], u64, IdFormat, String)> {
-    GOLDEN[4..].iter().zip(TEXTS).flat_map(|((parts, id), texts)| {
-        let all = [id.to_string()].into_iter().chain(texts.split(' ').map(str::to_owned));
-        IdFormat::ALL.into_iter().zip(all).map(|(format, text)| (*parts, *id, format, text))
-    })
+    GOLDEN[4..]
+        .iter()
+        .zip(TEXTS)
+        .flat_map(|((parts, id), texts)| {
+            let all = [id.to_string()]
+                .into_iter()
+                .chain(texts.split(' ').map(str::to_owned));
+            IdFormat::ALL
+                .into_iter()
+                .zip(all)
+                .map(|(format, text)| (*parts, *id, format, text))
+        })
 }
 
 #[actix_web::test]
@@ -34,14 +42,22 @@ async fn golden_ids_are_put_together_in_every_format() {
             "/makeid?type={id_type}&machine={machine}&seq={seq}&time={time}&genMethod={gen_method}&version={version}&format={format}"
         );
         let answer = get(&service, &uri).await;
-        assert_eq!((answer.status, answer.body.as_str()), (200, text.as_str()), "{uri}");
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (200, text.as_str()),
+            "{uri}"
+        );
         let body = json!({
             "type": id_type, "machine": machine, "seq": seq, "time": time,
             "genMethod": gen_method, "version": version,
         });
         let uri = format!("/v1/ids:make?format={format}");
         let answer = post(&service, &uri, body.to_string()).await;
-        assert_eq!((answer.status, answer.json()), (200, json!({"id": text})), "{uri}");
+        assert_eq!(
+            (answer.status, answer.json()),
+            (200, json!({"id": text})),
+            "{uri}"
+        );
     }
 }
 
@@ -51,12 +67,20 @@ async fn golden_ids_are_explained_from_every_format() {
     for (_, id, format, text) in golden() {
         let decimal = get(&service, &format!("/expid?id={id}")).await;
         let answer = get(&service, &format!("/expid?id={text}&format={format}")).await;
-        assert_eq!((answer.status, &answer.body), (200, &decimal.body), "{format} {text}");
+        assert_eq!(
+            (answer.status, &answer.body),
+            (200, &decimal.body),
+            "{format} {text}"
+        );
 
         let mut explained = get(&service, &format!("/v1/ids/{id}")).await.json();
         explained["id"] = Value::from(text.as_str());
         let answer = get(&service, &format!("/v1/ids/{text}?format={format}")).await;
-        assert_eq!((answer.status, answer.json()), (200, explained), "{format} {text}");
+        assert_eq!(
+            (answer.status, answer.json()),
+            (200, explained),
+            "{format} {text}"
+        );
     }
     // Hand-typed variants are accepted; the response has the canonical form.
     for (format, text) in [
@@ -64,9 +88,15 @@ async fn golden_ids_are_explained_from_every_format() {
         ("hex", "216A5BC5C00003FD"),
         ("decimal", "002407837855670862845"),
     ] {
-        let answer = get(&service, &format!("/v1/ids/{text}?format={format}")).await.json();
+        let answer = get(&service, &format!("/v1/ids/{text}?format={format}"))
+            .await
+            .json();
         let format: IdFormat = format.parse().unwrap();
-        assert_eq!(answer["id"], format.encode(2_407_837_855_670_862_845), "{text}");
+        assert_eq!(
+            answer["id"],
+            format.encode(2_407_837_855_670_862_845),
+            "{text}"
+        );
         assert_eq!(answer["time"], 94_990_103);
     }
 }
@@ -85,19 +115,29 @@ async fn new_ids_come_in_the_format_asked_for() {
     };
     for format in IdFormat::ALL {
         let answer = get(&service, &format!("/genid?format={format}")).await;
-        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+        assert_eq!(
+            (answer.status, answer.header("cache-control")),
+            (200, "no-store")
+        );
         assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
         newer(format, &answer.body);
 
         let answer = get(&service, &format!("/v1/id?format={format}")).await;
-        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+        assert_eq!(
+            (answer.status, answer.header("cache-control")),
+            (200, "no-store")
+        );
         newer(format, answer.json()["id"].as_str().expect("a string"));
 
         let answer = get(&service, &format!("/v1/ids?format={format}&count=1000")).await;
-        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+        assert_eq!(
+            (answer.status, answer.header("cache-control")),
+            (200, "no-store")
+        );
         let ids = answer.json()["ids"].as_array().unwrap().clone();
         assert_eq!(ids.len(), 1000);
-        ids.iter().for_each(|id| newer(format, id.as_str().expect("a string")));
+        ids.iter()
+            .for_each(|id| newer(format, id.as_str().expect("a string")));
         if format.is_sortable() {
             assert!(ids.is_sorted_by(|a, b| a.as_str() < b.as_str()), "{format}");
         }
@@ -127,30 +167,51 @@ async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
         ] {
             let answer = get(&service, &format!("{path}format={given}")).await;
             let detail = answer.problem(400, "INVALID");
-            assert_eq!(detail, format!("format must be one of {NAMES}, but is {shown}"), "{path}");
+            assert_eq!(
+                detail,
+                format!("format must be one of {NAMES}, but is {shown}"),
+                "{path}"
+            );
             assert_eq!(answer.json()["parameter"], "format");
         }
-        let detail =
-            get(&service, &format!("{path}format=hex&format=hex")).await.problem(400, "INVALID");
+        let detail = get(&service, &format!("{path}format=hex&format=hex"))
+            .await
+            .problem(400, "INVALID");
         assert_eq!(detail, "format must be given once only");
         let long = get(&service, &format!("{path}format={}", "x".repeat(2000))).await;
         assert!(long.problem(400, "INVALID").len() < 200);
     }
     let body = r#"{"time":1,"seq":0}"#;
     for (query, detail) in [
-        ("format=Hex", format!("format must be one of {NAMES}, but is `Hex`")),
-        ("x=1", "there is no parameter `x`; this endpoint takes format".to_owned()),
+        (
+            "format=Hex",
+            format!("format must be one of {NAMES}, but is `Hex`"),
+        ),
+        (
+            "x=1",
+            "there is no parameter `x`; this endpoint takes format".to_owned(),
+        ),
     ] {
         let answer = post(&service, &format!("/v1/ids:make?{query}"), body).await;
         assert_eq!(answer.problem(400, "INVALID"), detail);
     }
     let step = service.meta().step();
-    assert_eq!(service.gen_id().unwrap(), before + step, "a refused request takes no ID");
+    assert_eq!(
+        service.gen_id().unwrap(),
+        before + step,
+        "a refused request takes no ID"
+    );
 
     // Leaf's and uid-generator's answers are digits, as their callers know them.
-    for query in ["/api/snowflake/get/order?", "/decodeSnowflakeId?snowflakeId=1&"] {
+    for query in [
+        "/api/snowflake/get/order?",
+        "/decodeSnowflakeId?snowflakeId=1&",
+    ] {
         let answer = get(&service, &format!("{query}format=hex")).await;
-        assert!(answer.status == 200 && !answer.body.contains("000000000"), "{answer:?}");
+        assert!(
+            answer.status == 200 && !answer.body.contains("000000000"),
+            "{answer:?}"
+        );
     }
 }
 
@@ -163,7 +224,12 @@ async fn a_text_that_is_no_id_of_its_format_is_refused() {
     let decimal = "id must be a whole number 0 to 18446744073709551615, but is";
     for (format, text, kind, says) in [
         ("decimal", "", "INVALID", format!("{decimal} empty")),
-        ("decimal", "216a5bc5c00003fd", "INVALID", format!("{decimal} `216a5bc5c00003fd`")),
+        (
+            "decimal",
+            "216a5bc5c00003fd",
+            "INVALID",
+            format!("{decimal} `216a5bc5c00003fd`"),
+        ),
         (
             "decimal",
             "18446744073709551616",
@@ -192,12 +258,18 @@ async fn a_text_that_is_no_id_of_its_format_is_refused() {
             assert_eq!(answer.problem(400, kind), says);
         }
     }
-    let detail = get(&service, "/expid?format=base62").await.problem(400, "INVALID");
+    let detail = get(&service, "/expid?format=base62")
+        .await
+        .problem(400, "INVALID");
     assert_eq!(detail, "id is missing; it must be an ID as base62");
     // Without `format` nothing is guessed.
     let texts = TEXTS.iter().flat_map(|texts| texts.split(' ').skip(1));
     for text in texts.filter(|text| text.contains(|c: char| !c.is_ascii_digit())) {
-        get(&service, &format!("/expid?id={text}")).await.problem(400, "INVALID");
-        get(&service, &format!("/v1/ids/{text}")).await.problem(400, "INVALID");
+        get(&service, &format!("/expid?id={text}"))
+            .await
+            .problem(400, "INVALID");
+        get(&service, &format!("/v1/ids/{text}"))
+            .await
+            .problem(400, "INVALID");
     }
 }

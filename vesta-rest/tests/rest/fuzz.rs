@@ -34,7 +34,9 @@ fn request(text: &[u8]) -> Option<TestRequest> {
         Some(end) => (&text[..end], &text[end + 2..]),
         None => (text, &[][..]),
     };
-    let mut lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let mut lines = head
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
     let line = lines.next()?;
     let blank = line.iter().position(|byte| *byte == b' ')?;
     let method = Method::from_bytes(&line[..blank]).ok()?;
@@ -42,7 +44,9 @@ fn request(text: &[u8]) -> Option<TestRequest> {
     uri.path_and_query()?;
     let mut request = TestRequest::with_uri(&uri.to_string()).method(method);
     for line in lines {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            continue;
+        };
         let name = HeaderName::from_bytes(&line[..colon]);
         let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
         if let (Ok(name), Ok(value)) = (name, value) {
@@ -66,8 +70,15 @@ fn layouts() -> [IdMeta; 3] {
         unit: TimeUnit::Second,
         epoch: UnixMillis(0),
     };
-    let uid = LayoutSpec { epoch: UnixMillis(1_735_689_600_000), ..*IdMeta::UID.spec() };
-    [IdMeta::MAX_PEAK, IdMeta::new(uid).unwrap(), IdMeta::new(far).unwrap()]
+    let uid = LayoutSpec {
+        epoch: UnixMillis(1_735_689_600_000),
+        ..*IdMeta::UID.spec()
+    };
+    [
+        IdMeta::MAX_PEAK,
+        IdMeta::new(uid).unwrap(),
+        IdMeta::new(far).unwrap(),
+    ]
 }
 
 fn segments() -> Arc<SegmentService> {
@@ -85,9 +96,16 @@ fn segments() -> Arc<SegmentService> {
 async fn check_answer<B: MessageBody>(text: &[u8], response: ServiceResponse<B>) {
     let status = response.status().as_u16();
     let header = response.headers().get(CONTENT_TYPE).cloned();
-    let kind = header.as_ref().map_or("", |value| value.to_str().expect("it is text"));
+    let kind = header
+        .as_ref()
+        .map_or("", |value| value.to_str().expect("it is text"));
     let body = to_bytes(response.into_body()).await.ok().expect("a body");
-    let say = || format!("{status} {kind} {body:?} to {}", String::from_utf8_lossy(text));
+    let say = || {
+        format!(
+            "{status} {kind} {body:?} to {}",
+            String::from_utf8_lossy(text)
+        )
+    };
     // 501: what this layout or this server does not offer.
     assert!((200..500).contains(&status) || status == 501, "{}", say());
     let json =
@@ -105,7 +123,11 @@ async fn check_answer<B: MessageBody>(text: &[u8], response: ServiceResponse<B>)
         }
         // The files of the page under /docs, and the way there.
         _ if text.windows(5).any(|part| part == b"/docs") => {
-            assert!(matches!(status, 200 | 301 | 302 | 304 | 307 | 308), "{}", say());
+            assert!(
+                matches!(status, 200 | 301 | 302 | 304 | 307 | 308),
+                "{}",
+                say()
+            );
         }
         _ => panic!("{}", say()),
     }
@@ -121,14 +143,21 @@ fn with_applications(target: impl FnOnce(&dyn Fn(&[u8]))) -> (u32, u32) {
         let machine = 1021.min(layout.max(vesta_intf::Field::Machine));
         let service = LocalIdService::builder()
             .layout(layout)
-            .gen_method(if layout.is_vesta() { GenMethod::Rest } else { GenMethod::Embed })
+            .gen_method(if layout.is_vesta() {
+                GenMethod::Rest
+            } else {
+                GenMethod::Embed
+            })
             .machine(MachineSource::Stateless(machine))
             .clock(Arc::new(clock.clone()))
             .drive(Drive::ByHand)
             .build()
             .expect("a service");
         let running = running(Arc::new(service), Some(Arc::clone(&segments)));
-        let state = Running { serials: Some(Arc::clone(&serials)), ..running };
+        let state = Running {
+            serials: Some(Arc::clone(&serials)),
+            ..running
+        };
         let app = App::new().configure(|app| configure(app, web::Data::new(state)));
         (clock, system.block_on(test::init_service(app)))
     });
@@ -156,7 +185,9 @@ fn requests_of_any_text() {
     with_applications(|check| {
         inputs().iter().for_each(|text| check(text));
         let check = AssertUnwindSafe(check);
-        bolero::check!().with_iterations(500).for_each(|text: &[u8]| (*check)(text));
+        bolero::check!()
+            .with_iterations(500)
+            .for_each(|text: &[u8]| (*check)(text));
     });
 }
 
@@ -168,11 +199,18 @@ fn requests_that_are_damaged() {
             .with_iterations(vesta_testkit::full_or(20_000, 6_000))
             .with_type()
             .for_each(|(which, changes): &(u16, Changes)| {
-                let few = changes.iter().take(1 + usize::from(which % 3)).copied().collect();
+                let few = changes
+                    .iter()
+                    .take(1 + usize::from(which % 3))
+                    .copied()
+                    .collect();
                 (*check)(&damaged(&inputs, *which / 3, &few));
             });
     });
-    assert!(sent > all, "only {sent} of 3 times {all} texts were requests");
+    assert!(
+        sent > all,
+        "only {sent} of 3 times {all} texts were requests"
+    );
 }
 
 /// A server that answers 500 where a number does not fit, and with text where it should be a problem.
@@ -180,8 +218,16 @@ fn requests_that_are_damaged() {
 fn a_server_with_faults_is_noticed() {
     let faults: [fn() -> HttpResponse; 3] = [
         || HttpResponse::InternalServerError().finish(),
-        || HttpResponse::BadRequest().content_type("text/plain; charset=utf-8").body("no"),
-        || HttpResponse::Ok().content_type("application/json").body("{"),
+        || {
+            HttpResponse::BadRequest()
+                .content_type("text/plain; charset=utf-8")
+                .body("no")
+        },
+        || {
+            HttpResponse::Ok()
+                .content_type("application/json")
+                .body("{")
+        },
     ];
     for fault in faults {
         let found = std::panic::catch_unwind(|| {

@@ -14,7 +14,9 @@ fn it_names_every_endpoint_and_every_kind_of_error() {
     // What only a server with other modes would answer.
     let elsewhere = [ErrorKind::Unsupported];
     for kind in ErrorKind::all().filter(|kind| !elsewhere.contains(kind)) {
-        let row = GUIDE.lines().find(|line| line.contains(&format!("`{}`", kind.name())));
+        let row = GUIDE
+            .lines()
+            .find(|line| line.contains(&format!("`{}`", kind.name())));
         let row = row.unwrap_or_else(|| panic!("{} is missing", kind.name()));
         assert!(row.contains(&kind.http_status().to_string()), "{row}");
     }
@@ -23,9 +25,14 @@ fn it_names_every_endpoint_and_every_kind_of_error() {
 #[test]
 fn it_names_every_format_with_an_example_and_every_layout() {
     for format in IdFormat::ALL {
-        let row = GUIDE.lines().find(|line| line.starts_with(&format!("| `{format}` |")));
+        let row = GUIDE
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{format}` |")));
         let text = format.encode(2_407_837_855_670_862_845);
-        assert!(row.is_some_and(|row| row.ends_with(&format!("| `{text}` |"))), "{format} {text}");
+        assert!(
+            row.is_some_and(|row| row.ends_with(&format!("| `{text}` |"))),
+            "{format} {text}"
+        );
     }
     let (_, layouts) = GUIDE.split_once("### IDs of others").unwrap();
     for meta in IdMeta::all_known() {

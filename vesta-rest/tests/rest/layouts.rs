@@ -12,9 +12,27 @@ const NAMES: &str = "max-peak, min-granularity, snowflake, uid, js-safe, discord
 /// IDs that were published, and what is known of them: Discord's API reference, Mastodon's documentation of
 /// "Status", sony/sonyflake's `Decompose`. More are in vesta-intf/tests/contract/foreign.rs.
 const PUBLISHED: [(&str, u64, &str, u64, u64); 3] = [
-    ("discord", 175_928_847_299_117_063, "2016-04-30T11:18:25.796Z", 1 << 5, 7),
-    ("mastodon", 103_270_115_826_048_975, "2019-12-08T03:48:33.849Z", 0, 40_911),
-    ("sonyflake", 257_532_141_091_473_317, "2019-07-13T15:11:57.880Z", 51_109, 0),
+    (
+        "discord",
+        175_928_847_299_117_063,
+        "2016-04-30T11:18:25.796Z",
+        1 << 5,
+        7,
+    ),
+    (
+        "mastodon",
+        103_270_115_826_048_975,
+        "2019-12-08T03:48:33.849Z",
+        0,
+        40_911,
+    ),
+    (
+        "sonyflake",
+        257_532_141_091_473_317,
+        "2019-07-13T15:11:57.880Z",
+        51_109,
+        0,
+    ),
 ];
 
 #[actix_web::test]
@@ -28,9 +46,15 @@ async fn published_ids_of_others_are_explained() {
                 [&explained["id"], &explained["layout"], &explained["moment"]],
                 [id.to_string().as_str(), layout, moment]
             );
-            assert_eq!([&explained["machine"], &explained["seq"]], [machine, seq], "{layout}");
+            assert_eq!(
+                [&explained["machine"], &explained["seq"]],
+                [machine, seq],
+                "{layout}"
+            );
 
-            let fields = get(&service, &format!("/expid?id={id}&layout={layout}")).await.json();
+            let fields = get(&service, &format!("/expid?id={id}&layout={layout}"))
+                .await
+                .json();
             assert_eq!(fields.as_object().unwrap().len(), 6);
             for (name, value) in fields.as_object().unwrap() {
                 assert_eq!(explained[name], *value, "{layout} {name}");
@@ -57,21 +81,38 @@ async fn a_layout_that_there_is_not_is_refused_with_the_names_there_are() {
         ("custom", "`custom`"),
         ("twitter%0a", "`twitter\u{fffd}`"),
     ] {
-        for uri in [format!("/v1/ids/1?layout={given}"), format!("/expid?id=1&layout={given}")] {
+        for uri in [
+            format!("/v1/ids/1?layout={given}"),
+            format!("/expid?id=1&layout={given}"),
+        ] {
             let answer = get(&service, &uri).await;
             let detail = answer.problem(400, "INVALID");
-            assert_eq!(detail, format!("layout must be one of {NAMES}, but is {shown}"));
+            assert_eq!(
+                detail,
+                format!("layout must be one of {NAMES}, but is {shown}")
+            );
             assert_eq!(answer.json()["parameter"], "layout");
         }
     }
-    let twice = get(&service, "/expid?id=1&layout=uid&layout=uid").await.problem(400, "INVALID");
+    let twice = get(&service, "/expid?id=1&layout=uid&layout=uid")
+        .await
+        .problem(400, "INVALID");
     assert_eq!(twice, "layout must be given once only");
     for (uri, max) in [
-        ("/expid?id=9223372036854775808&layout=sonyflake", 9_223_372_036_854_775_807_u64),
-        ("/v1/ids/9007199254740992?layout=js-safe", 9_007_199_254_740_991),
+        (
+            "/expid?id=9223372036854775808&layout=sonyflake",
+            9_223_372_036_854_775_807_u64,
+        ),
+        (
+            "/v1/ids/9007199254740992?layout=js-safe",
+            9_007_199_254_740_991,
+        ),
     ] {
         let detail = get(&service, uri).await.problem(400, "OUT_OF_RANGE");
-        assert!(detail.starts_with(&format!("id must be 0 to {max}, but is")), "{detail}");
+        assert!(
+            detail.starts_with(&format!("id must be 0 to {max}, but is")),
+            "{detail}"
+        );
     }
 }
 
@@ -83,8 +124,13 @@ async fn of_vestas_two_layouts_only_the_one_of_the_type_bit_explains_an_id() {
             (2_407_837_855_670_862_845_u64, "max-peak", "min-granularity"),
             (7_046_982_853_636_171_783, "min-granularity", "max-peak"),
         ] {
-            let answer = get(&service, &format!("/v1/ids/{id}?layout={right}")).await.json();
-            assert_eq!((&answer["layout"], &answer["genMethod"]), (&right.into(), &2.into()));
+            let answer = get(&service, &format!("/v1/ids/{id}?layout={right}"))
+                .await
+                .json();
+            assert_eq!(
+                (&answer["layout"], &answer["genMethod"]),
+                (&right.into(), &2.into())
+            );
             let detail = get(&service, &format!("/v1/ids/{id}?layout={wrong}"))
                 .await
                 .problem(400, "INVALID");
@@ -100,25 +146,51 @@ async fn of_vestas_two_layouts_only_the_one_of_the_type_bit_explains_an_id() {
 async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
     let service = service();
     let answer = get(&service, "/v1/layouts").await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, "application/json")
+    );
     let layouts = answer.json()["layouts"].as_array().unwrap().clone();
-    let names: Vec<_> = layouts.iter().map(|layout| layout["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = layouts
+        .iter()
+        .map(|layout| layout["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names.join(", "), NAMES);
     for layout in &layouts {
         let name = layout["name"].as_str().unwrap();
         assert_eq!(layout["own"], name == "max-peak", "{name}");
         assert_eq!(
             layout["makesIds"],
-            !["mastodon", "seata", "cockroach", "tso", "tiktok", "weibo", "bluesky", "vesta-old"]
-                .contains(&name),
+            ![
+                "mastodon",
+                "seata",
+                "cockroach",
+                "tso",
+                "tiktok",
+                "weibo",
+                "bluesky",
+                "vesta-old"
+            ]
+            .contains(&name),
             "{name}"
         );
-        assert!(layout["about"].as_str().is_some_and(|about| about.len() > 10), "{name}");
-        let bits: u64 =
-            layout["bits"].as_object().unwrap().values().map(|bits| bits.as_u64().unwrap()).sum();
+        assert!(
+            layout["about"]
+                .as_str()
+                .is_some_and(|about| about.len() > 10),
+            "{name}"
+        );
+        let bits: u64 = layout["bits"]
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|bits| bits.as_u64().unwrap())
+            .sum();
         assert_eq!(layout["totalBits"], bits, "{name}");
         if name != "min-granularity" {
-            let explained = get(&service, &format!("/v1/ids/1?layout={name}")).await.json();
+            let explained = get(&service, &format!("/v1/ids/1?layout={name}"))
+                .await
+                .json();
             assert_eq!(
                 (&explained["layout"], &explained["moment"]),
                 (&layout["name"], &layout["epoch"])
@@ -126,7 +198,10 @@ async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
         }
     }
     // The numbers of Discord's API reference; the end is 2^42 ms after the epoch.
-    let discord = layouts.iter().find(|layout| layout["name"] == "discord").unwrap();
+    let discord = layouts
+        .iter()
+        .find(|layout| layout["name"] == "discord")
+        .unwrap();
     assert_eq!(
         *discord,
         json!({
@@ -140,16 +215,27 @@ async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
             "makesIds": true, "own": false,
         })
     );
-    get(&service, "/v1/layouts?name=uid").await.problem(400, "INVALID");
+    get(&service, "/v1/layouts?name=uid")
+        .await
+        .problem(400, "INVALID");
 }
 
 #[actix_web::test]
 async fn a_layout_of_ones_own_is_listed_and_explains_too() {
     let epoch = UnixMillis(1_704_067_200_000); // 2024-01-01T00:00:00Z
-    let spec = LayoutSpec { epoch, ..*IdMeta::UID.spec() };
+    let spec = LayoutSpec {
+        epoch,
+        ..*IdMeta::UID.spec()
+    };
     let service = service_of(IdMeta::new(spec).unwrap());
-    let layouts = get(&service, "/v1/layouts").await.json()["layouts"].as_array().unwrap().clone();
-    let own: Vec<&Value> = layouts.iter().filter(|layout| layout["own"] == true).collect();
+    let layouts = get(&service, "/v1/layouts").await.json()["layouts"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let own: Vec<&Value> = layouts
+        .iter()
+        .filter(|layout| layout["own"] == true)
+        .collect();
     assert_eq!((layouts.len(), own.len()), (27, 1));
     assert_eq!(
         (&own[0]["name"], &own[0]["epoch"]),
@@ -161,12 +247,22 @@ async fn a_layout_of_ones_own_is_listed_and_explains_too() {
         ("?layout=custom", "2024-01-01T01:00:00.000Z"),
         ("?layout=uid", "2016-05-19T17:00:00.000Z"),
     ] {
-        assert_eq!(get(&service, &format!("/v1/ids/{id}{query}")).await.json()["moment"], moment);
+        assert_eq!(
+            get(&service, &format!("/v1/ids/{id}{query}")).await.json()["moment"],
+            moment
+        );
     }
-    let detail = get(&service, "/v1/ids/1?layout=x").await.problem(400, "INVALID");
-    assert!(detail.starts_with("layout must be one of custom, max-peak,"), "{detail}");
+    let detail = get(&service, "/v1/ids/1?layout=x")
+        .await
+        .problem(400, "INVALID");
+    assert!(
+        detail.starts_with("layout must be one of custom, max-peak,"),
+        "{detail}"
+    );
 
-    let other = get(&service_of(IdMeta::SNOWFLAKE), "/v1/layouts").await.json();
+    let other = get(&service_of(IdMeta::SNOWFLAKE), "/v1/layouts")
+        .await
+        .json();
     let own: Vec<_> = other["layouts"]
         .as_array()
         .unwrap()
@@ -200,6 +296,11 @@ async fn an_id_in_the_shape_of_a_rounded_one_comes_with_those_that_become_it() {
     }
     // What is no decimal number is not rounded.
     let text = vesta_intf::IdFormat::Base62.encode(2_407_837_855_670_863_000);
-    let explained = get(&service, &format!("/v1/ids/{text}?format=base62")).await.json();
-    assert_eq!((explained["id"].as_str(), explained.get("rounded")), (Some(text.as_str()), None));
+    let explained = get(&service, &format!("/v1/ids/{text}?format=base62"))
+        .await
+        .json();
+    assert_eq!(
+        (explained["id"].as_str(), explained.get("rounded")),
+        (Some(text.as_str()), None)
+    );
 }

@@ -75,12 +75,20 @@ impl Server {
         };
         let listener = listener.try_into().unwrap();
         let thread = std::thread::spawn(move || serve_with(listener, Arc::new(running), limits));
-        Self { address, security, metrics, shutdown, thread: Some(thread) }
+        Self {
+            address,
+            security,
+            metrics,
+            shutdown,
+            thread: Some(thread),
+        }
     }
 
     fn stop(&mut self) -> std::io::Result<()> {
         self.shutdown.cancel();
-        self.thread.take().map_or(Ok(()), |thread| thread.join().expect("no panic"))
+        self.thread
+            .take()
+            .map_or(Ok(()), |thread| thread.join().expect("no panic"))
     }
 }
 
@@ -90,17 +98,24 @@ impl Drop for Server {
     }
 }
 
-pub(crate) const PATIENT: Limits =
-    Limits { head: Duration::from_secs(60), keep_alive: Duration::from_secs(60) };
+pub(crate) const PATIENT: Limits = Limits {
+    head: Duration::from_secs(60),
+    keep_alive: Duration::from_secs(60),
+};
 /// actix counts from a clock that it reads twice a second only.
-pub(crate) const HASTY: Limits =
-    Limits { head: Duration::from_secs(1), keep_alive: Duration::from_secs(60) };
+pub(crate) const HASTY: Limits = Limits {
+    head: Duration::from_secs(1),
+    keep_alive: Duration::from_secs(60),
+};
 
 #[test]
 fn the_default_limits_are_those_of_the_design() {
     let Limits { head, keep_alive } = Limits::default();
     assert_eq!(head, Duration::from_secs(5));
-    assert!(keep_alive > Duration::from_secs(60), "longer than common proxies have");
+    assert!(
+        keep_alive > Duration::from_secs(60),
+        "longer than common proxies have"
+    );
 }
 
 #[test]
@@ -108,7 +123,10 @@ fn a_silent_connection_is_closed() {
     let server = Server::start(service(), HASTY);
     let silent = Raw::connect(server.address);
     let said = silent.closed();
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+    assert!(
+        said.is_empty() || said.starts_with("HTTP/1.1 408"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -121,7 +139,11 @@ fn a_connection_that_stalls_in_a_head_is_closed() {
     let mut second = Raw::connect(server.address);
     assert_eq!(second.get("/genid").status, 200);
     second.send("GET /genid HTTP/1.1\r\nhost");
-    assert_eq!(second.closed(), "", "the second request of a connection stalls as well");
+    assert_eq!(
+        second.closed(),
+        "",
+        "the second request of a connection stalls as well"
+    );
 }
 
 #[test]
@@ -153,15 +175,23 @@ fn the_way_around_the_router_answers_as_the_router_does() {
     let shape = |answer: Answer| {
         let mut headers = answer.headers;
         headers.remove("date");
-        assert_eq!(headers.remove("content-length"), Some(answer.body.len().to_string()));
+        assert_eq!(
+            headers.remove("content-length"),
+            Some(answer.body.len().to_string())
+        );
         let digits = answer.body.replace(|c: char| c.is_ascii_digit(), "");
         (answer.status, headers, digits)
     };
-    for (path, escaped, around) in
-        [("/genid", "/%67enid", ""), ("/v1/id", "/v1/%69d", r#"{"id":""}"#)]
-    {
+    for (path, escaped, around) in [
+        ("/genid", "/%67enid", ""),
+        ("/v1/id", "/v1/%69d", r#"{"id":""}"#),
+    ] {
         let short = shape(client.get(path));
-        assert_eq!(short, shape(client.get(escaped)), "escaped, so that only the router knows it");
+        assert_eq!(
+            short,
+            shape(client.get(escaped)),
+            "escaped, so that only the router knows it"
+        );
         assert_eq!((short.0, short.2.as_str()), (200, around));
     }
 
@@ -173,7 +203,10 @@ fn the_way_around_the_router_answers_as_the_router_does() {
 
 #[test]
 fn an_idle_connection_is_kept_for_its_next_request() {
-    let limits = Limits { keep_alive: Duration::from_secs(1), ..HASTY };
+    let limits = Limits {
+        keep_alive: Duration::from_secs(1),
+        ..HASTY
+    };
     let server = Server::start(service(), limits);
     let mut client = Raw::connect(server.address);
     assert_eq!(client.get("/genid").status, 200);
@@ -197,21 +230,32 @@ fn connections_over_the_limit_are_told_so() {
     assert_eq!(answer.header("retry-after"), "1");
     assert_eq!(third.closed(), "");
     for client in &mut open {
-        assert_eq!(client.get("/genid").status, 200, "the others are not disturbed");
+        assert_eq!(
+            client.get("/genid").status,
+            200,
+            "the others are not disturbed"
+        );
     }
 }
 
 #[test]
 fn one_address_leaves_half_of_the_connections_to_others() {
-    let server = Server::start_with(service(), PATIENT, |config| config.limits.max_connections = 4);
+    let server = Server::start_with(service(), PATIENT, |config| {
+        config.limits.max_connections = 4
+    });
     let mut open: Vec<_> = (0..2).map(|_| Raw::connect(server.address)).collect();
     for client in &mut open {
         assert_eq!(client.get("/genid").status, 200);
     }
-    Raw::connect(server.address).answer().problem(503, "UNAVAILABLE");
+    Raw::connect(server.address)
+        .answer()
+        .problem(503, "UNAVAILABLE");
     let url = format!("http://{}/genid", server.address);
     let curl = ["--silent", "--fail", "--interface", "127.0.0.2", &url];
-    let curl = std::process::Command::new("curl").args(curl).output().expect("curl");
+    let curl = std::process::Command::new("curl")
+        .args(curl)
+        .output()
+        .expect("curl");
     assert!(curl.status.success(), "{curl:?}");
 }
 
@@ -228,7 +272,11 @@ fn a_head_may_come_in_pieces_and_end_its_lines_in_bare_lf() {
             client.send(&[&right[..at], &right[at + 1..]].concat());
             assert_eq!(client.answer().status, 200, "a bare LF at {at}");
         }
-        assert_eq!(client.get("/expid?id=1").status, 200, "still in step after {at}");
+        assert_eq!(
+            client.get("/expid?id=1").status,
+            200,
+            "still in step after {at}"
+        );
     }
 }
 
@@ -242,12 +290,21 @@ fn heads_that_are_malformed_or_too_large_or_of_unclear_length_are_refused() {
         ("nonsense\r\n\r\n".to_owned(), "400"),
         ("GET /genid HTTP/1.1\r\n\r\n".to_owned(), "400"), // no host
         (unclear("content-length: 2\r\ncontent-length: 2"), "400"),
-        (unclear("content-length: 2\r\ntransfer-encoding: chunked"), "400"),
-        (unclear("transfer-encoding: chunked\r\ntransfer-encoding: chunked"), "400"),
+        (
+            unclear("content-length: 2\r\ntransfer-encoding: chunked"),
+            "400",
+        ),
+        (
+            unclear("transfer-encoding: chunked\r\ntransfer-encoding: chunked"),
+            "400",
+        ),
         (unclear("transfer-encoding: gzip, chunked"), "400"),
         (unclear("transfer-encoding : chunked"), "400"),
         (
-            format!("GET /genid HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(1 << 18)),
+            format!(
+                "GET /genid HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
+                "x".repeat(1 << 18)
+            ),
             "431",
         ),
     ] {

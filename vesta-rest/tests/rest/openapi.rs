@@ -20,7 +20,10 @@ async fn document_of(compat: Compat) -> Value {
     running.config.compat = compat;
     let request = TestRequest::get().uri("/openapi.json");
     let answer = ask_with(Data::new(running), request).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, "application/json")
+    );
     answer.json()
 }
 
@@ -70,7 +73,9 @@ fn routed(compat: Compat) -> BTreeSet<(String, String)> {
                 Verb::Any => &["get", "post"],
                 Verb::Every => &["get", "post", "put", "patch", "delete"],
             };
-            methods.iter().map(|method| (endpoint.path.to_owned(), (*method).to_owned()))
+            methods
+                .iter()
+                .map(|method| (endpoint.path.to_owned(), (*method).to_owned()))
         })
         .collect()
 }
@@ -87,15 +92,24 @@ async fn it_is_a_valid_document() {
     let mut references = 0;
     for reference in all.iter().filter_map(|object| object.get("$ref")?.as_str()) {
         let pointer = reference.strip_prefix('#').unwrap();
-        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+        assert!(
+            document.pointer(pointer).is_some(),
+            "{reference} leads nowhere"
+        );
         references += 1;
     }
     assert!(references > 10, "{references}");
 
     let mut ids = BTreeSet::new();
     for ((path, method), operation) in operations(&document) {
-        assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{path} {method}");
-        assert!(operation["summary"].as_str().is_some_and(|s| !s.is_empty()), "{path}");
+        assert!(
+            ids.insert(operation["operationId"].as_str().unwrap()),
+            "{path} {method}"
+        );
+        assert!(
+            operation["summary"].as_str().is_some_and(|s| !s.is_empty()),
+            "{path}"
+        );
         let declared: BTreeSet<_> = operation["parameters"]
             .as_array()
             .into_iter()
@@ -103,11 +117,17 @@ async fn it_is_a_valid_document() {
             .filter(|parameter| parameter["in"] == "path")
             .map(|parameter| format!("{{{}}}", parameter["name"].as_str().unwrap()))
             .collect();
-        let templated: BTreeSet<_> =
-            path.split('/').filter(|part| part.starts_with('{')).map(str::to_owned).collect();
+        let templated: BTreeSet<_> = path
+            .split('/')
+            .filter(|part| part.starts_with('{'))
+            .map(str::to_owned)
+            .collect();
         assert_eq!(declared, templated, "{path}");
         for (status, response) in operation["responses"].as_object().unwrap() {
-            assert!(!response["description"].as_str().unwrap().is_empty(), "{path} {status}");
+            assert!(
+                !response["description"].as_str().unwrap().is_empty(),
+                "{path} {status}"
+            );
             if status.starts_with('2') {
                 continue;
             }
@@ -142,10 +162,17 @@ async fn it_names_the_errors_of_making_ids() {
         ] {
             let response = &responses[kind.http_status().to_string()];
             let examples = &response["content"]["application/problem+json"]["examples"];
-            assert!(examples.get(kind.name()).is_some(), "{path} {}", kind.name());
+            assert!(
+                examples.get(kind.name()).is_some(),
+                "{path} {}",
+                kind.name()
+            );
         }
         for status in ["429", "503"] {
-            assert!(responses[status]["headers"].get("Retry-After").is_some(), "{path} {status}");
+            assert!(
+                responses[status]["headers"].get("Retry-After").is_some(),
+                "{path} {status}"
+            );
         }
     }
 }
@@ -162,8 +189,9 @@ async fn ids_are_strings_in_it() {
         "/Bounds/properties/lower",
         "/Bounds/properties/upper",
     ] {
-        let reference =
-            &schemas.pointer(pointer).unwrap_or_else(|| panic!("{pointer}: {schemas:#}"))["$ref"];
+        let reference = &schemas
+            .pointer(pointer)
+            .unwrap_or_else(|| panic!("{pointer}: {schemas:#}"))["$ref"];
         assert_eq!(reference, "#/components/schemas/IdText", "{pointer}");
     }
 }
@@ -186,7 +214,10 @@ async fn it_names_every_format_and_every_layout() {
                 (&"query".into(), &false.into())
             );
             assert_eq!(parameter["schema"]["enum"], json!(names), "{path}");
-            takes.entry(format!("{method} {path}")).or_insert_with(Vec::new).push(names.len());
+            takes
+                .entry(format!("{method} {path}"))
+                .or_insert_with(Vec::new)
+                .push(names.len());
         }
     }
     let both = ["get /expid", "post /expid", "get /v1/ids/{id}"].map(|it| (it, vec![10, 26]));
@@ -201,7 +232,10 @@ async fn it_names_every_format_and_every_layout() {
         "post /v1/ids:make",
     ];
     let all = format.map(|it| (it, vec![10])).into_iter().chain(both);
-    assert_eq!(takes, all.map(|(it, counts)| (it.to_owned(), counts)).collect());
+    assert_eq!(
+        takes,
+        all.map(|(it, counts)| (it.to_owned(), counts)).collect()
+    );
 }
 
 #[actix_web::test]
@@ -213,7 +247,13 @@ async fn its_examples_are_what_the_server_answers() {
     let explained = get(&service, "/v1/ids/2407837855670862845").await.json();
     assert_eq!(schemas["Explained"]["example"], explained);
 
-    let made = post(&service, "/v1/ids:make", schemas["Parts"]["example"].to_string()).await.json();
+    let made = post(
+        &service,
+        "/v1/ids:make",
+        schemas["Parts"]["example"].to_string(),
+    )
+    .await
+    .json();
     assert_eq!(schemas["OneId"]["example"], made);
 
     let mut layout = get(&service, "/v1/layout").await.json();
@@ -223,7 +263,10 @@ async fn its_examples_are_what_the_server_answers() {
     let operations = operations(&document);
     let known = get(&service, "/v1/layouts").await.json();
     let example = &schemas["KnownLayout"]["example"];
-    assert!(known["layouts"].as_array().unwrap().contains(example), "{known:#}");
+    assert!(
+        known["layouts"].as_array().unwrap().contains(example),
+        "{known:#}"
+    );
 
     for path in ["/expid", "/transtime", "/makeid", "/v1/ids:bound"] {
         let operation = operations[&(path.to_owned(), "get".to_owned())];
@@ -233,7 +276,11 @@ async fn its_examples_are_what_the_server_answers() {
             .iter()
             .map(|parameter| {
                 let example = parameter["example"].to_string();
-                format!("{}={}", parameter["name"].as_str().unwrap(), example.trim_matches('"'))
+                format!(
+                    "{}={}",
+                    parameter["name"].as_str().unwrap(),
+                    example.trim_matches('"')
+                )
             })
             .collect();
         let answer = get(&service, &format!("{path}?{}", query.join("&"))).await;
@@ -261,15 +308,24 @@ async fn it_bounds_numbers_and_texts_as_the_server_does() {
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
                 let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
                 let shape = [&schema["maximum"], &schema["pattern"], &schema["enum"]];
-                assert!(shape.iter().any(|it| !it.is_null()), "{path} {name}: {schema}");
+                assert!(
+                    shape.iter().any(|it| !it.is_null()),
+                    "{path} {name}: {schema}"
+                );
                 bounds.insert((path.clone(), name.to_owned()), schema["maximum"].as_u64());
             }
         }
         for (name, most) in [("time", time), ("seq", seq), ("machine", machine)] {
-            assert_eq!(bounds[&("/makeid".to_owned(), name.to_owned())], Some(most), "{name}");
+            assert_eq!(
+                bounds[&("/makeid".to_owned(), name.to_owned())],
+                Some(most),
+                "{name}"
+            );
             let query =
                 format!("time=0&seq=0&{name}={}", most + 1).replacen(&format!("{name}=0&"), "", 1);
-            get(&service, &format!("/makeid?{query}")).await.problem(400, "OUT_OF_RANGE");
+            get(&service, &format!("/makeid?{query}"))
+                .await
+                .problem(400, "OUT_OF_RANGE");
         }
     }
 }

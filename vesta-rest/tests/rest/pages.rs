@@ -29,16 +29,29 @@ async fn the_page_is_one_file_and_its_links_lead_somewhere() {
     let links = links(&index.body);
     for link in ["docs/", "openapi.json"] {
         assert!(links.iter().any(|it| it == link), "{links:?}");
-        assert_eq!(get(&service, &format!("/{link}")).await.status, 200, "{link}");
+        assert_eq!(
+            get(&service, &format!("/{link}")).await.status,
+            200,
+            "{link}"
+        );
     }
-    assert!(links.iter().all(|link| !link.contains("//")), "{links:?} leave the server");
+    assert!(
+        links.iter().all(|link| !link.contains("//")),
+        "{links:?} leave the server"
+    );
 }
 
 #[actix_web::test]
 async fn the_protocol_of_grpc_is_served_as_it_is_in_the_sources() {
     let answer = get(&service(), "/vesta.proto").await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "text/plain; charset=utf-8"));
-    assert_eq!(answer.body, include_str!("../../../vesta-intf/proto/vesta/v1/vesta.proto"));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, "text/plain; charset=utf-8")
+    );
+    assert_eq!(
+        answer.body,
+        include_str!("../../../vesta-intf/proto/vesta/v1/vesta.proto")
+    );
     let document = get(&service(), "/openapi.json").await.json();
     assert!(document["paths"]["/vesta.proto"]["get"].is_object());
 }
@@ -46,16 +59,24 @@ async fn the_protocol_of_grpc_is_served_as_it_is_in_the_sources() {
 #[actix_web::test]
 async fn documents_are_compressed_for_who_can_read_that() {
     for (uri, packed) in [("/openapi.json", "gzip"), ("/", "gzip"), ("/v1/layout", "")] {
-        let request = TestRequest::get().uri(uri).insert_header(("accept-encoding", "gzip"));
+        let request = TestRequest::get()
+            .uri(uri)
+            .insert_header(("accept-encoding", "gzip"));
         let app =
             test::init_service(App::new().configure(|app| configure(app, state(service())))).await;
         let answer = app.call(request.to_request()).await.unwrap();
-        let coding = answer.headers().get("content-encoding").map_or("", |it| it.to_str().unwrap());
+        let coding = answer
+            .headers()
+            .get("content-encoding")
+            .map_or("", |it| it.to_str().unwrap());
         assert_eq!(coding, packed, "{uri}");
         let plain = get(&service(), uri).await;
         assert_eq!(plain.header("content-encoding"), "", "{uri}");
         let length = to_bytes(answer.into_body()).await.unwrap().len();
-        assert!(packed.is_empty() || length * 4 < plain.body.len() * 3, "{uri}: {length}");
+        assert!(
+            packed.is_empty() || length * 4 < plain.body.len() * 3,
+            "{uri}: {length}"
+        );
     }
 }
 
@@ -68,21 +89,43 @@ async fn the_swagger_ui_needs_no_network() {
     let page = get(&service, "/docs/").await;
     assert_eq!(page.status, 200);
     assert!(page.header("content-type").starts_with("text/html"));
-    assert!(!page.body.contains("http://") && !page.body.contains("https://"), "{}", page.body);
+    assert!(
+        !page.body.contains("http://") && !page.body.contains("https://"),
+        "{}",
+        page.body
+    );
     let links = links(&page.body);
-    assert!(links.iter().any(|link| link.ends_with("swagger-ui-bundle.js")), "{links:?}");
+    assert!(
+        links
+            .iter()
+            .any(|link| link.ends_with("swagger-ui-bundle.js")),
+        "{links:?}"
+    );
     for link in links {
         let file = get(&service, &format!("/docs/{link}")).await;
         assert_eq!(file.status, 200, "{link}");
         assert!(!file.body.is_empty(), "{link}");
         let policy = file.header("content-security-policy");
-        assert!(policy.contains("default-src 'self'") && !policy.contains("http"), "{policy}");
+        assert!(
+            policy.contains("default-src 'self'") && !policy.contains("http"),
+            "{policy}"
+        );
     }
 
     let initializer = get(&service, "/docs/swagger-initializer.js").await;
-    assert!(initializer.body.contains("../openapi.json"), "{}", initializer.body);
-    assert!(initializer.body.contains("\"validatorUrl\": \"none\""), "{}", initializer.body);
+    assert!(
+        initializer.body.contains("../openapi.json"),
+        "{}",
+        initializer.body
+    );
+    assert!(
+        initializer.body.contains("\"validatorUrl\": \"none\""),
+        "{}",
+        initializer.body
+    );
     assert!(!initializer.body.contains("http"), "{}", initializer.body);
 
-    get(&service, "/docs/no-such-file.js").await.problem(404, "NOT_FOUND");
+    get(&service, "/docs/no-such-file.js")
+        .await
+        .problem(404, "NOT_FOUND");
 }

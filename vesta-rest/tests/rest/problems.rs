@@ -9,27 +9,43 @@ use crate::support::{ask, get, service};
 #[actix_web::test]
 async fn unknown_paths_are_404() {
     let service = service();
-    for uri in
-        ["/nothing", "/genid/", "/GENID", "/v1", "/v1/ids/1/2", "/v2/id", "/%2e%2e/etc/passwd"]
-    {
+    for uri in [
+        "/nothing",
+        "/genid/",
+        "/GENID",
+        "/v1",
+        "/v1/ids/1/2",
+        "/v2/id",
+        "/%2e%2e/etc/passwd",
+    ] {
         let detail = get(&service, uri).await.problem(404, "NOT_FOUND");
         assert!(detail.starts_with("nothing is at `/"), "{uri}: {detail}");
     }
     let long = get(&service, &format!("/{}", "x".repeat(5000))).await;
-    assert!(long.problem(404, "NOT_FOUND").len() < 200, "the path is not repeated in full");
+    assert!(
+        long.problem(404, "NOT_FOUND").len() < 200,
+        "the path is not repeated in full"
+    );
 }
 
 #[actix_web::test]
 async fn other_methods_are_405_and_say_what_there_is() {
     let service = service();
     for endpoint in ENDPOINTS {
-        let uri = endpoint.path.replace("{id}", "1").replace("{file:.*}", "index.html");
+        let uri = endpoint
+            .path
+            .replace("{id}", "1")
+            .replace("{file:.*}", "index.html");
         let (wrong, allow): (&[_], _) = match endpoint.verb {
-            Verb::Get => {
-                (&[Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS], "GET, HEAD")
-            }
+            Verb::Get => (
+                &[Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS],
+                "GET, HEAD",
+            ),
             Verb::Post => (&[Method::GET, Method::HEAD, Method::PUT], "POST"),
-            Verb::Any => (&[Method::PUT, Method::DELETE, Method::OPTIONS], "GET, HEAD, POST"),
+            Verb::Any => (
+                &[Method::PUT, Method::DELETE, Method::OPTIONS],
+                "GET, HEAD, POST",
+            ),
             Verb::Every => (&[Method::OPTIONS], "GET, HEAD, POST, PUT, PATCH, DELETE"),
         };
         for method in wrong {
@@ -46,14 +62,23 @@ async fn the_paths_of_the_originals_take_forms_and_what_they_do_not_know() {
     let service = service();
     let post = |uri| TestRequest::post().uri(uri);
     let form = "application/x-www-form-urlencoded; charset=UTF-8";
-    let form =
-        |uri, body: &'static str| post(uri).insert_header(("content-type", form)).set_payload(body);
+    let form = |uri, body: &'static str| {
+        post(uri)
+            .insert_header(("content-type", form))
+            .set_payload(body)
+    };
     for (uri, body) in [
-        ("/makeid?_=1769904000000", "time=94990103&seq=0&machine=1021"),
+        (
+            "/makeid?_=1769904000000",
+            "time=94990103&seq=0&machine=1021",
+        ),
         ("/makeid?time=94990103&seq=0", "machine=1021&x=y"),
     ] {
         let answer = ask(&service, form(uri, body)).await;
-        assert_eq!((answer.status, answer.body.as_str()), (200, "2407837855670862845"));
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (200, "2407837855670862845")
+        );
     }
     for uri in ["/genid?_=1", "/api/snowflake/get/any?_=1"] {
         assert_eq!(get(&service, uri).await.status, 200, "{uri}");
@@ -61,10 +86,16 @@ async fn the_paths_of_the_originals_take_forms_and_what_they_do_not_know() {
         assert_eq!(ask(&service, form(uri, "a=b")).await.status, 200, "{uri}");
     }
     // What they know is as strict as elsewhere, and the JSON API stays as it is.
-    ask(&service, form("/expid?id=1", "id=1")).await.problem(400, "INVALID");
-    ask(&service, form("/expid", "id=%FF")).await.problem(400, "INVALID");
+    ask(&service, form("/expid?id=1", "id=1"))
+        .await
+        .problem(400, "INVALID");
+    ask(&service, form("/expid", "id=%FF"))
+        .await
+        .problem(400, "INVALID");
     get(&service, "/v1/id?_=1").await.problem(400, "INVALID");
-    ask(&service, post("/v1/id")).await.problem(405, "METHOD_NOT_ALLOWED");
+    ask(&service, post("/v1/id"))
+        .await
+        .problem(405, "METHOD_NOT_ALLOWED");
     let long = "x".repeat(20 * 1024);
     let answer = ask(&service, form("/genid", "").set_payload(long)).await;
     answer.problem(413, "PAYLOAD_TOO_LARGE");
@@ -73,8 +104,19 @@ async fn the_paths_of_the_originals_take_forms_and_what_they_do_not_know() {
 #[actix_web::test]
 async fn head_is_answered_wherever_get_is() {
     let service = service();
-    for uri in ["/genid", "/expid?id=1", "/v1/layout", "/", "/docs/", "/openapi.json"] {
-        let answer = ask(&service, TestRequest::default().method(Method::HEAD).uri(uri)).await;
+    for uri in [
+        "/genid",
+        "/expid?id=1",
+        "/v1/layout",
+        "/",
+        "/docs/",
+        "/openapi.json",
+    ] {
+        let answer = ask(
+            &service,
+            TestRequest::default().method(Method::HEAD).uri(uri),
+        )
+        .await;
         assert_eq!(answer.status, 200, "{uri}");
     }
 }

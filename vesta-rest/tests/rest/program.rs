@@ -27,7 +27,9 @@ pub(crate) fn prepare(mut command: Command, dir: &Path, args: &[&str]) -> Comman
 
 /// A run that ends by itself.
 fn run(args: &[&str]) -> Output {
-    command(TempDir::new().unwrap().path(), args).output().unwrap()
+    command(TempDir::new().unwrap().path(), args)
+        .output()
+        .unwrap()
 }
 
 /// Starts it in a folder, on free ports, and reads what it says until it is ready.
@@ -48,7 +50,14 @@ fn it_starts_with_nothing_configured_answers_and_stops_with_0() {
 
     let mut client = Raw::connect(program.address());
     let id: u64 = client.get("/genid").body.parse().unwrap();
-    let first = program.said().split("first ID").nth(1).unwrap().lines().next().unwrap();
+    let first = program
+        .said()
+        .split("first ID")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .next()
+        .unwrap();
     assert!(id > first.trim().parse().unwrap());
     assert_eq!(client.get(&format!("/v1/ids/{id}")).json()["genMethod"], 2);
     assert_eq!(
@@ -65,7 +74,11 @@ fn it_starts_with_nothing_configured_answers_and_stops_with_0() {
 
     let (code, log) = program.stop();
     assert_eq!(code, Some(0), "{log}");
-    assert_eq!(client.closed(), "", "an idle connection is closed by the stop");
+    assert_eq!(
+        client.closed(),
+        "",
+        "an idle connection is closed by the stop"
+    );
 }
 
 #[test]
@@ -74,10 +87,19 @@ fn restarts_never_repeat_even_after_a_kill() {
     let namespace = vesta_testkit::namespace_of(dir.path());
     let mut seen = std::collections::HashSet::new();
     for round in 0..6 {
-        let program = start(dir.path(), &["--machine-id", "7", "--namespace", &namespace]);
+        let program = start(
+            dir.path(),
+            &["--machine-id", "7", "--namespace", &namespace],
+        );
         let mut client = Raw::connect(program.address());
-        for id in client.get("/v1/ids?count=1000").json()["ids"].as_array().unwrap() {
-            assert!(seen.insert(id.as_str().unwrap().to_owned()), "{id} twice, round {round}");
+        for id in client.get("/v1/ids?count=1000").json()["ids"]
+            .as_array()
+            .unwrap()
+        {
+            assert!(
+                seen.insert(id.as_str().unwrap().to_owned()),
+                "{id} twice, round {round}"
+            );
         }
         if round % 2 == 0 {
             program.signal("-KILL");
@@ -98,7 +120,12 @@ fn its_most_talkative_log_has_no_token() {
     // Into a file: a pipe would not be read meanwhile.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, PROGRAM]);
-    let args = ["--config", "vesta.toml", "--log-level", "trace,actix_http=trace"];
+    let args = [
+        "--config",
+        "vesta.toml",
+        "--log-level",
+        "trace,actix_http=trace",
+    ];
     let program = start_by(shell, dir.path(), &args);
 
     let unknown = "unknown-s3cret-token";
@@ -116,7 +143,10 @@ fn its_most_talkative_log_has_no_token() {
             format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n");
         client.send(&(head + "connection: close\r\n\r\n"));
         let answer = client.closed();
-        assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{uri}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {expected} ")),
+            "{uri}: {answer}"
+        );
         assert!(!answer.contains(token), "{answer}");
     }
     let said = program.said().to_owned();
@@ -126,7 +156,10 @@ fn its_most_talkative_log_has_no_token() {
     assert!(log.contains("TRACE"), "it talks");
     let digest = table.split('"').nth(3).unwrap();
     for secret in [token, unknown, digest] {
-        assert!(secret.len() > 16 && !(said.clone() + &log).contains(secret), "{secret}");
+        assert!(
+            secret.len() > 16 && !(said.clone() + &log).contains(secret),
+            "{secret}"
+        );
     }
 }
 
@@ -152,7 +185,10 @@ fn it_survives_having_no_file_descriptor_left() {
     assert_eq!(Raw::connect(program.address()).get("/genid").status, 200);
     let (code, log) = program.stop();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("os error 24"), "the limit was not reached: {log}");
+    assert!(
+        log.contains("os error 24"),
+        "the limit was not reached: {log}"
+    );
 }
 
 #[test]
@@ -168,7 +204,10 @@ fn a_wrong_setting_ends_it_with_64_and_one_sentence() {
         let output = run(args);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(64), "{args:?}: {said}");
-        assert!(!said.is_empty() && output.stdout.is_empty(), "{args:?}: {said}");
+        assert!(
+            !said.is_empty() && output.stdout.is_empty(),
+            "{args:?}: {said}"
+        );
     }
 }
 
@@ -176,22 +215,39 @@ fn a_wrong_setting_ends_it_with_64_and_one_sentence() {
 fn it_has_the_commands_for_the_store_too() {
     let dir = TempDir::new().unwrap();
     let store = |args: &[&str]| {
-        let output = command(dir.path(), &[&["store"], args].concat()).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+        let output = command(dir.path(), &[&["store"], args].concat())
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
     };
     assert_eq!(store(&["show"]), (Some(64), String::new()));
     let (code, said) = store(&["init"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.starts_with("created namespace default in SQLite vesta-data/vesta.db"), "{said}");
+    assert!(
+        said.starts_with("created namespace default in SQLite vesta-data/vesta.db"),
+        "{said}"
+    );
     let (code, said) = store(&["show"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.ends_with("machine IDs  none was ever claimed\n"), "{said}");
+    assert!(
+        said.ends_with("machine IDs  none was ever claimed\n"),
+        "{said}"
+    );
 }
 
 #[test]
 fn help_and_print_config_are_worth_reading() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
-    for part in ["--listen", "127.0.0.1:8088", "--machine-id", "VESTA_MACHINE_ID", "Examples:"] {
+    for part in [
+        "--listen",
+        "127.0.0.1:8088",
+        "--machine-id",
+        "VESTA_MACHINE_ID",
+        "Examples:",
+    ] {
         assert!(help.contains(part), "{part} in {help}");
     }
     let config = String::from_utf8(run(&["--print-config", "--machine-id", "7"]).stdout).unwrap();

@@ -33,7 +33,10 @@ fn an_offer_of_another_protocol_is_declined_and_no_request_is_lost() {
     let dir = TempDir::new().unwrap();
     let program = start(dir.path(), &[]);
     let body = r#"{"time":1,"seq":0}"#;
-    let make = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+    let make = format!(
+        "content-type: application/json\r\ncontent-length: {}\r\n",
+        body.len()
+    );
     for offer in [H2C, WEBSOCKET, HANDSHAKE] {
         let mut admin = Raw::connect(program.admin());
         for (request, body, status) in [
@@ -43,7 +46,9 @@ fn an_offer_of_another_protocol_is_declined_and_no_request_is_lost() {
         ] {
             let body = if body.is_empty() { "\r\n" } else { &body };
             let mut client = Raw::connect(program.address());
-            client.send(&format!("{request} HTTP/1.1\r\nhost: localhost\r\n{offer}{body}"));
+            client.send(&format!(
+                "{request} HTTP/1.1\r\nhost: localhost\r\n{offer}{body}"
+            ));
             let answer = client.answer();
             // A client that reads this sends its next request on another connection.
             let seen = (answer.status, answer.header("connection"));
@@ -52,7 +57,9 @@ fn an_offer_of_another_protocol_is_declined_and_no_request_is_lost() {
             let status = if unread { 408 } else { status };
             assert_eq!(seen, (status, "close"), "{request} {offer}");
             assert_eq!(client.closed(), "", "{request} {offer}");
-            admin.send(&format!("GET /readyz HTTP/1.1\r\nhost: localhost\r\n{offer}\r\n"));
+            admin.send(&format!(
+                "GET /readyz HTTP/1.1\r\nhost: localhost\r\n{offer}\r\n"
+            ));
             let ready = admin.answer();
             assert_eq!(
                 (ready.body.as_str(), ready.header("connection")),
@@ -80,9 +87,15 @@ impl Nginx {
         let mut nginx = Command::new("nginx");
         let path = std::env::var("PATH").unwrap_or_default();
         nginx.env("PATH", path + ":/usr/sbin"); // where Debian has it
-        nginx.current_dir(folder).args(["-e", "stderr", "-p", ".", "-c", "nginx.conf"]);
-        let nginx =
-            Self(nginx.stdin(Stdio::null()).spawn().expect("nginx, of Debian's nginx-light"));
+        nginx
+            .current_dir(folder)
+            .args(["-e", "stderr", "-p", ".", "-c", "nginx.conf"]);
+        let nginx = Self(
+            nginx
+                .stdin(Stdio::null())
+                .spawn()
+                .expect("nginx, of Debian's nginx-light"),
+        );
         while std::os::unix::net::UnixStream::connect(folder.join("nginx.sock")).is_err() {
             std::thread::yield_now();
         }
@@ -100,9 +113,13 @@ impl Drop for Nginx {
 /// Sends `times` requests over one connection to nginx; returns how often each status came.
 fn curl(folder: &Path, times: usize, path: &str, more: &[&str]) -> BTreeMap<String, usize> {
     let mut curl = Command::new("curl");
-    curl.current_dir(folder).args(["-s", "--unix-socket", "nginx.sock", "-o", "/dev/null"]);
+    curl.current_dir(folder)
+        .args(["-s", "--unix-socket", "nginx.sock", "-o", "/dev/null"]);
     curl.args(["-w", "%{http_code}\n"]).args(more);
-    let output = curl.arg(format!("http://localhost{path}#[1-{times}]")).output().unwrap();
+    let output = curl
+        .arg(format!("http://localhost{path}#[1-{times}]"))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     let mut statuses = BTreeMap::new();
     for status in String::from_utf8(output.stdout).unwrap().lines() {
@@ -121,7 +138,12 @@ fn the_websocket_lines_of_nginx_break_nothing() {
     let lines = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection \"upgrade\";";
     let location = format!("proxy_set_header Host ids.example; {lines}");
     let _nginx = Nginx::start(dir.path(), program.address(), &location);
-    let json = ["-H", "content-type: application/json", "-d", r#"{"time":1,"seq":0}"#];
+    let json = [
+        "-H",
+        "content-type: application/json",
+        "-d",
+        r#"{"time":1,"seq":0}"#,
+    ];
     let upgrade = ["-H", "connection: upgrade", "-H", "upgrade: websocket"];
     let all_right = BTreeMap::from([("200".to_owned(), 300)]);
     assert_eq!(curl(dir.path(), 300, "/v1/ids:make", &json), all_right);
@@ -154,8 +176,15 @@ fn javas_client_offers_http_2_with_each_request_and_loses_none() {
     let program = start(dir.path(), &[]);
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rest/Offers.java");
     let url = format!("http://{}", program.address());
-    let java = Command::new("java").args(["-Xint", source, &url, "200"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&java.stdout), "{200=400}\n", "{java:?}");
+    let java = Command::new("java")
+        .args(["-Xint", source, &url, "200"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&java.stdout),
+        "{200=400}\n",
+        "{java:?}"
+    );
 }
 
 #[test]
@@ -169,21 +198,36 @@ fn a_name_of_another_site_is_refused_on_loopback() {
         client.send(&format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n"));
         client.answer()
     };
-    for path in ["/genid", "/v1/id", "/genid?x", "/", "/docs/", "/openapi.json", "/nothing"] {
+    for path in [
+        "/genid",
+        "/v1/id",
+        "/genid?x",
+        "/",
+        "/docs/",
+        "/openapi.json",
+        "/nothing",
+    ] {
         for host in ["evil.example", "evil.example:8088"] {
             let said = ask(public, path, host).problem(403, "PERMISSION_DENIED");
-            assert!(said.ends_with("or by a name in the setting hosts (--hosts)"), "{said}");
+            assert!(
+                said.ends_with("or by a name in the setting hosts (--hosts)"),
+                "{said}"
+            );
         }
         for host in ["ids.example", "localhost:1", &public.to_string()] {
             assert_ne!(ask(public, path, host).status, 403, "{path} of {host}");
         }
     }
-    for path in ["/", "/healthz", "/readyz", "/metrics", "/status", "/pool", "/events", "/nothing"]
-    {
+    for path in [
+        "/", "/healthz", "/readyz", "/metrics", "/status", "/pool", "/events", "/nothing",
+    ] {
         for host in ["evil.example", "ids.example.evil"] {
             let answer = ask(admin, path, host);
             assert_eq!(answer.status, 403, "{path} of {host}");
-            assert!(answer.body.contains("or by a name in the setting hosts"), "{answer:?}");
+            assert!(
+                answer.body.contains("or by a name in the setting hosts"),
+                "{answer:?}"
+            );
         }
         for host in ["admin.example", "localhost:1", &admin.to_string()] {
             assert_ne!(ask(admin, path, host).status, 403, "{path} of {host}");
@@ -192,7 +236,10 @@ fn a_name_of_another_site_is_refused_on_loopback() {
     for address in [public, admin] {
         let mut old = Raw::connect(address); // as probes of old load balancers
         old.send("GET / HTTP/1.0\r\n\r\n");
-        assert!(old.closed().starts_with("HTTP/1.0 200"), "no browser leaves the host out");
+        assert!(
+            old.closed().starts_with("HTTP/1.0 200"),
+            "no browser leaves the host out"
+        );
     }
 }
 
@@ -203,7 +250,9 @@ fn probes_are_answered_beside_two_hundred_halves_of_requests() {
     let halves: Vec<_> = (0..200)
         .map(|_| {
             let mut socket = TcpStream::connect(program.admin()).unwrap();
-            socket.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n").unwrap();
+            socket
+                .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n")
+                .unwrap();
             socket
         })
         .collect();
@@ -212,8 +261,13 @@ fn probes_are_answered_beside_two_hundred_halves_of_requests() {
         assert_eq!(program.get("/readyz"), (200, "ready\n".to_owned()));
     }
     let first = &mut &halves[0];
-    first.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    assert!(matches!(first.read(&mut [0; 9]), Ok(0) | Err(_)), "the oldest one gave way");
+    first
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    assert!(
+        matches!(first.read(&mut [0; 9]), Ok(0) | Err(_)),
+        "the oldest one gave way"
+    );
 }
 
 /// Servers behind a load balancer, which sees what `/readyz` says a second late.
@@ -280,7 +334,10 @@ async fn status(to: SocketAddr, path: &str) -> io::Result<u16> {
         stream.write_all(request.as_bytes()).await?;
         let mut said = String::new();
         stream.read_to_string(&mut said).await?;
-        let status = said.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = said
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         status.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     };
     timeout(Duration::from_secs(20), ask).await?
@@ -319,7 +376,10 @@ async fn rolling_update() {
         let began = Instant::now();
         server.signal("-TERM");
         balancer.until_there_are(1).await;
-        assert!(began.elapsed() < Duration::from_secs(2), "noticed while it served");
+        assert!(
+            began.elapsed() < Duration::from_secs(2),
+            "noticed while it served"
+        );
         let fresh = tokio::task::spawn_blocking({
             let folder = dir.path().to_owned();
             move || start(&folder, &["--shutdown-delay-ms", "2000"])
@@ -333,7 +393,10 @@ async fn rolling_update() {
     }
     over.store(true, Relaxed);
     let statuses = load.await.unwrap();
-    let wrong: Vec<_> = statuses.iter().filter(|it| !matches!(it, Ok(200))).collect();
+    let wrong: Vec<_> = statuses
+        .iter()
+        .filter(|it| !matches!(it, Ok(200)))
+        .collect();
     println!("{} requests, {} errors", statuses.len(), wrong.len());
     assert!(
         wrong.is_empty() && statuses.len() > 200,

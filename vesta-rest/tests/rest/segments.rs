@@ -16,7 +16,9 @@ struct Segments {
 }
 
 fn started() -> Segments {
-    Segments { state: state_with(service(), Some(leafs())) }
+    Segments {
+        state: state_with(service(), Some(leafs())),
+    }
 }
 
 /// Segment mode with a tag of Leaf's own tests.
@@ -24,7 +26,11 @@ pub(crate) fn leafs() -> Arc<SegmentService> {
     let store = Arc::new(MemorySegmentStore::new());
     for (key, step) in [("leaf-segment-test", 2000), ("a/b <i>", 10)] {
         let tag = NewSegmentTag::new(key, step).and_then(|tag| tag.described_as("test & <b>"));
-        assert!(store.create(&tag.expect("it is right")).expect("memory answers"));
+        assert!(
+            store
+                .create(&tag.expect("it is right"))
+                .expect("memory answers")
+        );
     }
     let segments = SegmentService::builder(store).build().expect("a service");
     segments.refresh().expect("memory answers");
@@ -37,7 +43,9 @@ impl Segments {
     }
 
     async fn accepting(&self, uri: &str, accept: &str) -> Answer {
-        let request = TestRequest::get().uri(uri).insert_header(("accept", accept));
+        let request = TestRequest::get()
+            .uri(uri)
+            .insert_header(("accept", accept));
         ask_with(self.state.clone(), request).await
     }
 }
@@ -47,12 +55,21 @@ async fn leafs_client_gets_the_numbers_of_a_tag_as_digits() {
     let segments = started();
     for expected in 1..=5 {
         let answer = segments.get("/api/segment/get/leaf-segment-test").await;
-        assert_eq!((answer.status, &*answer.body), (200, &*expected.to_string()), "{answer:?}");
+        assert_eq!(
+            (answer.status, &*answer.body),
+            (200, &*expected.to_string()),
+            "{answer:?}"
+        );
         assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
         assert_eq!(answer.header("cache-control"), "no-store");
     }
-    let answer = segments.accepting("/api/segment/get/leaf-segment-test", "application/json").await;
-    assert_eq!((&*answer.body, answer.header("content-type")), ("6", "application/json"));
+    let answer = segments
+        .accepting("/api/segment/get/leaf-segment-test", "application/json")
+        .await;
+    assert_eq!(
+        (&*answer.body, answer.header("content-type")),
+        ("6", "application/json")
+    );
 }
 
 #[actix_web::test]
@@ -60,14 +77,27 @@ async fn the_json_api_gives_one_or_several() {
     let segments = started();
     let uri = "/v1/segments/leaf-segment-test/next";
     assert_eq!(segments.get(uri).await.body, r#"{"id":"1"}"#);
-    assert_eq!(segments.get(&format!("{uri}?count=3")).await.body, r#"{"ids":["2","3","4"]}"#);
-    assert_eq!(segments.get(&format!("{uri}?count=1")).await.body, r#"{"ids":["5"]}"#);
+    assert_eq!(
+        segments.get(&format!("{uri}?count=3")).await.body,
+        r#"{"ids":["2","3","4"]}"#
+    );
+    assert_eq!(
+        segments.get(&format!("{uri}?count=1")).await.body,
+        r#"{"ids":["5"]}"#
+    );
     let many = segments.get(&format!("{uri}?count=1000")).await.json();
     assert_eq!(many["ids"].as_array().expect("a list").len(), 1000);
     for count in ["0", "1001"] {
-        segments.get(&format!("{uri}?count={count}")).await.problem(400, "OUT_OF_RANGE");
+        segments
+            .get(&format!("{uri}?count={count}"))
+            .await
+            .problem(400, "OUT_OF_RANGE");
     }
-    assert_eq!(segments.get(uri).await.body, r#"{"id":"1006"}"#, "what was refused took nothing");
+    assert_eq!(
+        segments.get(uri).await.body,
+        r#"{"id":"1006"}"#,
+        "what was refused took nothing"
+    );
     let odd = segments.get("/v1/segments/a%2Fb%20%3Ci%3E/next").await;
     assert_eq!(odd.body, r#"{"id":"1"}"#, "names are decoded");
 }
@@ -98,17 +128,42 @@ async fn the_pages_show_each_tag_and_escape_what_it_is_called() {
     segments.get("/api/segment/get/leaf-segment-test").await;
     for uri in ["/cache", "/db"] {
         let page = segments.accepting(uri, "text/html,*/*;q=0.8").await;
-        assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
-        assert!(page.body.contains(">leaf-segment-test</td>"), "{}", page.body);
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (200, "text/html; charset=utf-8")
+        );
+        assert!(
+            page.body.contains(">leaf-segment-test</td>"),
+            "{}",
+            page.body
+        );
         assert_eq!(page.header("content-security-policy"), PAGE_POLICY);
-        assert!(page.body.contains("a/b &lt;i&gt;") && !page.body.contains("<i>"), "{}", page.body);
+        assert!(
+            page.body.contains("a/b &lt;i&gt;") && !page.body.contains("<i>"),
+            "{}",
+            page.body
+        );
     }
-    let cache = segments.accepting("/cache", "application/json").await.json();
-    let tag =
-        cache.as_array().expect("a list").iter().find(|tag| tag["key"] == "leaf-segment-test");
+    let cache = segments
+        .accepting("/cache", "application/json")
+        .await
+        .json();
+    let tag = cache
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|tag| tag["key"] == "leaf-segment-test");
     let tag = tag.expect("it is listed");
-    assert_eq!((&tag["position"], &tag["current"][0]), (&"2".into(), &"1".into()), "{tag}");
+    assert_eq!(
+        (&tag["position"], &tag["current"][0]),
+        (&"2".into(), &"1".into()),
+        "{tag}"
+    );
     let rows = segments.accepting("/db", "application/json").await.json();
-    let row = rows.as_array().expect("a list").iter().find(|row| row["step"] == 2000);
+    let row = rows
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|row| row["step"] == 2000);
     assert_eq!(row.expect("it is listed")["biz_tag"], "leaf-segment-test");
 }

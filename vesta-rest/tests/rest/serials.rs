@@ -44,7 +44,11 @@ pub(crate) fn serials() -> Arc<SerialService> {
         shuffled("mistaken"),
         shuffled("lost"),
     ] {
-        assert!(service.create(&tag.expect("it is right")).expect("memory answers"));
+        assert!(
+            service
+                .create(&tag.expect("it is right"))
+                .expect("memory answers")
+        );
     }
     Arc::new(service)
 }
@@ -55,7 +59,12 @@ struct Serials {
 
 fn started() -> Serials {
     let serials = Some(serials());
-    Serials { state: web::Data::new(Running { serials, ..running(service(), None) }) }
+    Serials {
+        state: web::Data::new(Running {
+            serials,
+            ..running(service(), None)
+        }),
+    }
 }
 
 impl Serials {
@@ -84,7 +93,10 @@ async fn one_or_several_are_given_out_in_order() {
     assert_eq!(list["serials"][0]["n"], "45", "a list, also of one");
     let many = serials.get(&format!("{uri}?count=10000")).await.json();
     let many = many["serials"].as_array().expect("a list").iter();
-    assert!(many.map(|serial| serial["n"].clone()).eq((46..10_046).map(|n| n.to_string())));
+    assert!(
+        many.map(|serial| serial["n"].clone())
+            .eq((46..10_046).map(|n| n.to_string()))
+    );
     assert_eq!(serials.issued(), 10_004);
     let odd = serials.get("/v1/serials/a%2Fb%20%3Ci%3E/next").await;
     assert_eq!(odd.body, r#"{"serial":"1","n":"1"}"#, "names are decoded");
@@ -101,8 +113,14 @@ async fn counts_outside_1_to_10000_are_refused_and_take_nothing() {
         ("ten", "INVALID"),
         ("", "INVALID"),
     ] {
-        let detail = serials.get(&format!("{uri}?count={count}")).await.problem(400, kind);
-        assert!(detail.starts_with("count must be a whole number 1 to 10000"), "{detail}");
+        let detail = serials
+            .get(&format!("{uri}?count={count}"))
+            .await
+            .problem(400, kind);
+        assert!(
+            detail.starts_with("count must be a whole number 1 to 10000"),
+            "{detail}"
+        );
     }
     assert_eq!(serials.get(uri).await.json()["n"], "42");
 }
@@ -110,14 +128,18 @@ async fn counts_outside_1_to_10000_are_refused_and_take_nothing() {
 #[actix_web::test]
 async fn a_serial_says_what_applies_to_its_pattern() {
     let serials = started();
-    let invoice = serials.get("/v1/serials/invoices/parse?serial=INV-261122-0000427").await;
+    let invoice = serials
+        .get("/v1/serials/invoices/parse?serial=INV-261122-0000427")
+        .await;
     assert_eq!(
         invoice.body,
         r#"{"tag":"invoices","period":"2026-11-22","date":"2026-11-22","n":"42","check":"damm"}"#
     );
     let coupon = serials.get("/v1/serials/coupons/next").await;
     assert_eq!(coupon.body, r#"{"serial":"C48066486","n":"1"}"#);
-    let coupon = serials.get("/v1/serials/coupons/parse?serial=C48066486").await;
+    let coupon = serials
+        .get("/v1/serials/coupons/parse?serial=C48066486")
+        .await;
     assert_eq!(coupon.body, r#"{"tag":"coupons","n":"1"}"#);
 }
 
@@ -125,13 +147,27 @@ async fn a_serial_says_what_applies_to_its_pattern() {
 async fn what_is_no_serial_of_the_tag_is_refused_with_what_is_wrong() {
     let serials = started();
     for (query, expected) in [
-        ("?serial=INV-261122-0000428", "serial: its check symbol is wrong (damm)"),
-        ("?serial=INV_261122-0000427", "serial: character 4 is '_', but must be '-'"),
-        ("?serial=INV-261199-0000427", "serial: at character 9: there is no day 99"),
-        ("?serial=", "characters, such as INV-261122-0000013, but not 0"),
+        (
+            "?serial=INV-261122-0000428",
+            "serial: its check symbol is wrong (damm)",
+        ),
+        (
+            "?serial=INV_261122-0000427",
+            "serial: character 4 is '_', but must be '-'",
+        ),
+        (
+            "?serial=INV-261199-0000427",
+            "serial: at character 9: there is no day 99",
+        ),
+        (
+            "?serial=",
+            "characters, such as INV-261122-0000013, but not 0",
+        ),
         ("", "serial is missing; it must be one of the tag"),
     ] {
-        let answer = serials.get(&format!("/v1/serials/invoices/parse{query}")).await;
+        let answer = serials
+            .get(&format!("/v1/serials/invoices/parse{query}"))
+            .await;
         let detail = answer.problem(400, "INVALID");
         assert!(detail.contains(expected), "{query}: {detail}");
         assert_eq!(answer.json()["parameter"], "serial", "{query}");
@@ -155,7 +191,10 @@ async fn a_tag_that_is_unknown_or_too_long_is_refused() {
     }
     for uri in both(&"t".repeat(129)) {
         let answer = serials.get(&uri).await;
-        assert_eq!(answer.problem(400, "INVALID"), "tag: it must have 1 to 128 bytes");
+        assert_eq!(
+            answer.problem(400, "INVALID"),
+            "tag: it must have 1 to 128 bytes"
+        );
         assert_eq!(answer.json()["parameter"], "tag");
     }
 }
@@ -180,11 +219,17 @@ async fn without_its_key_a_shuffled_tag_is_501_and_names_fingerprints() {
 async fn a_counter_that_is_used_up_is_503() {
     let serials = started();
     let uri = "/v1/serials/few/next";
-    serials.get(&format!("{uri}?count=10")).await.problem(503, "UNAVAILABLE");
+    serials
+        .get(&format!("{uri}?count=10"))
+        .await
+        .problem(503, "UNAVAILABLE");
     let serials = started();
     assert_eq!(serials.get(&format!("{uri}?count=9")).await.status, 200);
     let detail = serials.get(uri).await.problem(503, "UNAVAILABLE");
-    assert!(detail.starts_with("tag `few` has no more serials: its counter came to 9"), "{detail}");
+    assert!(
+        detail.starts_with("tag `few` has no more serials: its counter came to 9"),
+        "{detail}"
+    );
     assert_eq!(serials.issued(), 9, "refusals are not counted");
 }
 

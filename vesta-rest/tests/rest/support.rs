@@ -40,7 +40,13 @@ pub(crate) fn service() -> Arc<LocalIdService> {
 
 pub(crate) fn service_of(layout: IdMeta) -> Arc<LocalIdService> {
     let machine = MACHINE.min(layout.max(vesta_intf::Field::Machine));
-    Arc::new(builder().layout(layout).machine(MachineSource::Stateless(machine)).build().unwrap())
+    Arc::new(
+        builder()
+            .layout(layout)
+            .machine(MachineSource::Stateless(machine))
+            .build()
+            .unwrap(),
+    )
 }
 
 pub(crate) fn state(service: Arc<LocalIdService>) -> web::Data<Running> {
@@ -92,13 +98,25 @@ impl Answer {
     #[track_caller]
     pub(crate) fn problem(&self, status: u16, kind: &str) -> String {
         assert_eq!(self.status, status, "{self:?}");
-        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        assert_eq!(
+            self.header("content-type"),
+            "application/problem+json",
+            "{self:?}"
+        );
         let body = self.json();
         assert_eq!(body["status"], status, "{self:?}");
         assert_eq!(body["kind"], kind, "{self:?}");
-        let urn = format!("urn:vesta:problem:{}", kind.to_ascii_lowercase().replace('_', "-"));
+        let urn = format!(
+            "urn:vesta:problem:{}",
+            kind.to_ascii_lowercase().replace('_', "-")
+        );
         assert_eq!(body["type"], urn, "{self:?}");
-        assert!(body["title"].as_str().is_some_and(|title| !title.is_empty()), "{self:?}");
+        assert!(
+            body["title"]
+                .as_str()
+                .is_some_and(|title| !title.is_empty()),
+            "{self:?}"
+        );
         body["detail"].as_str().unwrap().to_owned()
     }
 }
@@ -118,7 +136,11 @@ pub(crate) async fn ask_with(state: web::Data<Running>, request: TestRequest) ->
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
         .collect();
     let body = to_bytes(response.into_body()).await.unwrap();
-    Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
+    Answer {
+        status,
+        headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    }
 }
 
 pub(crate) async fn get(service: &Arc<LocalIdService>, uri: &str) -> Answer {
@@ -155,9 +177,16 @@ pub(crate) struct Raw {
 impl Raw {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
-        Self { stream, seen: Vec::new() }
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        stream
+            .set_write_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        Self {
+            stream,
+            seen: Vec::new(),
+        }
     }
 
     pub(crate) fn send(&mut self, bytes: &str) {
@@ -179,17 +208,30 @@ impl Raw {
         };
         let head = String::from_utf8(head).unwrap();
         let mut lines = head.split("\r\n");
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let status = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
         let headers: BTreeMap<_, _> = lines
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
             .collect();
-        let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+        let length = headers
+            .get("content-length")
+            .map_or(0, |length| length.parse().unwrap());
         while self.seen.len() < length {
             assert!(self.more() > 0, "closed inside an answer");
         }
         let body = self.seen.drain(..length).collect::<Vec<_>>();
-        Answer { status, headers, body: String::from_utf8(body).unwrap() }
+        Answer {
+            status,
+            headers,
+            body: String::from_utf8(body).unwrap(),
+        }
     }
 
     fn more(&mut self) -> usize {

@@ -26,13 +26,25 @@ fn curl(authority: &Authority, args: &[&str]) -> (Option<i32>, String, String) {
     let ca = folder.path().join("ca.pem");
     std::fs::write(&ca, authority.pem()).unwrap();
     let output = Command::new("curl")
-        .args(["--silent", "--show-error", "--max-time", "120", "--noproxy", "*", "--cacert"])
+        .args([
+            "--silent",
+            "--show-error",
+            "--max-time",
+            "120",
+            "--noproxy",
+            "*",
+            "--cacert",
+        ])
         .arg(ca)
         .args(args)
         .output()
         .expect("these tests need curl");
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
 }
 
 fn genid(server: &Server) -> String {
@@ -57,14 +69,18 @@ fn curl_gets_ids_by_https() {
 
 /// The whole answer to a request; its body comes with a length.
 fn get(stream: &mut TlsStream, uri: &str) -> String {
-    stream.write_all(format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).unwrap();
+    stream
+        .write_all(format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes())
+        .unwrap();
     let mut said = String::new();
     loop {
         let mut chunk = [0; 4096];
         let read = stream.read(&mut chunk).unwrap();
         assert!(read > 0, "closed after {said}");
         said += std::str::from_utf8(&chunk[..read]).unwrap();
-        let Some((head, body)) = said.split_once("\r\n\r\n") else { continue };
+        let Some((head, body)) = said.split_once("\r\n\r\n") else {
+            continue;
+        };
         let length = head.split("content-length: ").nth(1).unwrap();
         if body.len() >= length.lines().next().unwrap().parse::<usize>().unwrap() {
             return said;
@@ -79,14 +95,21 @@ fn http_1_is_agreed_on() {
     let mut stream = authority.connect(server.address).unwrap();
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
     assert!(get(&mut stream, "/genid").starts_with("HTTP/1.1 200"));
-    assert!(get(&mut stream, "/v1/layout").contains("\"max-peak\""), "a second one");
+    assert!(
+        get(&mut stream, "/v1/layout").contains("\"max-peak\""),
+        "a second one"
+    );
 }
 
 #[test]
 fn a_client_that_stalls_before_or_after_the_handshake_is_until_closed() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority, HASTY);
-    assert_eq!(until_closed(socket(server.address)), "", "silent, and no word in plain text");
+    assert_eq!(
+        until_closed(socket(server.address)),
+        "",
+        "silent, and no word in plain text"
+    );
     let mut half = socket(server.address);
     // The head of a record with a ClientHello of 512 bytes, and three of them.
     half.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap();
@@ -94,7 +117,10 @@ fn a_client_that_stalls_before_or_after_the_handshake_is_until_closed() {
     assert_eq!(server.security.tls.as_ref().unwrap().handshakes_failed(), 2);
 
     let said = until_closed(authority.connect(server.address).unwrap());
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+    assert!(
+        said.is_empty() || said.starts_with("HTTP/1.1 408"),
+        "{said}"
+    );
     let mut second = authority.connect(server.address).unwrap();
     assert!(get(&mut second, "/genid").starts_with("HTTP/1.1 200"));
     second.write_all(b"GET /genid HTTP/1.1\r\nhost").unwrap();
@@ -112,7 +138,10 @@ fn an_answer_that_is_not_read_closes_the_connection() {
     client.write_all(request.repeat(20).as_bytes()).unwrap();
     client.flush().unwrap();
     loop {
-        match client.write_all(&[b' '; 16_384]).and_then(|()| client.flush()) {
+        match client
+            .write_all(&[b' '; 16_384])
+            .and_then(|()| client.flush())
+        {
             Ok(()) => {}
             Err(error) => {
                 use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
@@ -147,7 +176,9 @@ fn a_client_that_speaks_http_without_tls_is_told_by_an_alert() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority, PATIENT);
     let mut client = socket(server.address);
-    client.write_all(b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    client
+        .write_all(b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .unwrap();
     let mut said = Vec::new();
     client.shutdown(std::net::Shutdown::Write).unwrap();
     client.read_to_end(&mut said).unwrap();

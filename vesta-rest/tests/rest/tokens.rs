@@ -29,10 +29,18 @@ fn auth() -> Auth {
 }
 
 fn guarded() -> web::Data<Running> {
-    let security = Security { auth: Some(auth()), ..Security::default() };
+    let security = Security {
+        auth: Some(auth()),
+        ..Security::default()
+    };
     let metrics = Arc::new(Metrics::new(vesta_rest::METHODS).of_tokens(NAMES.len()));
     let serials = Some(serials());
-    web::Data::new(Running { security, metrics, serials, ..running(service(), Some(leafs())) })
+    web::Data::new(Running {
+        security,
+        metrics,
+        serials,
+        ..running(service(), Some(leafs()))
+    })
 }
 
 /// A request to an endpoint that returns 200 to authorized callers.
@@ -47,11 +55,14 @@ fn request(path: &str) -> (String, &'static str) {
         "/v1/ids:bound" => ("/v1/ids:bound?time=2026-01-01T00:00:00Z".into(), ""),
         "/decodeSnowflakeId" => ("/decodeSnowflakeId?snowflakeId=1".into(), ""),
         "/uid/parse" => ("/uid/parse?uid=1".into(), ""),
-        "/v1/serials/{tag}/parse" => {
-            ("/v1/serials/invoices/parse?serial=INV-261122-0000427".into(), "")
-        }
+        "/v1/serials/{tag}/parse" => (
+            "/v1/serials/invoices/parse?serial=INV-261122-0000427".into(),
+            "",
+        ),
         _ => {
-            let path = path.replace("{key}", "leaf-segment-test").replace("{tag}", "invoices");
+            let path = path
+                .replace("{key}", "leaf-segment-test")
+                .replace("{tag}", "invoices");
             (path.replace("{file:.*}", "index.html"), "")
         }
     }
@@ -106,9 +117,21 @@ async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
             expected(open || scope == endpoint.needs, &answer);
         }
         for (header, challenge, says) in [
-            (None, r#"Bearer realm="vesta""#, "send the header authorization: Bearer TOKEN"),
-            (Some("Bearer t-unknown"), r#"error="invalid_token""#, "this token is not known here"),
-            (Some("Basic dDp0"), r#"error="invalid_request""#, "must be Bearer TOKEN"),
+            (
+                None,
+                r#"Bearer realm="vesta""#,
+                "send the header authorization: Bearer TOKEN",
+            ),
+            (
+                Some("Bearer t-unknown"),
+                r#"error="invalid_token""#,
+                "this token is not known here",
+            ),
+            (
+                Some("Basic dDp0"),
+                r#"error="invalid_request""#,
+                "must be Bearer TOKEN",
+            ),
         ] {
             let answer = ask(&state, verb, path, header).await;
             if open {
@@ -117,12 +140,18 @@ async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
             }
             let detail = answer.problem(401, "UNAUTHENTICATED");
             assert!(detail.contains(says), "{detail}");
-            assert!(answer.header("www-authenticate").ends_with(challenge), "{answer:?}");
+            assert!(
+                answer.header("www-authenticate").ends_with(challenge),
+                "{answer:?}"
+            );
             assert!(!answer.body.contains("t-unknown"), "{answer:?}");
         }
         let counted = |kind| state.metrics.requests(method, Outcome::Error(kind));
         let refused = if open { (0, 0) } else { (3, 5) };
-        let kinds = (counted(ErrorKind::Unauthenticated), counted(ErrorKind::PermissionDenied));
+        let kinds = (
+            counted(ErrorKind::Unauthenticated),
+            counted(ErrorKind::PermissionDenied),
+        );
         assert_eq!(kinds, refused, "{}", METHODS[method]);
     }
     let all = ["", "generate", "read", "segments", "serials"];
@@ -133,10 +162,16 @@ async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
 async fn what_does_not_exist_asks_for_some_token() {
     let state = guarded();
     for path in ["/no-such-path", "/v1", "/v1/id/", "/GENID"] {
-        ask(&state, Verb::Get, path, None).await.problem(401, "UNAUTHENTICATED");
-        ask(&state, Verb::Get, path, Some("Bearer t-metrics")).await.problem(404, "NOT_FOUND");
+        ask(&state, Verb::Get, path, None)
+            .await
+            .problem(401, "UNAUTHENTICATED");
+        ask(&state, Verb::Get, path, Some("Bearer t-metrics"))
+            .await
+            .problem(404, "NOT_FOUND");
     }
-    ask(&state, Verb::Post, "/v1/id", None).await.problem(401, "UNAUTHENTICATED");
+    ask(&state, Verb::Post, "/v1/id", None)
+        .await
+        .problem(401, "UNAUTHENTICATED");
     let answer = ask(&state, Verb::Post, "/v1/id", Some("Bearer t-generate")).await;
     answer.problem(405, "METHOD_NOT_ALLOWED");
 }
@@ -151,9 +186,19 @@ fn no_spelling_of_a_path_leads_around_its_scope() {
         ));
         client.answer()
     };
-    assert_eq!(get("/genid", "t-generate").status, 200, "the way around the router");
+    assert_eq!(
+        get("/genid", "t-generate").status,
+        200,
+        "the way around the router"
+    );
     assert_eq!(get("/%67enid", "t-generate").status, 200, "the router");
-    for uri in ["/genid", "/%67enid", "/gen%69d", "/genid?format=hex", "http://test/genid"] {
+    for uri in [
+        "/genid",
+        "/%67enid",
+        "/gen%69d",
+        "/genid?format=hex",
+        "http://test/genid",
+    ] {
         get(uri, "t-read").problem(403, "PERMISSION_DENIED");
         get(uri, "t-unknown").problem(401, "UNAUTHENTICATED");
     }
@@ -162,9 +207,15 @@ fn no_spelling_of_a_path_leads_around_its_scope() {
         get(uri, "t-unknown").problem(401, "UNAUTHENTICATED");
         assert!([200, 501].contains(&get(uri, "t-generate").status), "{uri}");
     }
-    for uri in
-        ["//v1/id", "/v1/id/", "//gen%69d/", "/./genid", "/docs/../genid", "/genid;x", "/genid%00"]
-    {
+    for uri in [
+        "//v1/id",
+        "/v1/id/",
+        "//gen%69d/",
+        "/./genid",
+        "/docs/../genid",
+        "/genid;x",
+        "/genid%00",
+    ] {
         let answer = get(uri, "t-unknown");
         assert_ne!(answer.status, 200, "{uri}: {answer:?}");
     }
@@ -175,11 +226,20 @@ fn no_spelling_of_a_path_leads_around_its_scope() {
 
 #[actix_web::test]
 async fn the_document_says_where_tokens_are_needed() {
-    let document = ask(&guarded(), Verb::Get, "/openapi.json", None).await.json();
+    let document = ask(&guarded(), Verb::Get, "/openapi.json", None)
+        .await
+        .json();
     let scheme = &document["components"]["securitySchemes"]["token"];
-    assert_eq!((&scheme["type"], &scheme["scheme"]), (&"http".into(), &"bearer".into()));
+    assert_eq!(
+        (&scheme["type"], &scheme["scheme"]),
+        (&"http".into(), &"bearer".into())
+    );
     for endpoint in ENDPOINTS {
-        let verb = if endpoint.verb == Verb::Post { "post" } else { "get" };
+        let verb = if endpoint.verb == Verb::Post {
+            "post"
+        } else {
+            "get"
+        };
         let operation = &document["paths"][endpoint.path][verb];
         if operation.is_null() {
             assert_eq!(endpoint.needs, Scopes::NONE, "{}", endpoint.path);
@@ -187,17 +247,34 @@ async fn the_document_says_where_tokens_are_needed() {
         }
         let needs = endpoint.needs != Scopes::NONE;
         let security = serde_json::json!([{"token": []}]);
-        assert_eq!(operation["security"] == security, needs, "{}", endpoint.path);
+        assert_eq!(
+            operation["security"] == security,
+            needs,
+            "{}",
+            endpoint.path
+        );
         for status in ["401", "403"] {
-            assert_eq!(operation["responses"][status].is_object(), needs, "{}", endpoint.path);
+            assert_eq!(
+                operation["responses"][status].is_object(),
+                needs,
+                "{}",
+                endpoint.path
+            );
         }
     }
 }
 
 #[actix_web::test]
 async fn the_document_of_a_server_without_tokens_has_no_padlocks() {
-    let document = crate::support::get(&crate::support::service(), "/openapi.json").await.body;
-    for word in ["securitySchemes", "\"security\"", "UNAUTHENTICATED", "PERMISSION_DENIED"] {
+    let document = crate::support::get(&crate::support::service(), "/openapi.json")
+        .await
+        .body;
+    for word in [
+        "securitySchemes",
+        "\"security\"",
+        "UNAUTHENTICATED",
+        "PERMISSION_DENIED",
+    ] {
         assert!(!document.contains(word), "{word}");
     }
 }
@@ -209,6 +286,8 @@ async fn of_two_tokens_none_counts() {
         let request = TestRequest::get().uri(uri);
         let request = request.append_header(("authorization", "Bearer t-generate"));
         let request = request.append_header(("authorization", "Bearer t-generate"));
-        ask_with(state.clone(), request).await.problem(400, "INVALID");
+        ask_with(state.clone(), request)
+            .await
+            .problem(400, "INVALID");
     }
 }

@@ -10,12 +10,22 @@ use crate::vesta::GOLDEN;
 async fn ids_are_strings_strictly_ascending_and_not_cached() {
     let service = service();
     let answer = get(&service, "/v1/id").await;
-    assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
-    let mut last: u64 = answer.json()["id"].as_str().expect("a string").parse().unwrap();
+    assert_eq!(
+        (answer.status, answer.header("cache-control")),
+        (200, "no-store")
+    );
+    let mut last: u64 = answer.json()["id"]
+        .as_str()
+        .expect("a string")
+        .parse()
+        .unwrap();
 
     for count in [1, 2, 999, 1000] {
         let answer = get(&service, &format!("/v1/ids?count={count}")).await;
-        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+        assert_eq!(
+            (answer.status, answer.header("cache-control")),
+            (200, "no-store")
+        );
         let ids = answer.json()["ids"].as_array().unwrap().clone();
         assert_eq!(ids.len(), count);
         for id in ids {
@@ -41,8 +51,13 @@ async fn counts_outside_1_to_1000_are_refused_not_cut_down() {
         ("?n=1", "INVALID"),
         ("", "INVALID"),
     ] {
-        let detail = get(&service, &format!("/v1/ids{query}")).await.problem(400, kind);
-        assert!(detail.contains("count") || query == "?n=1", "{query}: {detail}");
+        let detail = get(&service, &format!("/v1/ids{query}"))
+            .await
+            .problem(400, kind);
+        assert!(
+            detail.contains("count") || query == "?n=1",
+            "{query}: {detail}"
+        );
     }
     assert_eq!(
         get(&service, "/v1/ids?count=1001").await.json()["detail"],
@@ -55,7 +70,11 @@ async fn golden_ids_are_explained() {
     let service = service();
     for ([id_type, machine, seq, time, gen_method, version], id) in GOLDEN {
         let answer = get(&service, &format!("/v1/ids/{id}")).await.json();
-        let layout = if id_type == 0 { "max-peak" } else { "min-granularity" };
+        let layout = if id_type == 0 {
+            "max-peak"
+        } else {
+            "min-granularity"
+        };
         let mut expected = json!({
             "id": id.to_string(), "layout": layout, "genMethod": gen_method, "machine": machine,
             "seq": seq, "time": time, "type": id_type, "version": version,
@@ -65,8 +84,14 @@ async fn golden_ids_are_explained() {
     }
     let moment = |answer: Value| answer["moment"].as_str().unwrap().to_owned();
     let explain = async |id: u64| moment(get(&service, &format!("/v1/ids/{id}")).await.json());
-    assert_eq!(explain(2_407_837_855_670_862_845).await, "2018-01-04T02:08:23.000Z");
-    assert_eq!(explain(7_046_982_853_636_171_783).await, "2018-11-29T13:33:09.012Z");
+    assert_eq!(
+        explain(2_407_837_855_670_862_845).await,
+        "2018-01-04T02:08:23.000Z"
+    );
+    assert_eq!(
+        explain(7_046_982_853_636_171_783).await,
+        "2018-11-29T13:33:09.012Z"
+    );
     assert_eq!(explain(u64::MAX).await, "2049-11-03T11:53:47.775Z");
 }
 
@@ -92,9 +117,18 @@ async fn golden_ids_are_made() {
             "genMethod": gen_method, "version": version,
         });
         let answer = post(&service, "/v1/ids:make", body.to_string()).await;
-        assert_eq!((answer.status, answer.json()), (200, json!({"id": id.to_string()})), "{body}");
+        assert_eq!(
+            (answer.status, answer.json()),
+            (200, json!({"id": id.to_string()})),
+            "{body}"
+        );
     }
-    let own = post(&service, "/v1/ids:make", r#"{"time":94990103,"seq":0,"machine":null}"#).await;
+    let own = post(
+        &service,
+        "/v1/ids:make",
+        r#"{"time":94990103,"seq":0,"machine":null}"#,
+    )
+    .await;
     assert_eq!(own.json(), json!({"id": "2407837855670862845"}));
 }
 
@@ -105,10 +139,26 @@ async fn bodies_that_do_not_fit_are_refused_with_name_and_range() {
         ("", "INVALID", "EOF"),
         ("{", "INVALID", "EOF"),
         ("[]", "INVALID", "the body does not match its schema"),
-        ("{}", "INVALID", "time is missing; it must be a whole number 0 to 1073741823"),
-        (r#"{"time":1}"#, "INVALID", "seq is missing; it must be a whole number 0 to 1048575"),
-        (r#"{"time":1,"seq":0,"tine":2}"#, "INVALID", "unknown field `tine`"),
-        (r#"{"time":1,"seq":0,"seq":0}"#, "INVALID", "duplicate field `seq`"),
+        (
+            "{}",
+            "INVALID",
+            "time is missing; it must be a whole number 0 to 1073741823",
+        ),
+        (
+            r#"{"time":1}"#,
+            "INVALID",
+            "seq is missing; it must be a whole number 0 to 1048575",
+        ),
+        (
+            r#"{"time":1,"seq":0,"tine":2}"#,
+            "INVALID",
+            "unknown field `tine`",
+        ),
+        (
+            r#"{"time":1,"seq":0,"seq":0}"#,
+            "INVALID",
+            "duplicate field `seq`",
+        ),
         (
             r#"{"time":"1","seq":0}"#,
             "INVALID",
@@ -125,13 +175,21 @@ async fn bodies_that_do_not_fit_are_refused_with_name_and_range() {
             "OUT_OF_RANGE",
             "machine must be a whole number 0 to 1023, but is `1024`",
         ),
-        (r#"{"time":1,"seq":1048576}"#, "OUT_OF_RANGE", "seq must be a whole number 0 to 1048575"),
+        (
+            r#"{"time":1,"seq":1048576}"#,
+            "OUT_OF_RANGE",
+            "seq must be a whole number 0 to 1048575",
+        ),
         (
             r#"{"time":1,"seq":1024,"type":1}"#,
             "OUT_OF_RANGE",
             "seq must be a whole number 0 to 1023",
         ),
-        (r#"{"time":1,"seq":0,"type":2}"#, "OUT_OF_RANGE", "type must be a whole number 0 to 1"),
+        (
+            r#"{"time":1,"seq":0,"type":2}"#,
+            "OUT_OF_RANGE",
+            "type must be a whole number 0 to 1",
+        ),
         (
             r#"{"time":1,"seq":0,"genMethod":4}"#,
             "OUT_OF_RANGE",
@@ -142,9 +200,15 @@ async fn bodies_that_do_not_fit_are_refused_with_name_and_range() {
             "OUT_OF_RANGE",
             "version must be a whole number 0 to 1",
         ),
-        (r#"{"time":18446744073709551616,"seq":0}"#, "INVALID", "time must be a whole number"),
+        (
+            r#"{"time":18446744073709551616,"seq":0}"#,
+            "INVALID",
+            "time must be a whole number",
+        ),
     ] {
-        let said = post(&service, "/v1/ids:make", body).await.problem(400, kind);
+        let said = post(&service, "/v1/ids:make", body)
+            .await
+            .problem(400, kind);
         assert!(said.contains(detail), "{body}: {said}");
     }
 }
@@ -153,7 +217,12 @@ async fn bodies_that_do_not_fit_are_refused_with_name_and_range() {
 async fn a_body_is_json_of_at_most_16_kib() {
     let service = service();
     let padded = |length: usize| format!("{:length$}", r#"{"time":94990103,"seq":0}"#);
-    assert_eq!(post(&service, "/v1/ids:make", padded(16 * 1024)).await.status, 200);
+    assert_eq!(
+        post(&service, "/v1/ids:make", padded(16 * 1024))
+            .await
+            .status,
+        200
+    );
     let detail = post(&service, "/v1/ids:make", padded(16 * 1024 + 1))
         .await
         .problem(413, "PAYLOAD_TOO_LARGE");
@@ -163,7 +232,9 @@ async fn a_body_is_json_of_at_most_16_kib() {
         .uri("/v1/ids:make")
         .insert_header(("content-type", "application/x-www-form-urlencoded"))
         .set_payload("time=1");
-    ask(&service, form).await.problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    ask(&service, form)
+        .await
+        .problem(415, "UNSUPPORTED_MEDIA_TYPE");
 }
 
 #[actix_web::test]
@@ -181,7 +252,12 @@ async fn the_layout_is_described() {
             "machine": MACHINE, "genMethod": 2, "type": 0, "version": 0,
         })
     );
-    let other = get(&service_of(IdMeta::SNOWFLAKE), "/v1/layout").await.json();
+    let other = get(&service_of(IdMeta::SNOWFLAKE), "/v1/layout")
+        .await
+        .json();
     assert_eq!(other["order"], json!(["version", "time", "machine", "seq"]));
-    assert_eq!((&other["genMethod"], &other["machine"]), (&json!(0), &json!(MACHINE)));
+    assert_eq!(
+        (&other["genMethod"], &other["machine"]),
+        (&json!(0), &json!(MACHINE))
+    );
 }

@@ -10,11 +10,17 @@ pub(crate) const GOLDEN: [([u64; 6], u64); 9] = [
     ([0, 0, 1, 0, 0, 0], 0x400),
     ([0, 0, 0, 1, 0, 0], 0x4000_0000),
     ([0, 7, 42, 123_456_789, 1, 0], 1_285_482_222_412_933_127),
-    ([0, 1023, 1_048_575, 1_073_741_823, 3, 1], 0xbfff_ffff_ffff_ffff),
+    (
+        [0, 1023, 1_048_575, 1_073_741_823, 3, 1],
+        0xbfff_ffff_ffff_ffff,
+    ),
     ([0, 1021, 0, 94_990_103, 2, 0], 2_407_837_855_670_862_845),
     ([1, 0, 0, 1, 0, 0], 0x4000_0000_0010_0000),
     ([1, 7, 42, 123_456_789_012, 2, 0], 7_046_982_853_636_171_783),
-    ([1, 1023, 1023, 1_099_511_627_775, 3, 1], 0xffff_ffff_ffff_ffff),
+    (
+        [1, 1023, 1023, 1_099_511_627_775, 3, 1],
+        0xffff_ffff_ffff_ffff,
+    ),
 ];
 
 #[actix_web::test]
@@ -63,16 +69,26 @@ async fn transtime_tells_the_moment_in_the_zone_asked_for() {
         ("time=94990103", "2018-01-04T02:08:23.000Z"),
         ("time=0&tz=Asia/Shanghai", "2015-01-01T00:00:00.000+08:00"),
         ("time=0&tz=Asia%2FShanghai", "2015-01-01T00:00:00.000+08:00"),
-        ("time=15000000&tz=Europe/Berlin", "2015-06-23T08:40:00.000+02:00"),
+        (
+            "time=15000000&tz=Europe/Berlin",
+            "2015-06-23T08:40:00.000+02:00",
+        ),
         ("time=0&tz=UTC", "2014-12-31T16:00:00.000+00:00"),
         ("time=1073741823", "2049-01-09T05:37:03.000Z"),
     ] {
         let answer = get(&service, &format!("/transtime?{query}")).await;
-        assert_eq!((answer.status, answer.body.as_str()), (200, text), "{query}");
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (200, text),
+            "{query}"
+        );
         assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
     }
     let service = service_of(IdMeta::MIN_GRANULARITY);
-    assert_eq!(get(&service, "/transtime?time=1").await.body, "2014-12-31T16:00:00.001Z");
+    assert_eq!(
+        get(&service, "/transtime?time=1").await.body,
+        "2014-12-31T16:00:00.001Z"
+    );
 }
 
 #[actix_web::test]
@@ -88,7 +104,10 @@ async fn genid_is_a_new_id_of_this_server_and_no_cache_keeps_it() {
         assert!(id > last, "{id} after {last}");
         last = id;
         let parts = service.exp_id(id).unwrap();
-        assert_eq!((parts.machine, parts.gen_method, parts.id_type), (MACHINE, 2, 0));
+        assert_eq!(
+            (parts.machine, parts.gen_method, parts.id_type),
+            (MACHINE, 2, 0)
+        );
     }
 }
 
@@ -135,9 +154,17 @@ async fn what_does_not_fit_is_refused_with_its_name_and_range() {
 #[actix_web::test]
 async fn an_id_beyond_a_narrow_layout_is_refused() {
     let service = service_of(IdMeta::JS_SAFE);
-    assert_eq!(get(&service, "/expid?id=9007199254740991").await.status, 200);
-    let detail = get(&service, "/expid?id=9007199254740992").await.problem(400, "OUT_OF_RANGE");
-    assert!(detail.starts_with("id must be 0 to 9007199254740991"), "{detail}");
+    assert_eq!(
+        get(&service, "/expid?id=9007199254740991").await.status,
+        200
+    );
+    let detail = get(&service, "/expid?id=9007199254740992")
+        .await
+        .problem(400, "OUT_OF_RANGE");
+    assert!(
+        detail.starts_with("id must be 0 to 9007199254740991"),
+        "{detail}"
+    );
 }
 
 /// A layout with one bit of sequence: two IDs a second.
@@ -158,7 +185,11 @@ pub(crate) fn tiny() -> IdMeta {
 
 #[actix_web::test]
 async fn when_there_is_none_in_time_the_answer_says_when() {
-    let service = builder().layout(tiny()).max_wait(std::time::Duration::ZERO).build().unwrap();
+    let service = builder()
+        .layout(tiny())
+        .max_wait(std::time::Duration::ZERO)
+        .build()
+        .unwrap();
     let service = std::sync::Arc::new(service);
     for _ in 0..2 {
         assert_eq!(get(&service, "/genid").await.status, 200);
@@ -169,7 +200,10 @@ async fn when_there_is_none_in_time_the_answer_says_when() {
         assert_eq!(answer.header("retry-after"), "1", "{uri}");
         // A second, less the tenth for which the refusal is held back.
         let left = answer.json()["retry_after_ms"].as_u64();
-        assert!(left.is_some_and(|left| (900..1000).contains(&left)), "{uri}: {left:?}");
+        assert!(
+            left.is_some_and(|left| (900..1000).contains(&left)),
+            "{uri}: {left:?}"
+        );
         assert_eq!(answer.header("cache-control"), "no-store", "{uri}");
     }
 }
@@ -196,5 +230,9 @@ async fn a_closed_generator_is_503_with_retry_after() {
         answer.problem(503, "SEALED");
         assert_eq!(answer.header("retry-after"), "1", "{uri}");
     }
-    assert_eq!(get(&service, "/expid?id=1").await.status, 200, "explaining needs no machine ID");
+    assert_eq!(
+        get(&service, "/expid?id=1").await.status,
+        200,
+        "explaining needs no machine ID"
+    );
 }

@@ -8,19 +8,30 @@ use std::error::Error;
 use vesta_client::{Client, IdService, Prefetch};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let endpoint = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:50051".into());
+    let endpoint = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "http://127.0.0.1:50051".into());
 
     // The blocking client is an `IdService` like the embedded one: code written against the trait
     // does not know the difference.
     let ids = Client::builder()
         .endpoint(endpoint)
-        .prefetch(Prefetch { capacity: 100_000, low_water: 50_000, ..Prefetch::default() })
+        .prefetch(Prefetch {
+            capacity: 100_000,
+            low_water: 50_000,
+            ..Prefetch::default()
+        })
         .build_blocking()?;
     print_some(&ids)?;
 
     let mut batch = vec![0; 10_000];
     ids.gen_ids(&mut batch)?;
-    println!("{} at once, from {} to {}", batch.len(), batch[0], batch[9_999]);
+    println!(
+        "{} at once, from {} to {}",
+        batch.len(),
+        batch[0],
+        batch[9_999]
+    );
 
     let stats = ids.stats();
     println!(

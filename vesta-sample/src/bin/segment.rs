@@ -12,7 +12,9 @@ use vesta_client::Client;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let endpoint = args.next().unwrap_or_else(|| "http://127.0.0.1:50051".into());
+    let endpoint = args
+        .next()
+        .unwrap_or_else(|| "http://127.0.0.1:50051".into());
     let key = args.next().unwrap_or_else(|| "orders".into());
 
     // Keeps numbers in memory and goes on for a while when the server is down. The asynchronous
@@ -25,7 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let runs = orders.next_ids(100)?;
     let count: u32 = runs.iter().map(|run| run.count).sum();
-    let last = runs.iter().flat_map(|run| run.iter()).last().unwrap_or_default();
+    let last = runs
+        .iter()
+        .flat_map(|run| run.iter())
+        .last()
+        .unwrap_or_default();
     println!("{count} at once, from {} to {last}", runs[0].first);
 
     println!("{} numbers came from memory", orders.stats().handed_out);

@@ -13,27 +13,42 @@ use vesta_service::options::default_state_dir;
 use vesta_service::serial::{NewSerialTag, Pattern, Reset, SerialService, ShuffleKey};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args().nth(1).map_or_else(default_state_dir, PathBuf::from);
+    let folder = std::env::args()
+        .nth(1)
+        .map_or_else(default_state_dir, PathBuf::from);
     fs::create_dir_all(&folder)?;
 
     // All processes over the same store share the tags: on several hosts it is a database server.
     let store = vesta_store::open(&format!("sqlite:{}/serials.db", folder.display()).parse()?)?;
     let key = key(&folder.join("coupons.key"))?;
-    let serials = SerialService::builder(store).key("coupons", key.clone()).build()?;
+    let serials = SerialService::builder(store)
+        .key("coupons", key.clone())
+        .build()?;
 
     // A tag that is there already stays as it is.
     let pattern = Pattern::new("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day)?;
-    serials.create(&NewSerialTag::new("invoices", pattern, Some("Asia/Shanghai"))?)?;
+    serials.create(&NewSerialTag::new(
+        "invoices",
+        pattern,
+        Some("Asia/Shanghai"),
+    )?)?;
     let pattern = Pattern::new("{shuffle:8}{check:damm}", Reset::Never)?;
     serials.create(&NewSerialTag::new("coupons", pattern, None)?.shuffled_with(&key)?)?;
 
     let (invoices, coupons) = (serials.tag("invoices")?, serials.tag("coupons")?); // keep them
     for _ in 0..3 {
-        println!("invoice {} with coupon {}", invoices.next()?.text, coupons.next()?.text);
+        println!(
+            "invoice {} with coupon {}",
+            invoices.next()?.text,
+            coupons.next()?.text
+        );
     }
 
     let coupon = coupons.next()?.text;
-    println!("coupon {coupon} is number {}", coupons.parse(&coupon)?.counter);
+    println!(
+        "coupon {coupon} is number {}",
+        coupons.parse(&coupon)?.counter
+    );
     Ok(())
 }
 
@@ -43,8 +58,14 @@ fn key(path: &Path) -> Result<ShuffleKey, Box<dyn Error>> {
     if !path.exists() {
         let mut random = [0; 32];
         getrandom::fill(&mut random)?;
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-        random.iter().try_for_each(|byte| write!(file, "{byte:02x}"))?;
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        random
+            .iter()
+            .try_for_each(|byte| write!(file, "{byte:02x}"))?;
         file.sync_all()?;
     }
     Ok(ShuffleKey::from_hex(&fs::read_to_string(path)?)?)

@@ -26,14 +26,21 @@ async fn a_member_of_a_pool_lives_through_every_step() {
     let folder = folder();
     let clock = WallClock::new(folder.path());
     let running = start(&clock, folder.path(), &[]);
-    let start = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts").time;
+    let start = IdMeta::MAX_PEAK
+        .unpack(running.first_id())
+        .expect("its parts")
+        .time;
     let mut caller = Caller::new(Ledger::new(IdMeta::MAX_PEAK), &running);
     caller.undisturbed("none").await;
-    for step in ["-1s", "+0", "-3s", "-5s", "-4s", "-1s", "+0", "+2s", "-2s", "+0"] {
+    for step in [
+        "-1s", "+0", "-3s", "-5s", "-4s", "-1s", "+0", "+2s", "-2s", "+0",
+    ] {
         clock.step(step);
         caller.undisturbed(step).await;
     }
-    for step in ["-6s", "+0", "-1h", "+0", "+30m", "+0", "-30d", "+0", "-365d", "-1d", "+0"] {
+    for step in [
+        "-6s", "+0", "-1h", "+0", "+30m", "+0", "-30d", "+0", "-365d", "-1d", "+0",
+    ] {
         clock.step(step);
         caller.in_the_end(step).await;
     }
@@ -45,7 +52,11 @@ async fn a_member_of_a_pool_lives_through_every_step() {
     let ahead = caller.ledger.latest() - start;
     assert!(ahead < 2 * HOUR, "{ahead} s ahead of the start");
     assert!(caller.ledger.machines() > 2, "it changed its machine ID");
-    println!("{} IDs of {} machine IDs", caller.ledger.count(), caller.ledger.machines());
+    println!(
+        "{} IDs of {} machine IDs",
+        caller.ledger.count(),
+        caller.ledger.machines()
+    );
 }
 
 #[tokio::test]

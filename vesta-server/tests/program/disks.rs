@@ -29,9 +29,16 @@ fn on_a_small_disk(folder: &Path, before: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
     command.arg(SMALL.replace("$before", before));
-    command.arg(env!("CARGO_BIN_EXE_vesta-server")).args(FREE_PORTS);
-    command.current_dir(folder).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    command.env("VESTA_STATE_DIR", "vesta-data").stdin(Stdio::null());
+    command
+        .arg(env!("CARGO_BIN_EXE_vesta-server"))
+        .args(FREE_PORTS);
+    command
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command
+        .env("VESTA_STATE_DIR", "vesta-data")
+        .stdin(Stdio::null());
     command
 }
 
@@ -54,7 +61,9 @@ async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room
     }
     let folder = folder();
     let mut command = on_a_small_disk(folder.path(), "");
-    command.args(SHORT).args(["--machine-takeover-grace-ms", "6000"]);
+    command
+        .args(SHORT)
+        .args(["--machine-takeover-grace-ms", "6000"]);
     let mut running = serve(&mut command);
     let mut caller = Caller::new(Ledger::new(IdMeta::MAX_PEAK), &running);
     caller.undisturbed("room").await;
@@ -100,10 +109,19 @@ fn nothing_starts_on_a_full_disk() {
     for args in [&["--machine-id", "7"][..], &[]] {
         let folder = folder();
         let before = "! head -c 1048576 /dev/zero 2>/dev/null >vesta-data/filler;";
-        let output = on_a_small_disk(folder.path(), before).args(args).output().expect("it runs");
+        let output = on_a_small_disk(folder.path(), before)
+            .args(args)
+            .output()
+            .expect("it runs");
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(69), "{said}");
-        assert!(output.stdout.is_empty() && said.contains("vesta-data"), "{said}");
-        assert!(said.contains("full") || said.contains("No space left"), "{said}");
+        assert!(
+            output.stdout.is_empty() && said.contains("vesta-data"),
+            "{said}"
+        );
+        assert!(
+            said.contains("full") || said.contains("No space left"),
+            "{said}"
+        );
     }
 }

@@ -22,13 +22,23 @@ impl Caller {
         let endpoint = Endpoint::from_shared(format!("http://{}", running.address()));
         let client = IdServiceClient::new(endpoint.expect("a URL").connect_lazy());
         let mut caller = Self { client, ledger };
-        caller.ledger.check(&[running.first_id()]).expect("a new one");
+        caller
+            .ledger
+            .check(&[running.first_id()])
+            .expect("a new one");
         caller
     }
 
     async fn call(&mut self) -> Result<usize, Status> {
-        let ids = self.client.gen_ids(GenIdsRequest { count: BATCH }).await?.into_inner().ids;
-        self.ledger.check(&ids).unwrap_or_else(|flaw| panic!("{flaw}"));
+        let ids = self
+            .client
+            .gen_ids(GenIdsRequest { count: BATCH })
+            .await?
+            .into_inner()
+            .ids;
+        self.ledger
+            .check(&ids)
+            .unwrap_or_else(|flaw| panic!("{flaw}"));
         Ok(ids.len())
     }
 
@@ -36,7 +46,10 @@ impl Caller {
     pub(crate) async fn undisturbed(&mut self, after: &str) {
         let mut got = 0;
         while got < ENOUGH {
-            got += self.call().await.unwrap_or_else(|status| panic!("{after}: {status:?}"));
+            got += self
+                .call()
+                .await
+                .unwrap_or_else(|status| panic!("{after}: {status:?}"));
         }
     }
 

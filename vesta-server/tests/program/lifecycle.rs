@@ -17,23 +17,44 @@ async fn the_start_up_lines_say_what_matters() {
     let folder = folder();
     let running = start(folder.path(), &["--machine-id", "7"]);
     let lines: Vec<_> = running.said().lines().collect();
-    assert_eq!(lines[0], format!("vesta-server {}", env!("CARGO_PKG_VERSION")));
-    assert!(running.fact("layout").starts_with("max-peak (version 1 + type 1 + genMethod 2 + "));
+    assert_eq!(
+        lines[0],
+        format!("vesta-server {}", env!("CARGO_PKG_VERSION"))
+    );
+    assert!(
+        running
+            .fact("layout")
+            .starts_with("max-peak (version 1 + type 1 + genMethod 2 + ")
+    );
     assert!(running.fact("runs out").starts_with("2049-01-09 (in "));
     assert_eq!(running.fact("capacity"), "1,048,576 IDs/s");
     assert!(running.fact("machine ID").starts_with("7 (fixed"));
     assert_eq!(running.fact("namespace"), namespace_of(folder.path()));
-    let expected = format!("grpcurl -plaintext {} vesta.v1.IdService/GenId", running.address());
+    let expected = format!(
+        "grpcurl -plaintext {} vesta.v1.IdService/GenId",
+        running.address()
+    );
     assert_eq!(running.fact("try"), expected);
-    let parts = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts");
+    let parts = IdMeta::MAX_PEAK
+        .unpack(running.first_id())
+        .expect("its parts");
     assert_eq!((parts.machine, parts.gen_method, parts.version), (7, 1, 0));
     // Every label ends in the same column.
     let column = lines[1].find("max-peak");
-    assert!(lines[1..].iter().all(|line| line.find(line[14..].trim()) == column));
+    assert!(
+        lines[1..]
+            .iter()
+            .all(|line| line.find(line[14..].trim()) == column)
+    );
 
     let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
     let mut client = IdServiceClient::new(channel.connect().await.expect("a connection"));
-    let next = client.gen_id(GenIdRequest {}).await.expect("an ID").into_inner().id;
+    let next = client
+        .gen_id(GenIdRequest {})
+        .await
+        .expect("an ID")
+        .into_inner()
+        .id;
     assert!(next > running.first_id());
 }
 
@@ -51,7 +72,12 @@ fn the_admin_listener_answers_scrapers_probes_and_people() {
     assert_eq!(state["machine"]["id"], 7);
     assert_eq!(state["ready"], true);
     assert_eq!(state["layout"]["idsPerSecond"], 1_048_576);
-    assert!(state["lease"]["windowLeftMs"].as_u64().is_some_and(|left| left > 0), "{state}");
+    assert!(
+        state["lease"]["windowLeftMs"]
+            .as_u64()
+            .is_some_and(|left| left > 0),
+        "{state}"
+    );
 
     let (_, metrics) = running.get("/metrics");
     for line in [
@@ -91,8 +117,14 @@ fn json_logs_carry_the_start_up_as_one_event() {
     let event = started.expect("an event");
     assert_eq!(event["machine_id"], 7);
     assert_eq!(event["layout"], "max-peak");
-    let first: u64 = event["first_id"].as_str().and_then(|id| id.parse().ok()).expect("an ID");
-    assert_eq!(IdMeta::MAX_PEAK.unpack(first).expect("its parts").machine, 7);
+    let first: u64 = event["first_id"]
+        .as_str()
+        .and_then(|id| id.parse().ok())
+        .expect("an ID");
+    assert_eq!(
+        IdMeta::MAX_PEAK.unpack(first).expect("its parts").machine,
+        7
+    );
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
 }
 
@@ -104,22 +136,34 @@ fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_a
         let mut machines = Vec::new();
         for signal in ["-TERM", "-INT", "-TERM"] {
             let running = start(folder.path(), machine);
-            assert!(last < running.first_id(), "an ID after a restart is larger than all before");
+            assert!(
+                last < running.first_id(),
+                "an ID after a restart is larger than all before"
+            );
             last = running.first_id();
             machines.push(running.machine());
             running.signal(signal);
             let (code, said) = running.wait();
             assert_eq!(code, Some(0), "{said}");
-            assert!(said.contains("released") && said.contains("stopped"), "{said}");
+            assert!(
+                said.contains("released") && said.contains("stopped"),
+                "{said}"
+            );
         }
         assert!(machines.iter().all(|id| *id == machines[0]), "{machines:?}");
         // Nothing was held back: three starts within a few ticks of now.
         let moment = IdMeta::MAX_PEAK.unpack(last).expect("its parts").time;
         let moment = IdMeta::MAX_PEAK.moment_of(moment).expect("a moment");
         let file = std::fs::metadata(folder.path().join("vesta-data")).and_then(|it| it.modified());
-        let now = file.expect("a folder").duration_since(UnixMillis(0).to_system_time());
+        let now = file
+            .expect("a folder")
+            .duration_since(UnixMillis(0).to_system_time());
         let now = u64::try_from(now.expect("after 1970").as_millis()).expect("not too late");
-        assert!(moment.0 < now + 3_000, "{moment} is too far ahead of {}", UnixMillis(now));
+        assert!(
+            moment.0 < now + 3_000,
+            "{moment} is too far ahead of {}",
+            UnixMillis(now)
+        );
     }
 }
 
@@ -128,7 +172,14 @@ async fn a_second_signal_ends_at_once_unless_it_comes_within_a_second() {
     let folder = folder();
     let mut running = start(
         folder.path(),
-        &["--machine-id", "7", "--drain-limit-ms", "600000", "--request-timeout-ms", "100"],
+        &[
+            "--machine-id",
+            "7",
+            "--drain-limit-ms",
+            "600000",
+            "--request-timeout-ms",
+            "100",
+        ],
     );
     let channel = Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL");
     let channel = channel.connect().await.expect("a connection");
@@ -153,37 +204,66 @@ async fn a_second_signal_ends_at_once_unless_it_comes_within_a_second() {
     }
     let (code, said) = running.wait();
     assert_eq!(code, Some(128 + 15), "{said}");
-    assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() >= Duration::from_millis(500),
+        "{:?}",
+        began.elapsed()
+    );
     drop(open);
 }
 
 #[tokio::test]
 async fn a_stop_is_announced_before_it_begins_and_a_second_signal_ends_the_delay() {
     let folder = folder();
-    let mut running = start(folder.path(), &["--machine-id", "7", "--shutdown-delay-ms", "600000"]);
+    let mut running = start(
+        folder.path(),
+        &["--machine-id", "7", "--shutdown-delay-ms", "600000"],
+    );
     running.signal("-TERM");
     let began = tokio::time::Instant::now();
     running.logs("stopping in 600000 ms");
     while running.get("/readyz").0 != 503 {}
     assert_eq!(running.get("/healthz").0, 200);
     let url = format!("http://{}", running.address());
-    let channel = Endpoint::from_shared(url).expect("a URL").connect().await.expect("a connection");
-    IdServiceClient::new(channel).gen_id(GenIdRequest {}).await.expect("an ID");
+    let channel = Endpoint::from_shared(url)
+        .expect("a URL")
+        .connect()
+        .await
+        .expect("a connection");
+    IdServiceClient::new(channel)
+        .gen_id(GenIdRequest {})
+        .await
+        .expect("an ID");
     while TcpStream::connect(running.address()).is_ok() {
         running.signal("-TERM"); // those within a second are echoes of the first
     }
-    assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() >= Duration::from_millis(900),
+        "{:?}",
+        began.elapsed()
+    );
     let (code, said) = running.wait();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("machine ID released") && said.contains("stopped"), "{said}");
+    assert!(
+        said.contains("machine ID released") && said.contains("stopped"),
+        "{said}"
+    );
     let echoes = said.matches("within a second of the first").count();
-    assert!((1..=2).contains(&echoes), "{echoes} lines for those of the delay and of the stop");
+    assert!(
+        (1..=2).contains(&echoes),
+        "{echoes} lines for those of the delay and of the stop"
+    );
 }
 
 #[test]
 fn without_anything_to_serve_a_stop_has_no_delay() {
     let folder = folder();
-    let args = ["--shutdown-delay-ms", "600000", "--machine-store", "redis://127.0.0.1:1"];
+    let args = [
+        "--shutdown-delay-ms",
+        "600000",
+        "--machine-store",
+        "redis://127.0.0.1:1",
+    ];
     let waiting = Waiting::start(folder.path(), &args);
     let (code, said) = waiting.program.stop();
     assert_eq!(code, Some(0), "{said}");
@@ -195,10 +275,21 @@ async fn two_signals_at_once_are_one_drain_and_the_machine_id_is_given_back() {
     let folder = folder();
     let mut running = start(
         folder.path(),
-        &["--machine-id", "7", "--drain-limit-ms", "1500", "--request-timeout-ms", "100"],
+        &[
+            "--machine-id",
+            "7",
+            "--drain-limit-ms",
+            "1500",
+            "--request-timeout-ms",
+            "100",
+        ],
     );
     let url = format!("http://{}", running.address());
-    let channel = Endpoint::from_shared(url).expect("a URL").connect().await.expect("a connection");
+    let channel = Endpoint::from_shared(url)
+        .expect("a URL")
+        .connect()
+        .await
+        .expect("a connection");
     let mut client =
         tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
     let open = client.server_reflection_info(tokio_stream::pending()).await; // which is drained
@@ -207,14 +298,20 @@ async fn two_signals_at_once_are_one_drain_and_the_machine_id_is_given_back() {
     running.signal("-TERM");
     let (code, said) = running.wait();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("machine ID released") && said.contains("stopped"), "{said}");
+    assert!(
+        said.contains("machine ID released") && said.contains("stopped"),
+        "{said}"
+    );
     drop(open);
 }
 
 #[test]
 fn nobody_has_to_read_what_it_says() {
     let folder = folder();
-    let mut running = start(folder.path(), &["--machine-id", "7", "--log-level", "trace"]);
+    let mut running = start(
+        folder.path(),
+        &["--machine-id", "7", "--log-level", "trace"],
+    );
     running.ignore_log();
     assert_eq!(running.get("/readyz").0, 200);
     running.signal("-TERM"); // which it logs
@@ -233,7 +330,11 @@ fn two_programs_with_no_configuration_in_one_folder_get_different_machine_ids() 
 fn the_same_fixed_machine_id_twice_is_refused() {
     let folder = folder();
     let _one = start(folder.path(), &["--machine-id", "7"]);
-    let output = run(folder.path(), &[&["--machine-id", "7"], &FREE_PORTS[..]].concat(), &[]);
+    let output = run(
+        folder.path(),
+        &[&["--machine-id", "7"], &FREE_PORTS[..]].concat(),
+        &[],
+    );
     assert_eq!(output.status.code(), Some(64), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr).lines().count(), 1);
 }
@@ -245,7 +346,11 @@ fn the_first_id_is_there_within_a_second() {
     let running = start(folder.path(), &[]);
     assert!(running.first_id() > 0);
     // Generous: tests share their machine.
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -258,20 +363,36 @@ fn a_store_that_does_not_answer_does_not_hold_up_the_end() {
     let began = tokio::time::Instant::now();
     let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("the store did not confirm it in time"), "{said}");
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(
+        said.contains("the store did not confirm it in time"),
+        "{said}"
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn running_out_of_file_descriptors_is_survived() {
     let folder = folder();
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_vesta-server")]);
+    command.args([
+        "-c",
+        "ulimit -n 40 && exec \"$0\" \"$@\"",
+        env!("CARGO_BIN_EXE_vesta-server"),
+    ]);
     command.args(FREE_PORTS).args(["--machine-id", "7"]);
-    command.current_dir(folder.path()).env_clear().stdin(Stdio::null());
+    command
+        .current_dir(folder.path())
+        .env_clear()
+        .stdin(Stdio::null());
     command.env("VESTA_STATE_DIR", "vesta-data");
     let running = serve(&mut command);
-    let crowd: Vec<_> = (0..60).map(|_| TcpStream::connect(running.address())).collect();
+    let crowd: Vec<_> = (0..60)
+        .map(|_| TcpStream::connect(running.address()))
+        .collect();
     assert!(crowd.iter().all(Result::is_ok), "the kernel takes them");
     drop(crowd);
     let url = format!("http://{}", running.address());

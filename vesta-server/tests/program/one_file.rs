@@ -24,8 +24,14 @@ fn a_pool_that_is_reached_by_a_second_name_is_refused() {
 
     let mut mounted = Command::new("unshare");
     mounted.args(["--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED]);
-    mounted.arg(env!("CARGO_BIN_EXE_vesta-server")).args(FREE_PORTS).args(["--state-dir", "two"]);
-    mounted.current_dir(folder.path()).env_clear().stdin(Stdio::null());
+    mounted
+        .arg(env!("CARGO_BIN_EXE_vesta-server"))
+        .args(FREE_PORTS)
+        .args(["--state-dir", "two"]);
+    mounted
+        .current_dir(folder.path())
+        .env_clear()
+        .stdin(Stdio::null());
     mounted.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     let output = mounted.output().expect("it runs");
     let said = text(&output.stderr);
@@ -34,8 +40,11 @@ fn a_pool_that_is_reached_by_a_second_name_is_refused() {
 
     fs::remove_file(two.join("vesta.db")).expect("it was made for the mount");
     fs::hard_link(&database, two.join("vesta.db")).expect("a link");
-    let output =
-        program(folder.path()).args(FREE_PORTS).args(["--state-dir", "two"]).output().expect("ran");
+    let output = program(folder.path())
+        .args(FREE_PORTS)
+        .args(["--state-dir", "two"])
+        .output()
+        .expect("ran");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(64), "{said}");
     assert!(said.contains("has another hard link"), "{said}");
@@ -53,7 +62,11 @@ fn a_state_file_that_is_reached_by_a_second_name_is_in_use() {
     let [one, two] = ["vesta-data", "two"].map(|dir| folder.path().join(dir).join(&name));
     fs::hard_link(one, two).expect("a link");
     let mut second = program(folder.path());
-    let output = second.args(FREE_PORTS).args(args).args(["--state-dir", "two"]).output();
+    let output = second
+        .args(FREE_PORTS)
+        .args(args)
+        .args(["--state-dir", "two"])
+        .output();
     let said = text(&output.expect("it runs").stderr);
     assert!(said.contains("is in use by another process"), "{said}");
     assert_eq!(running.stop().0, Some(0));
@@ -64,7 +77,10 @@ fn two_working_folders_of_one_user_share_a_pool() {
     let (home, [one, two]) = (folder(), [folder(), folder()]);
     let [one, two] = [&one, &two].map(|folder| {
         let mut command = program(folder.path());
-        command.env_remove("VESTA_STATE_DIR").env("HOME", home.path()).args(FREE_PORTS);
+        command
+            .env_remove("VESTA_STATE_DIR")
+            .env("HOME", home.path())
+            .args(FREE_PORTS);
         command.env("VESTA_NAMESPACE", namespace_of(home.path()));
         serve(&mut command)
     });
@@ -79,9 +95,18 @@ fn two_working_folders_of_one_user_share_a_pool() {
 fn state_is_for_its_user_alone() {
     let folder = folder();
     let pool = start(folder.path(), &[]);
-    let fixed = start(folder.path(), &["--machine-id", "7", "--namespace", "fixed"]);
+    let fixed = start(
+        folder.path(),
+        &["--machine-id", "7", "--namespace", "fixed"],
+    );
     let state = folder.path().join("vesta-data");
-    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let mode = |path: &Path| {
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777
+    };
     assert_eq!(mode(&state), 0o700);
     let files: Vec<_> = fs::read_dir(&state).expect("a folder").flatten().collect();
     assert!(files.len() >= 3, "{files:?}");

@@ -21,7 +21,11 @@ fn state_on_a_network_file_system_is_refused_unless_it_is_insisted_on() {
     }
     let folder = folder();
     let mount = |name: &str| {
-        FuseMount::new(&folder.path().join("shared"), &folder.path().join(name), "attr_timeout=1")
+        FuseMount::new(
+            &folder.path().join("shared"),
+            &folder.path().join(name),
+            "attr_timeout=1",
+        )
     };
     fs::create_dir(folder.path().join("shared")).expect("a folder");
     let _mounts = ["one", "two"].map(mount);
@@ -40,7 +44,12 @@ fn state_on_a_network_file_system_is_refused_unless_it_is_insisted_on() {
         refused(&["--segment-store", &at("tags.db"), "--segment-table", "kv"]);
         refused(&["--serial-store", &at("serials.db")]);
     }
-    assert_eq!(fs::read_dir(folder.path().join("shared")).expect("a folder").count(), 0);
+    assert_eq!(
+        fs::read_dir(folder.path().join("shared"))
+            .expect("a folder")
+            .count(),
+        0
+    );
 
     let insist = ["--state-dir", "one", "--state-allow-network-fs"];
     let running = start(folder.path(), &insist);
@@ -59,7 +68,10 @@ fn a_first_start_is_not_misled_by_a_file_system_that_shows_old_attributes() {
     let (shared, seen) = (folder.path().join("shared"), folder.path().join("seen"));
     fs::create_dir(&shared).expect("a folder");
     let _mount = FuseMount::new(&shared, &seen, "attr_timeout=60,entry_timeout=60");
-    let running = start(folder.path(), &["--state-dir", "seen", "--state-allow-network-fs"]);
+    let running = start(
+        folder.path(),
+        &["--state-dir", "seen", "--state-allow-network-fs"],
+    );
     assert_eq!(running.stop().0, Some(0));
 }
 
@@ -76,7 +88,13 @@ fn as_user(folder: &Path, user: u32) -> Command {
         chown(&home, Some(user), Some(user)).expect("root may");
     }
     let mut command = Command::new(copy);
-    command.env_clear().env("HOME", &home).current_dir(&home).uid(user).gid(user).args(FREE_PORTS);
+    command
+        .env_clear()
+        .env("HOME", &home)
+        .current_dir(&home)
+        .uid(user)
+        .gid(user)
+        .args(FREE_PORTS);
     command
 }
 
@@ -87,7 +105,9 @@ fn two_users_of_a_host_get_different_machine_ids_without_any_setting() {
     }
     let folder = folder();
     let running = [65533, 65534].map(|user| serve(&mut as_user(folder.path(), user)));
-    let [one, two] = running.each_ref().map(|program| program.fact("state").to_owned());
+    let [one, two] = running
+        .each_ref()
+        .map(|program| program.fact("state").to_owned());
     assert!(one.ends_with("65533/.local/state/vesta") && two.ends_with("65534/.local/state/vesta"));
     assert_ne!(running[0].machine(), running[1].machine());
 }
@@ -109,7 +129,10 @@ fn two_users_of_a_host_share_the_machine_ids_of_a_small_range() {
     let third = start(65532).expect_err("all are taken");
     let said = text(&third.stderr);
     assert_eq!(third.status.code(), Some(69), "{said}");
-    assert!(said.contains("another process of this host holds this machine ID"), "{said}");
+    assert!(
+        said.contains("another process of this host holds this machine ID"),
+        "{said}"
+    );
     let (code, log) = one.stop();
     assert_eq!(code, Some(0), "{log}");
     start(65532).expect("one is free again");
@@ -121,7 +144,9 @@ fn a_fixed_machine_id_is_refused_to_another_state_folder_of_the_host() {
     let running = start(folder.path(), &["--machine-id", "7"]);
     let again = |state: &str| {
         let mut second = program(folder.path());
-        second.args(FREE_PORTS).args(["--machine-id", "7", "--state-dir", state]);
+        second
+            .args(FREE_PORTS)
+            .args(["--machine-id", "7", "--state-dir", state]);
         second.output().expect("it runs")
     };
     let refused = |state: &str| {
@@ -129,10 +154,17 @@ fn a_fixed_machine_id_is_refused_to_another_state_folder_of_the_host() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(64), "{said}");
         let expected = "is in use on this host by another process (another user or state folder)";
-        assert!(said.contains("machine ID 7 of namespace") && said.contains(expected), "{said}");
+        assert!(
+            said.contains("machine ID 7 of namespace") && said.contains(expected),
+            "{said}"
+        );
     };
     refused("elsewhere");
-    fs::rename(folder.path().join("vesta-data"), folder.path().join("moved")).expect("moved");
+    fs::rename(
+        folder.path().join("vesta-data"),
+        folder.path().join("moved"),
+    )
+    .expect("moved");
     refused("vesta-data");
     drop(running.kill());
     let moved = ["--machine-id", "7", "--state-dir", "moved"];
@@ -150,10 +182,25 @@ fn an_ordinal_is_taken_from_a_name_with_one_number_alone() {
     let namespace = crate::support::namespace_of(folder.path());
     let on_host = |name: &str, args: &[&str]| {
         let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--uts", "sh", "-c", NAMED, "sh", name]);
-        command.arg(env!("CARGO_BIN_EXE_vesta-server")).args(FREE_PORTS).current_dir(folder.path());
+        command.args([
+            "--user",
+            "--map-root-user",
+            "--uts",
+            "sh",
+            "-c",
+            NAMED,
+            "sh",
+            name,
+        ]);
+        command
+            .arg(env!("CARGO_BIN_EXE_vesta-server"))
+            .args(FREE_PORTS)
+            .current_dir(folder.path());
         command.args(["--state-dir", "state", "--namespace", &namespace]);
-        command.args(args).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command
     };
     for name in ["ip-10-0-3-17", "ip-10-0-4-17", "10-0-3-17.ec2.internal"] {
@@ -162,15 +209,23 @@ fn an_ordinal_is_taken_from_a_name_with_one_number_alone() {
             let output = on_host(name, args).output().expect("it runs");
             let said = text(&output.stderr);
             assert_eq!(output.status.code(), Some(64), "{said}");
-            assert!(said.contains(&format!("host name `{name}` has several numbers")), "{said}");
+            assert!(
+                said.contains(&format!("host name `{name}` has several numbers")),
+                "{said}"
+            );
         }
     }
-    let output = on_host("other-3", &["--machine-id", "ordinal:vesta"]).output().expect("it runs");
+    let output = on_host("other-3", &["--machine-id", "ordinal:vesta"])
+        .output()
+        .expect("it runs");
     assert_eq!(output.status.code(), Some(64));
     assert!(text(&output.stderr).contains("the ordinal is of vesta-N"));
 
     let running = serve(&mut on_host("vesta-3", &["--machine-id", "ordinal:vesta"]));
     assert_eq!(running.machine(), 3);
     let (_, log) = running.stop();
-    assert!(log.contains("no other StatefulSet may use this namespace"), "{log}");
+    assert!(
+        log.contains("no other StatefulSet may use this namespace"),
+        "{log}"
+    );
 }

@@ -20,7 +20,10 @@ const MIB: u64 = 1024 * 1024;
 /// Lets this process have as many open files as it may.
 fn raise_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
-    let limit = Rlimit { current: maximum, maximum };
+    let limit = Rlimit {
+        current: maximum,
+        maximum,
+    };
     setrlimit(Resource::Nofile, limit).expect("more file descriptors");
 }
 
@@ -28,12 +31,21 @@ fn raise_limit() {
 fn resident(running: &Program) -> u64 {
     let path = format!("/proc/{}/status", running.id());
     let status = std::fs::read_to_string(path).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("a line");
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<u64>()
+        .expect("a number")
+        * 1024
 }
 
 fn channel(running: &Program) -> tonic::transport::Channel {
-    Endpoint::from_shared(format!("http://{}", running.address())).expect("a URL").connect_lazy()
+    Endpoint::from_shared(format!("http://{}", running.address()))
+        .expect("a URL")
+        .connect_lazy()
 }
 
 fn quantile(sorted: &[u128], of: usize) -> f64 {
@@ -56,7 +68,9 @@ async fn two_thousand_silent_and_slow_sockets_go_and_healthy_callers_notice_noth
     let crowd: Vec<_> = (0..SOCKETS)
         .map(|number| {
             let mut socket = TcpStream::connect(running.address()).expect("a connection");
-            socket.write_all(openings[number % openings.len()]).expect("an opening");
+            socket
+                .write_all(openings[number % openings.len()])
+                .expect("an opening");
             socket
         })
         .collect();
@@ -91,7 +105,10 @@ async fn two_thousand_silent_and_slow_sockets_go_and_healthy_callers_notice_noth
         quantile(&times, 99),
         most.saturating_sub(before) / MIB,
     );
-    assert!(most < before + 256 * MIB, "{before} bytes before, {most} meanwhile");
+    assert!(
+        most < before + 256 * MIB,
+        "{before} bytes before, {most} meanwhile"
+    );
 }
 
 /// 64 callers ask for 2,000 IDs each, again and again: three times what one machine ID gives in the
@@ -101,7 +118,14 @@ async fn overload_is_refused_and_pushes_nothing_ahead() {
     const CALLERS: usize = 64;
     const SERVED: usize = 640;
     let folder = folder();
-    let args = ["--machine-id", "7", "--layout", "min-granularity", "--max-wait-ms", "40"];
+    let args = [
+        "--machine-id",
+        "7",
+        "--layout",
+        "min-granularity",
+        "--max-wait-ms",
+        "40",
+    ];
     let running = start(folder.path(), &args);
     let before = resident(&running);
     let channels: Vec<_> = (0..4).map(|_| channel(&running)).collect();
@@ -137,13 +161,19 @@ async fn overload_is_refused_and_pushes_nothing_ahead() {
     }
     let most = resident(&running);
     let mut client = IdServiceClient::new(channel(&running));
-    client.gen_id(GenIdRequest {}).await.expect("an ID afterwards");
+    client
+        .gen_id(GenIdRequest {})
+        .await
+        .expect("an ID afterwards");
 
     let mut last = HashMap::new();
     runs.sort_unstable_by_key(|run| run.first);
     for run in &runs {
         let end = last.insert(run.step, run.first + run.step * u64::from(run.count));
-        assert!(end.is_none_or(|end| end <= run.first), "{run:?} overlaps the one before");
+        assert!(
+            end.is_none_or(|end| end <= run.first),
+            "{run:?} overlaps the one before"
+        );
     }
     times.sort_unstable();
     println!(
@@ -155,5 +185,8 @@ async fn overload_is_refused_and_pushes_nothing_ahead() {
         most.saturating_sub(before) / MIB,
     );
     assert!(refused > 0, "no call was refused");
-    assert!(most < before + 256 * MIB, "{before} bytes before, {most} meanwhile");
+    assert!(
+        most < before + 256 * MIB,
+        "{before} bytes before, {most} meanwhile"
+    );
 }

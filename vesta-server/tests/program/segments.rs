@@ -17,7 +17,13 @@ const STORE: [&str; 2] = ["--segment-store", "sqlite:vesta-data/vesta.db"];
 
 async fn client(running: &Program) -> SegmentServiceClient<Channel> {
     let endpoint = Endpoint::from_shared(format!("http://{}", running.address()));
-    SegmentServiceClient::new(endpoint.expect("a URL").connect().await.expect("a connection"))
+    SegmentServiceClient::new(
+        endpoint
+            .expect("a URL")
+            .connect()
+            .await
+            .expect("a connection"),
+    )
 }
 
 #[tokio::test]
@@ -25,14 +31,24 @@ async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_resta
     let folder = folder();
     let segment = |args: &[&str]| {
         let output = run(folder.path(), &[&["segment"], args, &STORE].concat(), &[]);
-        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+        (
+            output.status.code(),
+            text(&output.stdout) + &text(&output.stderr),
+        )
     };
     let (code, said) = segment(&["list"]);
-    assert_eq!((code, said.lines().count()), (Some(64), 1), "nothing is there: {said}");
+    assert_eq!(
+        (code, said.lines().count()),
+        (Some(64), 1),
+        "nothing is there: {said}"
+    );
     let create = ["create", "orders", "--step", "100", "--first", "7"];
     let (code, said) = segment(&create);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.starts_with("created tag orders in SQLite vesta-data/vesta.db"), "{said}");
+    assert!(
+        said.starts_with("created tag orders in SQLite vesta-data/vesta.db"),
+        "{said}"
+    );
     let (code, said) = segment(&create);
     assert_eq!((code, said.contains("already")), (Some(64), true), "{said}");
 
@@ -48,18 +64,29 @@ async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_resta
         let runs = client.next_ids(NextIdsRequest { key, count: 250 }).await;
         let runs = runs.expect("numbers").into_inner().runs;
         assert_eq!(runs.iter().map(|run| run.count).sum::<u32>(), 250);
-        last = runs.last().map(|run| run.first + u64::from(run.count) - 1).expect("a run");
+        last = runs
+            .last()
+            .map(|run| run.first + u64::from(run.count) - 1)
+            .expect("a run");
 
         let (status, body) = running.get("/segments");
         let state: Value = serde_json::from_str(&body).expect("JSON");
-        assert_eq!((status, &state["segments"][0]["taken"]), (200, &251.into()), "{body}");
+        assert_eq!(
+            (status, &state["segments"][0]["taken"]),
+            (200, &251.into()),
+            "{body}"
+        );
         let (code, said) = running.stop();
         assert_eq!(code, Some(0), "{said}");
     }
     let (code, said) = segment(&["list", "-o", "json"]);
     assert_eq!(code, Some(0), "{said}");
     let listed: Value = serde_json::from_str(&said).expect("JSON");
-    let next: u64 = listed["segments"][0]["next"].as_str().expect("text").parse().expect("digits");
+    let next: u64 = listed["segments"][0]["next"]
+        .as_str()
+        .expect("text")
+        .parse()
+        .expect("digits");
     assert!(next > last, "{next} after {last}");
 }
 
@@ -72,8 +99,17 @@ async fn take(
     let mut taken = Vec::new();
     for _ in 0..batches {
         let mut last = highest.load(Ordering::SeqCst);
-        let request = NextIdsRequest { key: "orders".to_owned(), count: 1000 };
-        for run in client.next_ids(request).await.expect("numbers").into_inner().runs {
+        let request = NextIdsRequest {
+            key: "orders".to_owned(),
+            count: 1000,
+        };
+        for run in client
+            .next_ids(request)
+            .await
+            .expect("numbers")
+            .into_inner()
+            .runs
+        {
             assert!(run.first > last && run.step == 1, "{run:?} after {last}");
             let end = run.first + u64::from(run.count);
             taken.push(run.first..end);
@@ -95,7 +131,11 @@ async fn four_servers_give_a_million_numbers_of_one_tag_to_many_callers_and_none
     const CALLERS: u32 = 8;
     const BATCHES: u32 = 32;
     let folder = folder();
-    let create = [&["segment", "create", "orders", "--step", "100"], &STORE[..]].concat();
+    let create = [
+        &["segment", "create", "orders", "--step", "100"],
+        &STORE[..],
+    ]
+    .concat();
     let created = run(folder.path(), &create, &[]);
     assert_eq!(created.status.code(), Some(0), "{}", text(&created.stderr));
     let servers = [(); SERVERS].map(|()| start(folder.path(), &STORE));
@@ -103,7 +143,11 @@ async fn four_servers_give_a_million_numbers_of_one_tag_to_many_callers_and_none
     for server in &servers {
         let highest = Arc::new(AtomicU64::new(0));
         for _ in 0..CALLERS {
-            calls.push(tokio::spawn(take(client(server).await, BATCHES, highest.clone())));
+            calls.push(tokio::spawn(take(
+                client(server).await,
+                BATCHES,
+                highest.clone(),
+            )));
         }
     }
     let mut taken = Vec::new();
@@ -111,11 +155,17 @@ async fn four_servers_give_a_million_numbers_of_one_tag_to_many_callers_and_none
         taken.extend(call.await.expect("in order"));
     }
     let numbers: u64 = taken.iter().map(|run| run.end - run.start).sum();
-    assert_eq!(numbers, SERVERS as u64 * u64::from(CALLERS * BATCHES) * 1000);
+    assert_eq!(
+        numbers,
+        SERVERS as u64 * u64::from(CALLERS * BATCHES) * 1000
+    );
     assert!(!some_number_is_there_twice(&mut taken));
     let planted = taken[taken.len() / 2].end - 1;
     taken.push(planted..planted + 1);
-    assert!(some_number_is_there_twice(&mut taken), "a planted duplicate is found");
+    assert!(
+        some_number_is_there_twice(&mut taken),
+        "a planted duplicate is found"
+    );
 }
 
 #[tokio::test]
@@ -131,13 +181,23 @@ async fn ids_do_not_need_the_database_of_the_segments() {
     let running = start(folder.path(), &store);
     assert!(running.first_id() > 0);
     let (status, said) = running.get("/readyz");
-    assert!(status == 200 && said.starts_with("ready\nsegments: "), "{status} {said}");
+    assert!(
+        status == 200 && said.starts_with("ready\nsegments: "),
+        "{status} {said}"
+    );
     let (_, metrics) = running.get("/metrics");
     assert!(metrics.contains("\nvesta_segments_ready 0\n"), "{metrics}");
     let mut client = client(&running).await;
-    let answer = client.next_id(NextIdRequest { key: "orders".to_owned() }).await;
+    let answer = client
+        .next_id(NextIdRequest {
+            key: "orders".to_owned(),
+        })
+        .await;
     let status = answer.expect_err("no table");
-    assert!(matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded), "{status}");
+    assert!(
+        matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded),
+        "{status}"
+    );
 }
 
 #[test]
@@ -145,5 +205,9 @@ fn a_command_without_the_setting_says_so() {
     let folder = folder();
     let output = run(folder.path(), &["segment", "list"], &[]);
     assert_eq!(output.status.code(), Some(64));
-    assert!(text(&output.stderr).contains("set segment.store"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("set segment.store"),
+        "{}",
+        text(&output.stderr)
+    );
 }

@@ -9,15 +9,27 @@ use crate::support::{FREE_PORTS, Program, folder, program, run, text};
 #[test]
 fn help_and_version_are_answers() {
     let folder = folder();
-    let help = run(folder.path(), &["--help"], &[("VESTA_MACHINE_STORE", "mysql://u:s3cret@h/d")]);
+    let help = run(
+        folder.path(),
+        &["--help"],
+        &[("VESTA_MACHINE_STORE", "mysql://u:s3cret@h/d")],
+    );
     assert_eq!(help.status.code(), Some(0));
     let help = text(&help.stdout);
-    for part in ["--machine-id", "VESTA_LISTEN", "[default: 127.0.0.1:50051]", "Examples:"] {
+    for part in [
+        "--machine-id",
+        "VESTA_LISTEN",
+        "[default: 127.0.0.1:50051]",
+        "Examples:",
+    ] {
         assert!(help.contains(part), "{part}");
     }
     assert!(!help.contains("s3cret"));
     let version = run(folder.path(), &["--version"], &[]);
-    assert_eq!(text(&version.stdout), format!("vesta-server {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        text(&version.stdout),
+        format!("vesta-server {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -25,15 +37,39 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
     let folder = folder();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("its address").to_string();
-    std::fs::write(folder.path().join("bad.toml"), "[machine]\ncount = \"one\"\n").expect("a file");
+    std::fs::write(
+        folder.path().join("bad.toml"),
+        "[machine]\ncount = \"one\"\n",
+    )
+    .expect("a file");
     std::fs::write(folder.path().join("file"), "").expect("a file");
     for (args, env, expected) in [
-        (&["--machine-id", "1024"][..], &[][..], "machine.id must be 0 to 1023, but is `1024`"),
-        (&[], &[("VESTA_MACHINE_ID", "1024")], "`1024` (env VESTA_MACHINE_ID)"),
+        (
+            &["--machine-id", "1024"][..],
+            &[][..],
+            "machine.id must be 0 to 1023, but is `1024`",
+        ),
+        (
+            &[],
+            &[("VESTA_MACHINE_ID", "1024")],
+            "`1024` (env VESTA_MACHINE_ID)",
+        ),
         (&[], &[("VESTA_LAYOUT", "nope")], "layout must be max-peak"),
-        (&["--layout", "uid", "--machine-id", "1"], &[], "layout uid ran out on 2024-11-2"),
-        (&["--config", "bad.toml"], &[], "bad.toml line 2: invalid type: string"),
-        (&[], &[("VESTA_CONFIG", "none.toml")], "cannot read the configuration none.toml"),
+        (
+            &["--layout", "uid", "--machine-id", "1"],
+            &[],
+            "layout uid ran out on 2024-11-2",
+        ),
+        (
+            &["--config", "bad.toml"],
+            &[],
+            "bad.toml line 2: invalid type: string",
+        ),
+        (
+            &[],
+            &[("VESTA_CONFIG", "none.toml")],
+            "cannot read the configuration none.toml",
+        ),
         (
             &["--machine-id", "1"],
             &[("VESTA_MACHINE_COUNT", "2")],
@@ -41,11 +77,18 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
         ),
         (
             &[],
-            &[("VESTA_SEGMENT_STORE", "zookeeper://u:s3cret@h/d"), ("VESTA_SEGMENT_TABLE", "leaf")],
+            &[
+                ("VESTA_SEGMENT_STORE", "zookeeper://u:s3cret@h/d"),
+                ("VESTA_SEGMENT_TABLE", "leaf"),
+            ],
             "the zookeeper backend has no table leaf_alloc; segment.table = leaf needs mysql or postgres",
         ),
         (&["--listen", "0.0.0.0:0"], &[], "choose one of machine.id"),
-        (&["--listen", "0.0.0.0:0", "--machine-id", "1"], &[], "set allow_plaintext = true"),
+        (
+            &["--listen", "0.0.0.0:0", "--machine-id", "1"],
+            &[],
+            "set allow_plaintext = true",
+        ),
         (
             &["--listen", &taken],
             &[],
@@ -53,19 +96,41 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
         ),
         (&["--admin-listen", &taken], &[], "admin.listen: 127.0.0.1:"),
         (
-            &["--listen", "192.0.2.1:1", "--machine-id", "1", "--allow-plaintext"],
+            &[
+                "--listen",
+                "192.0.2.1:1",
+                "--machine-id",
+                "1",
+                "--allow-plaintext",
+            ],
             &[],
             "is not an address of this host",
         ),
-        (&["--machine-store", "mongodb://u:s3cret@h/d"], &[], "no store has the scheme `mongodb`"),
+        (
+            &["--machine-store", "mongodb://u:s3cret@h/d"],
+            &[],
+            "no store has the scheme `mongodb`",
+        ),
         (
             &["--machine-store", "carrier-pigeon:coop"],
             &[],
             "no store has the scheme `carrier-pigeon`",
         ),
-        (&["--machine-store", "sqlite:file/vesta.db"], &[], "machine.store: "),
-        (&["--machine-id", "192.0.2.1=1"], &[], "none of this host's addresses"),
-        (&["--machine-id", "127.0.0.1=1"], &[], "127.0.0.1 does not name one host"),
+        (
+            &["--machine-store", "sqlite:file/vesta.db"],
+            &[],
+            "machine.store: ",
+        ),
+        (
+            &["--machine-id", "192.0.2.1=1"],
+            &[],
+            "none of this host's addresses",
+        ),
+        (
+            &["--machine-id", "127.0.0.1=1"],
+            &[],
+            "127.0.0.1 does not name one host",
+        ),
     ] {
         let free: &[&str] = if args.contains(&"--listen") || args.contains(&"--admin-listen") {
             &[]
@@ -99,7 +164,10 @@ fn an_unknown_flag_ends_with_64_too() {
     let output = run(folder.path(), &["--machine-idd", "1"], &[]);
     assert_eq!(output.status.code(), Some(64));
     let said = text(&output.stderr);
-    assert!(said.contains("--machine-idd") && said.contains("--machine-id"), "{said}");
+    assert!(
+        said.contains("--machine-idd") && said.contains("--machine-id"),
+        "{said}"
+    );
     for typed in ["mysql://u:s3cret@h/d", "mysql://u:it's a s3cret@h/d"] {
         let output = run(folder.path(), &[typed], &[]);
         assert_eq!(output.status.code(), Some(64));
@@ -119,10 +187,16 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
         ("VESTA_WORKERS", ""),
         ("VESTA_MACHINE_ID", "ordinal"),
     ];
-    let output = run(folder.path(), &["--print-config", "--max-wait-ms", "3"], &env);
+    let output = run(
+        folder.path(),
+        &["--print-config", "--max-wait-ms", "3"],
+        &env,
+    );
     let printed = text(&output.stdout);
     let has = |start: &str, end: &str| {
-        let found = printed.lines().any(|line| line.starts_with(start) && line.ends_with(end));
+        let found = printed
+            .lines()
+            .any(|line| line.starts_with(start) && line.ends_with(end));
         assert!(found, "{start} … {end} in\n{printed}");
     };
     has("max_wait_ms = 3 ", "# flag --max-wait-ms");
@@ -138,7 +212,11 @@ fn a_planted_secret_is_never_printed() {
     let folder = folder();
     let url = "mysqlx://vesta:pl4nted-s3cret@db/ids?password=pl4nted-s3cret";
     let env = [("VESTA_MACHINE_STORE", url)];
-    for args in [&["--print-config"][..], &["--log-level", "trace"], &["--log-format", "json"]] {
+    for args in [
+        &["--print-config"][..],
+        &["--log-level", "trace"],
+        &["--log-format", "json"],
+    ] {
         let output = run(folder.path(), &[args, &FREE_PORTS].concat(), &env);
         let said = text(&output.stdout) + &text(&output.stderr);
         assert!(said.contains("mysql"), "{said}");
@@ -152,7 +230,10 @@ fn a_planted_secret_is_never_printed() {
 fn a_misspelt_variable_is_pointed_out() {
     let folder = folder();
     let mut command = program(folder.path());
-    command.args(FREE_PORTS).env("VESTA_MACHINEID", "7").env("VESTA_SERVICE_HOST", "10.0.0.1");
+    command
+        .args(FREE_PORTS)
+        .env("VESTA_MACHINEID", "7")
+        .env("VESTA_SERVICE_HOST", "10.0.0.1");
     let mut started = Program::start(&mut command);
     let warning = started.logs("unknown setting");
     assert!(warning.contains("VESTA_MACHINEID"), "{warning}");

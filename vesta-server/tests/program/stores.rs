@@ -11,7 +11,10 @@ use crate::support::{Waiting, folder, namespace_of, run, start, text};
 /// Exit code and what was said, on either channel.
 fn store(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let output = run(folder, &[&["store"], args].concat(), &[]);
-    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    (
+        output.status.code(),
+        text(&output.stdout) + &text(&output.stderr),
+    )
 }
 
 /// The rows of `store show`.
@@ -25,19 +28,36 @@ fn records(folder: &Path, args: &[&str]) -> Vec<Value> {
 #[test]
 fn several_machine_ids_are_said_and_used() {
     let folder = folder();
-    let args = ["--machine-count", "3", "--machine-range", "5-9", "--machine-strategy", "lowest"];
+    let args = [
+        "--machine-count",
+        "3",
+        "--machine-range",
+        "5-9",
+        "--machine-strategy",
+        "lowest",
+    ];
     let running = start(folder.path(), &args);
     let machines = "5, 6, 7 (pool 5 to 9 of SQLite vesta-data/vesta.db)";
     assert_eq!(running.fact("machine IDs"), machines);
-    assert_eq!(running.fact("capacity"), "3,145,728 IDs/s with 3 machine IDs");
-    let first = IdMeta::MAX_PEAK.unpack(running.first_id()).expect("its parts");
+    assert_eq!(
+        running.fact("capacity"),
+        "3,145,728 IDs/s with 3 machine IDs"
+    );
+    let first = IdMeta::MAX_PEAK
+        .unpack(running.first_id())
+        .expect("its parts");
     assert!((5..=7).contains(&first.machine));
     let (_, metrics) = running.get("/metrics");
-    assert!(metrics.contains("vesta_pool_machine_ids{state=\"held\"} 3\n"), "{metrics}");
+    assert!(
+        metrics.contains("vesta_pool_machine_ids{state=\"held\"} 3\n"),
+        "{metrics}"
+    );
     let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
-    let states: Vec<_> =
-        records(folder.path(), &[]).iter().map(|row| row["state"].clone()).collect();
+    let states: Vec<_> = records(folder.path(), &[])
+        .iter()
+        .map(|row| row["state"].clone())
+        .collect();
     assert_eq!(states, ["released", "released", "released"]);
 }
 
@@ -48,13 +68,19 @@ fn a_machine_id_for_each_start_is_never_used_again() {
     for _ in 0..3 {
         let running = start(folder.path(), &["--machine-strategy", "disposable"]);
         assert!(
-            running.fact("machine ID").ends_with("(used once, from SQLite vesta-data/vesta.db)")
+            running
+                .fact("machine ID")
+                .ends_with("(used once, from SQLite vesta-data/vesta.db)")
         );
         machines.push(running.machine());
     }
     assert_eq!(machines, [1, 2, 3]);
     let (code, said) = store(folder.path(), &["show", "--layout", "max-peak"]);
-    assert_eq!((code, said.lines().count()), (Some(64), 1), "no lease was ever made: {said}");
+    assert_eq!(
+        (code, said.lines().count()),
+        (Some(64), 1),
+        "no lease was ever made: {said}"
+    );
 }
 
 #[test]
@@ -71,11 +97,20 @@ fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
         assert_eq!(code, Some(64), "{said}");
         assert!(said.contains(missing), "{said}");
     }
-    let args = ["--auto-init=false", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+    let args = [
+        "--auto-init=false",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+    ];
     let output = run(folder.path(), &args, &[]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(64), "{said}");
-    assert!(said.contains("does not exist, and auto_init is off; have it created by"), "{said}");
+    assert!(
+        said.contains("does not exist, and auto_init is off; have it created by"),
+        "{said}"
+    );
     assert!(!folder.path().join("vesta-data/vesta.db").exists());
 
     let (code, said) = store(folder.path(), &["init"]);
@@ -84,7 +119,11 @@ fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
     let created = format!("created namespace {namespace} in SQLite vesta-data/vesta.db");
     assert!(said.starts_with(&created), "{said}");
     let (code, said) = store(folder.path(), &["init"]);
-    assert_eq!((code, said.starts_with("already there, nothing to do")), (Some(0), true), "{said}");
+    assert_eq!(
+        (code, said.starts_with("already there, nothing to do")),
+        (Some(0), true),
+        "{said}"
+    );
     let (code, said) = store(folder.path(), &["init", "--layout", "snowflake"]);
     assert_eq!(code, Some(64), "{said}");
     let theirs = format!("namespace `{namespace}` is for layout 1/1/2/30/20/10");
@@ -98,7 +137,12 @@ fn a_machine_id_is_freed_only_once_its_owner_has_expired() {
     let folder = folder();
     // A layout of milliseconds, so that a short window has ticks enough.
     let layout = ["--layout", "min-granularity"];
-    let lease = ["--machine-window-ms", "1500", "--machine-renew-every-ms", "500"];
+    let lease = [
+        "--machine-window-ms",
+        "1500",
+        "--machine-renew-every-ms",
+        "500",
+    ];
     let timeout = ["--machine-request-timeout-ms", "500"];
     let running = start(folder.path(), &[&layout[..], &lease, &timeout].concat());
     let machine = running.machine().to_string();
@@ -106,16 +150,28 @@ fn a_machine_id_is_freed_only_once_its_owner_has_expired() {
 
     let (code, said) = store(folder.path(), &free);
     assert_eq!(code, Some(64), "{said}");
-    assert!(said.contains(&format!("machine ID {machine} is in use by ")), "{said}");
+    assert!(
+        said.contains(&format!("machine ID {machine} is in use by ")),
+        "{said}"
+    );
     running.signal("-KILL");
     let _ = running.wait();
     while records(folder.path(), &layout)[0]["state"] != "expired" {}
-    let (code, said) = store(folder.path(), &["free", &machine, "--layout", "min-granularity"]);
+    let (code, said) = store(
+        folder.path(),
+        &["free", &machine, "--layout", "min-granularity"],
+    );
     assert_eq!(code, Some(64), "{said}");
-    assert!(said.ends_with("nothing changed: no terminal to confirm on; pass --yes\n"), "{said}");
+    assert!(
+        said.ends_with("nothing changed: no terminal to confirm on; pass --yes\n"),
+        "{said}"
+    );
     let (code, said) = store(folder.path(), &free);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.ends_with(&format!("Machine ID {machine} is free.\n")), "{said}");
+    assert!(
+        said.ends_with(&format!("Machine ID {machine} is free.\n")),
+        "{said}"
+    );
     assert_eq!(records(folder.path(), &layout)[0]["state"], "released");
 }
 
@@ -125,22 +181,42 @@ fn a_floor_is_raised_and_shown() {
     assert_eq!(store(folder.path(), &["init"]).0, Some(0));
     let (code, said) = store(folder.path(), &["raise-floor"]);
     assert_eq!(code, Some(64), "{said}");
-    let (code, said) =
-        store(folder.path(), &["raise-floor", "--yes", "--to", "2020-01-01T00:00:00Z"]);
+    let (code, said) = store(
+        folder.path(),
+        &["raise-floor", "--yes", "--to", "2020-01-01T00:00:00Z"],
+    );
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("is now 2020-01-01T00:00:00.000Z.\n"), "{said}");
+    assert!(
+        said.contains("is now 2020-01-01T00:00:00.000Z.\n"),
+        "{said}"
+    );
     let (_, shown) = store(folder.path(), &["show"]);
-    assert!(shown.contains("floor        2020-01-01T00:00:00.000Z\n"), "{shown}");
+    assert!(
+        shown.contains("floor        2020-01-01T00:00:00.000Z\n"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn settings_without_a_store_have_no_commands_for_it() {
     let folder = folder();
     for (args, expected) in [
-        (&["--machine-id", "7", "store", "show"][..], "not in a store; set machine.store"),
-        (&["--machine-strategy", "disposable", "store", "show"], "WORKER_NODE"),
-        (&["store", "import", "leaf", "--from", "mysql://u:s3cret@h/d"], "write zookeeper://"),
-        (&["store", "import", "vesta-db", "--from", "h"], "`h` is not the URL of a store"),
+        (
+            &["--machine-id", "7", "store", "show"][..],
+            "not in a store; set machine.store",
+        ),
+        (
+            &["--machine-strategy", "disposable", "store", "show"],
+            "WORKER_NODE",
+        ),
+        (
+            &["store", "import", "leaf", "--from", "mysql://u:s3cret@h/d"],
+            "write zookeeper://",
+        ),
+        (
+            &["store", "import", "vesta-db", "--from", "h"],
+            "`h` is not the URL of a store",
+        ),
     ] {
         let output = run(folder.path(), args, &[]);
         let said = text(&output.stderr);
@@ -167,7 +243,9 @@ fn a_program_that_waits_is_alive_and_not_ready_until_the_store_answers() {
     assert_eq!(body, expected);
     assert_eq!(waiting.get("/healthz").0, 200);
 
-    database.execute_batch("ROLLBACK").expect("the lock is given back");
+    database
+        .execute_batch("ROLLBACK")
+        .expect("the lock is given back");
     assert!(waiting.program.is_ready());
     assert!(TcpStream::connect(waiting.program.address()).is_ok());
     assert_eq!(waiting.get("/readyz"), (200, "ready\n".to_owned()));
@@ -183,5 +261,8 @@ fn a_program_that_waits_can_be_stopped() {
     database.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     let (code, said) = Waiting::start(folder.path(), &[]).stop();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("stopped before a machine ID was claimed"), "{said}");
+    assert!(
+        said.contains("stopped before a machine ID was claimed"),
+        "{said}"
+    );
 }

@@ -17,7 +17,11 @@ pub(crate) fn program(folder: &Path) -> Command {
 }
 
 pub(crate) fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
-    program(folder).args(args).envs(env.iter().copied()).output().expect("the program runs")
+    program(folder)
+        .args(args)
+        .envs(env.iter().copied())
+        .output()
+        .expect("the program runs")
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
@@ -47,7 +51,12 @@ impl Waiting {
         let mut program =
             Program::start(command.args(FREE_PORTS).arg("--wait-for-store").args(args));
         let line = program.logs("admin_listen=");
-        let admin = line.split("admin_listen=").nth(1).expect("it is there").trim().to_owned();
+        let admin = line
+            .split("admin_listen=")
+            .nth(1)
+            .expect("it is there")
+            .trim()
+            .to_owned();
         Self { program, admin }
     }
 
@@ -64,7 +73,10 @@ impl Waiting {
     pub(crate) fn stop(self) -> (Option<i32>, String) {
         self.program.signal("-TERM");
         let ended = self.program.end();
-        (ended.status.code(), text(&ended.stderr) + &text(&ended.stdout))
+        (
+            ended.status.code(),
+            text(&ended.stderr) + &text(&ended.stdout),
+        )
     }
 }
 

@@ -29,14 +29,20 @@ const CLOSED: &str = "127.0.0.1:1";
 fn at_trace_level_no_password_is_shown() {
     // Takes connections, and says nothing: clients get as far as to send what they send first.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let silent = silent.local_addr().map(|address| (silent, address.to_string()));
+    let silent = silent
+        .local_addr()
+        .map(|address| (silent, address.to_string()));
     let (_open, silent) = silent.expect("its address");
     let folder = folder();
     for address in [CLOSED, &silent] {
         for url in urls(address) {
             let env = [("VESTA_MACHINE_STORE", url.as_str())];
             let quick = ["--log-level", LEVEL, "--machine-request-timeout-ms", "300"];
-            let output = run(folder.path(), &[&["store", "show"], &quick[..]].concat(), &env);
+            let output = run(
+                folder.path(),
+                &[&["store", "show"], &quick[..]].concat(),
+                &env,
+            );
             let said = text(&output.stdout) + &text(&output.stderr);
             assert_eq!(output.status.code(), Some(69), "{url}: {said}");
             assert!(said.contains("127.0.0.1"), "{url}: {said}");
@@ -57,7 +63,11 @@ fn a_program_that_waits_shows_no_password_either() {
         assert!(pages[0].1.contains("waiting for "), "{pages:?}");
         let (code, said) = waiting.stop();
         assert_eq!(code, Some(0), "{said}");
-        for text in pages.iter().map(|page| page.1.as_str()).chain([said.as_str()]) {
+        for text in pages
+            .iter()
+            .map(|page| page.1.as_str())
+            .chain([said.as_str()])
+        {
             assert!(!text.contains("s3cret"), "{url}: {text}");
         }
     }

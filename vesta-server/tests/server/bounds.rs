@@ -18,7 +18,9 @@ const HEADERS: u16 = 6;
 fn clients_are_told_how_many_streams_and_how_long_headers_may_be() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut socket = TcpStream::connect(server.address).expect("a connection");
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a time-out");
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     socket.write_all(preface).expect("an opening");
     let mut head = [0; 9];
@@ -28,7 +30,9 @@ fn clients_are_told_how_many_streams_and_how_long_headers_may_be() {
     let mut settings = vec![0; usize::from(u16::from_be_bytes([high, low]))];
     socket.read_exact(&mut settings).expect("settings");
     let value = |name: u16| {
-        let found = settings.chunks_exact(6).find(|it| it[..2] == name.to_be_bytes());
+        let found = settings
+            .chunks_exact(6)
+            .find(|it| it[..2] == name.to_be_bytes());
         found.map(|it| u32::from_be_bytes([it[2], it[3], it[4], it[5]]))
     };
     assert_eq!(value(STREAMS), Some(128));
@@ -62,9 +66,13 @@ async fn no_service_reads_a_request_beyond_64_kib() {
             let mut raw = tonic::client::Grpc::new(server.channel().await);
             raw.ready().await.expect("a connection");
             // The text is field 1; to messages without a text there it is no field of theirs.
-            let large = tonic_health::pb::HealthCheckRequest { service: "x".repeat(bytes) };
+            let large = tonic_health::pb::HealthCheckRequest {
+                service: "x".repeat(bytes),
+            };
             let codec = tonic_prost::ProstCodec::<_, v1::GenIdResponse>::default();
-            let answer = raw.unary(Request::new(large), path.parse().expect("a path"), codec).await;
+            let answer = raw
+                .unary(Request::new(large), path.parse().expect("a path"), codec)
+                .await;
             let refused = answer.err().map(|status| status.code()) == Some(Code::OutOfRange);
             assert_eq!(refused, code.is_some(), "{path} {bytes}");
         }

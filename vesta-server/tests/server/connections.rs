@@ -15,8 +15,11 @@ use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_server::Timeouts;
 
 const SHORT: Duration = Duration::from_millis(50);
-const PINGED: Timeouts =
-    Timeouts { opening: Duration::from_secs(60), silence: SHORT, answer: Duration::from_secs(60) };
+const PINGED: Timeouts = Timeouts {
+    opening: Duration::from_secs(60),
+    silence: SHORT,
+    answer: Duration::from_secs(60),
+};
 const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
@@ -47,7 +50,11 @@ fn only_answers_pings(server: &Server, opening: &[u8]) -> JoinHandle<u32> {
 async fn from_another_address(server: &Server) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.address)).expect("a URL");
     let other = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-    endpoint.local_address(Some(other)).connect().await.expect("a connection")
+    endpoint
+        .local_address(Some(other))
+        .connect()
+        .await
+        .expect("a connection")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -55,16 +62,28 @@ async fn one_address_leaves_half_of_the_connections_to_others() {
     let mut server = Server::with(IdMeta::MAX_PEAK, PINGED, |config| {
         config.limits.max_connections = 8;
     });
-    let peers: Vec<_> = (0..8).map(|_| only_answers_pings(&server, OPENING)).collect();
+    let peers: Vec<_> = (0..8)
+        .map(|_| only_answers_pings(&server, OPENING))
+        .collect();
     let mut client = IdServiceClient::new(from_another_address(&server).await);
     client.gen_id(GenIdRequest {}).await.expect("an ID");
     // Accepted in order: those before this client were counted.
     assert_eq!(server.metrics.refused.get(), 4);
-    assert_eq!(peers.iter().filter(|peer| !peer.is_finished()).count().min(4), 4);
+    assert_eq!(
+        peers
+            .iter()
+            .filter(|peer| !peer.is_finished())
+            .count()
+            .min(4),
+        4
+    );
     drop(client);
     server.stop();
     let pings = peers.into_iter().map(|peer| peer.join().expect("no panic"));
-    assert!(pings.filter(|pings| *pings == 0).count() >= 4, "the refused were never pinged");
+    assert!(
+        pings.filter(|pings| *pings == 0).count() >= 4,
+        "the refused were never pinged"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -73,17 +92,28 @@ async fn a_connection_without_requests_ends_and_an_open_stream_keeps_it() {
         config.limits.idle_timeout = SHORT * 5;
     });
     let mut health = HealthClient::new(from_another_address(&server).await);
-    let request = HealthCheckRequest { service: String::new() };
+    let request = HealthCheckRequest {
+        service: String::new(),
+    };
     let mut watch = health.watch(request).await.expect("a stream").into_inner();
     watch.message().await.expect("a message");
     // One after another, so that the stream outlives several limits.
     for _ in 0..3 {
         let peer = only_answers_pings(&server, OPENING);
-        let pings = tokio::task::spawn_blocking(|| peer.join()).await.expect("no panic");
-        assert!(pings.expect("no panic") > 0, "it was pinged, it answered, and it was closed");
+        let pings = tokio::task::spawn_blocking(|| peer.join())
+            .await
+            .expect("no panic");
+        assert!(
+            pings.expect("no panic") > 0,
+            "it was pinged, it answered, and it was closed"
+        );
     }
     server.shutdown.cancel();
-    watch.message().await.expect("the stream is open").expect("a last message");
+    watch
+        .message()
+        .await
+        .expect("the stream is open")
+        .expect("a last message");
 }
 
 #[test]

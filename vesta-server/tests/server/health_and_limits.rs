@@ -15,7 +15,9 @@ use vesta_intf::grpc::v1 as vesta;
 use vesta_server::Timeouts;
 
 fn of(service: &str) -> HealthCheckRequest {
-    HealthCheckRequest { service: service.to_owned() }
+    HealthCheckRequest {
+        service: service.to_owned(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -23,13 +25,28 @@ async fn health_knows_the_server_and_its_service() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = HealthClient::new(server.channel().await);
     for name in ["", "vesta.v1.IdService"] {
-        let answer = client.check(of(name)).await.expect("an answer").into_inner();
+        let answer = client
+            .check(of(name))
+            .await
+            .expect("an answer")
+            .into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving, "{name}");
     }
-    let answer = client.check(of("vesta.v1.NoService")).await.expect_err("no such service");
+    let answer = client
+        .check(of("vesta.v1.NoService"))
+        .await
+        .expect_err("no such service");
     assert_eq!(answer.code(), Code::NotFound);
-    let mut watch = client.watch(of("vesta.v1.NoService")).await.expect("a stream").into_inner();
-    let first = watch.message().await.expect("a message").expect("a message");
+    let mut watch = client
+        .watch(of("vesta.v1.NoService"))
+        .await
+        .expect("a stream")
+        .into_inner();
+    let first = watch
+        .message()
+        .await
+        .expect("a message")
+        .expect("a message");
     assert_eq!(first.status(), ServingStatus::ServiceUnknown);
 }
 
@@ -41,7 +58,10 @@ async fn a_service_that_has_stopped_is_not_serving() {
     let answer = client.check(of("")).await.expect("an answer").into_inner();
     assert_eq!(answer.status(), ServingStatus::NotServing);
     let status = server.client().await.gen_id(vesta::GenIdRequest {}).await;
-    assert_eq!(status.expect_err("no IDs any more").code(), Code::Unavailable);
+    assert_eq!(
+        status.expect_err("no IDs any more").code(),
+        Code::Unavailable
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -50,12 +70,21 @@ async fn health_flips_when_the_server_drains_and_the_watch_does_not_hold_it_up()
     let mut client = HealthClient::new(server.channel().await);
     let mut watch = client.watch(of("")).await.expect("a stream").into_inner();
     let state = |answer: Option<HealthCheckResponse>| answer.map(|it| it.status());
-    assert_eq!(state(watch.message().await.expect("a message")), Some(ServingStatus::Serving));
+    assert_eq!(
+        state(watch.message().await.expect("a message")),
+        Some(ServingStatus::Serving)
+    );
     server.shutdown.cancel();
-    assert_eq!(state(watch.message().await.expect("a message")), Some(ServingStatus::NotServing));
+    assert_eq!(
+        state(watch.message().await.expect("a message")),
+        Some(ServingStatus::NotServing)
+    );
     assert_eq!(state(watch.message().await.expect("an end")), None);
     server.stop();
-    assert!(TcpStream::connect(server.address).is_err(), "the listener is closed");
+    assert!(
+        TcpStream::connect(server.address).is_err(),
+        "the listener is closed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -64,15 +93,28 @@ async fn health_flips_before_the_stop_while_new_connections_are_served() {
     let mut watch = HealthClient::new(server.channel().await);
     let mut watch = watch.watch(of("")).await.expect("a stream").into_inner();
     let state = |answer: Option<HealthCheckResponse>| answer.map(|it| it.status());
-    assert_eq!(state(watch.message().await.expect("a message")), Some(ServingStatus::Serving));
+    assert_eq!(
+        state(watch.message().await.expect("a message")),
+        Some(ServingStatus::Serving)
+    );
     server.leaving.cancel();
-    assert_eq!(state(watch.message().await.expect("a message")), Some(ServingStatus::NotServing));
+    assert_eq!(
+        state(watch.message().await.expect("a message")),
+        Some(ServingStatus::NotServing)
+    );
     for service in ["", "vesta.v1.IdService"] {
-        let answer = HealthClient::new(server.channel().await).check(of(service)).await;
+        let answer = HealthClient::new(server.channel().await)
+            .check(of(service))
+            .await;
         let status = answer.expect("an answer").into_inner().status();
         assert_eq!(status, ServingStatus::NotServing, "{service}");
     }
-    server.client().await.gen_id(vesta::GenIdRequest {}).await.expect("an ID");
+    server
+        .client()
+        .await
+        .gen_id(vesta::GenIdRequest {})
+        .await
+        .expect("an ID");
     server.shutdown.cancel();
     assert_eq!(state(watch.message().await.expect("an end")), None);
     server.stop();
@@ -90,27 +132,53 @@ async fn reflection_lists_the_services_in_both_versions() {
     let channel = server.channel().await;
 
     let list = v1::server_reflection_request::MessageRequest::ListServices(String::new());
-    let request = v1::ServerReflectionRequest { host: String::new(), message_request: Some(list) };
+    let request = v1::ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(list),
+    };
     let mut client = v1::server_reflection_client::ServerReflectionClient::new(channel.clone());
-    let stream = client.server_reflection_info(tokio_stream::once(request)).await;
-    let answer = stream.expect("a stream").into_inner().message().await.expect("an answer");
+    let stream = client
+        .server_reflection_info(tokio_stream::once(request))
+        .await;
+    let answer = stream
+        .expect("a stream")
+        .into_inner()
+        .message()
+        .await
+        .expect("an answer");
     use v1::server_reflection_response::MessageResponse;
     let names: Vec<_> = match answer.and_then(|answer| answer.message_response) {
-        Some(MessageResponse::ListServicesResponse(list)) => {
-            list.service.into_iter().map(|service| service.name).collect()
-        }
+        Some(MessageResponse::ListServicesResponse(list)) => list
+            .service
+            .into_iter()
+            .map(|service| service.name)
+            .collect(),
         other => panic!("{other:?}"),
     };
-    assert!(expected.iter().all(|name| names.iter().any(|it| it == name)), "{names:?}");
+    assert!(
+        expected
+            .iter()
+            .all(|name| names.iter().any(|it| it == name)),
+        "{names:?}"
+    );
 
     let list = v1alpha::server_reflection_request::MessageRequest::FileContainingSymbol(
         "vesta.v1.IdService".to_owned(),
     );
-    let request =
-        v1alpha::ServerReflectionRequest { host: String::new(), message_request: Some(list) };
+    let request = v1alpha::ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(list),
+    };
     let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(channel);
-    let stream = client.server_reflection_info(tokio_stream::once(request)).await;
-    let answer = stream.expect("a stream").into_inner().message().await.expect("an answer");
+    let stream = client
+        .server_reflection_info(tokio_stream::once(request))
+        .await;
+    let answer = stream
+        .expect("a stream")
+        .into_inner()
+        .message()
+        .await
+        .expect("an answer");
     use v1alpha::server_reflection_response::MessageResponse as Alpha;
     match answer.and_then(|answer| answer.message_response) {
         Some(Alpha::FileDescriptorResponse(file)) => {
@@ -123,7 +191,9 @@ async fn reflection_lists_the_services_in_both_versions() {
 /// Connects, says `opening`, and waits for the server to close the connection.
 fn is_closed_after(server: &Server, opening: &[u8]) -> bool {
     let mut socket = TcpStream::connect(server.address).expect("a connection");
-    socket.set_read_timeout(Some(Duration::from_secs(9))).expect("a time-out");
+    socket
+        .set_read_timeout(Some(Duration::from_secs(9)))
+        .expect("a time-out");
     socket.write_all(opening).expect("an opening");
     let mut rest = Vec::new();
     match socket.read_to_end(&mut rest) {
@@ -135,7 +205,11 @@ fn is_closed_after(server: &Server, opening: &[u8]) -> bool {
 #[test]
 fn a_silent_or_slow_socket_is_closed() {
     let short = Duration::from_millis(100);
-    let timeouts = Timeouts { opening: short, silence: short, answer: short };
+    let timeouts = Timeouts {
+        opening: short,
+        silence: short,
+        answer: short,
+    };
     let server = Server::with(IdMeta::MAX_PEAK, timeouts, |_| ());
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
@@ -143,15 +217,25 @@ fn a_silent_or_slow_socket_is_closed() {
     assert!(is_closed_after(&server, b""), "silent");
     assert!(is_closed_after(&server, &preface[..10]), "half a preface");
     assert!(is_closed_after(&server, preface), "no settings");
-    assert!(is_closed_after(&server, &[&preface[..], &settings].concat()), "silent once open");
+    assert!(
+        is_closed_after(&server, &[&preface[..], &settings].concat()),
+        "silent once open"
+    );
     let half = [&preface[..], &settings, &half_a_frame].concat();
     assert!(is_closed_after(&server, &half), "half a header frame");
-    assert!(is_closed_after(&server, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"), "another protocol");
+    assert!(
+        is_closed_after(&server, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"),
+        "another protocol"
+    );
 }
 
 #[test]
 fn the_default_timeouts_end_within_ten_seconds() {
-    let Timeouts { opening, silence, answer } = Timeouts::default();
+    let Timeouts {
+        opening,
+        silence,
+        answer,
+    } = Timeouts::default();
     assert!(opening <= Duration::from_secs(5) && silence + answer < Duration::from_secs(10));
 }
 
@@ -161,14 +245,20 @@ async fn connections_beyond_the_limit_are_closed_and_a_free_place_is_used_again(
         config.limits.max_connections = 1;
     });
     let first = server.client().await;
-    first.clone().gen_id(vesta::GenIdRequest {}).await.expect("an ID");
+    first
+        .clone()
+        .gen_id(vesta::GenIdRequest {})
+        .await
+        .expect("an ID");
     assert!(is_closed_after(&server, b""), "one too many");
     drop(first);
     // The server learns of the end a moment later.
     loop {
         let endpoint =
             tonic::transport::Endpoint::from_shared(format!("http://{}", server.address));
-        let Ok(channel) = endpoint.expect("a URL").connect().await else { continue };
+        let Ok(channel) = endpoint.expect("a URL").connect().await else {
+            continue;
+        };
         let mut client = vesta::id_service_client::IdServiceClient::new(channel);
         if client.gen_id(vesta::GenIdRequest {}).await.is_ok() {
             break;

@@ -19,13 +19,19 @@ const MAX_PEAK: [([u64; 6], u64); 6] = [
     ([0, 0, 1, 0, 0, 0], 0x400),
     ([0, 0, 0, 1, 0, 0], 0x4000_0000),
     ([0, 7, 42, 123_456_789, 1, 0], 1_285_482_222_412_933_127),
-    ([0, 1023, 1_048_575, 1_073_741_823, 3, 1], 0xbfff_ffff_ffff_ffff),
+    (
+        [0, 1023, 1_048_575, 1_073_741_823, 3, 1],
+        0xbfff_ffff_ffff_ffff,
+    ),
     ([0, 1021, 0, 94_990_103, 2, 0], 2_407_837_855_670_862_845),
 ];
 const MIN_GRANULARITY: [([u64; 6], u64); 3] = [
     ([1, 0, 0, 1, 0, 0], 0x4000_0000_0010_0000),
     ([1, 7, 42, 123_456_789_012, 2, 0], 7_046_982_853_636_171_783),
-    ([1, 1023, 1023, 1_099_511_627_775, 3, 1], 0xffff_ffff_ffff_ffff),
+    (
+        [1, 1023, 1023, 1_099_511_627_775, 3, 1],
+        0xffff_ffff_ffff_ffff,
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -47,7 +53,14 @@ async fn golden_ids_are_made_and_explained_whatever_the_servers_own_layout() {
             let made = client.make_id(request).await.expect("an ID").into_inner();
             assert_eq!(made.id, golden);
             let explained = client.exp_id(v1::ExpIdRequest { id: golden }).await;
-            let parts = Id { gen_method, machine, seq, time, id_type, version };
+            let parts = Id {
+                gen_method,
+                machine,
+                seq,
+                time,
+                id_type,
+                version,
+            };
             assert_eq!(Id::from(explained.expect("its parts").into_inner()), parts);
         }
     }
@@ -56,10 +69,20 @@ async fn golden_ids_are_made_and_explained_whatever_the_servers_own_layout() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn parts_that_are_left_out_are_the_servers_own() {
     let server = Server::start(IdMeta::MAX_PEAK);
-    let request = v1::MakeIdRequest { time: 5, seq: 6, ..v1::MakeIdRequest::default() };
+    let request = v1::MakeIdRequest {
+        time: 5,
+        seq: 6,
+        ..v1::MakeIdRequest::default()
+    };
     let made = server.client().await.make_id(request).await;
     let raw = made.expect("an ID").into_inner().id;
-    let expected = Id { gen_method: 1, machine: 1021, seq: 6, time: 5, ..Id::default() };
+    let expected = Id {
+        gen_method: 1,
+        machine: 1021,
+        seq: 6,
+        time: 5,
+        ..Id::default()
+    };
     assert_eq!(IdMeta::MAX_PEAK.unpack(raw).expect("its parts"), expected);
 }
 
@@ -68,13 +91,30 @@ async fn a_new_id_is_of_the_servers_clock_machine_and_method() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = server.client().await;
     for seq in 0..3 {
-        let raw = client.gen_id(v1::GenIdRequest {}).await.expect("an ID").into_inner().id;
-        let expected =
-            Id { gen_method: 1, machine: 1021, seq, time: 94_990_103, id_type: 0, version: 0 };
+        let raw = client
+            .gen_id(v1::GenIdRequest {})
+            .await
+            .expect("an ID")
+            .into_inner()
+            .id;
+        let expected = Id {
+            gen_method: 1,
+            machine: 1021,
+            seq,
+            time: 94_990_103,
+            id_type: 0,
+            version: 0,
+        };
         assert_eq!(IdMeta::MAX_PEAK.unpack(raw).expect("its parts"), expected);
     }
-    let moment = client.trans_time(v1::TransTimeRequest { time: 94_990_103 }).await;
-    let moment = moment.expect("a moment").into_inner().time.expect("a moment");
+    let moment = client
+        .trans_time(v1::TransTimeRequest { time: 94_990_103 })
+        .await;
+    let moment = moment
+        .expect("a moment")
+        .into_inner()
+        .time
+        .expect("a moment");
     assert_eq!(u64::try_from(moment.seconds), Ok(NOW.0 / 1000));
     assert_eq!(server.metrics.requests(method("GenId"), Outcome::Ok), 3);
     assert_eq!(server.metrics.requests(method("TransTime"), Outcome::Ok), 1);
@@ -96,13 +136,22 @@ async fn batches_ascend_and_runs_add_up() {
     };
     let mut last = 0;
     for count in [1, 1024, 10_000] {
-        let ids = client.gen_ids(v1::GenIdsRequest { count }).await.expect("IDs").into_inner().ids;
+        let ids = client
+            .gen_ids(v1::GenIdsRequest { count })
+            .await
+            .expect("IDs")
+            .into_inner()
+            .ids;
         assert_eq!(ids.len(), count as usize);
         assert!(last < ids[0] && ids.is_sorted_by(|a, b| a < b));
         last = ids[ids.len() - 1];
     }
     for count in [1, 1025, 50_000] {
-        let runs = client.gen_runs(v1::GenRunsRequest { count }).await.expect("IDs").into_inner();
+        let runs = client
+            .gen_runs(v1::GenRunsRequest { count })
+            .await
+            .expect("IDs")
+            .into_inner();
         assert_eq!(runs.runs.iter().map(|run| run.count).sum::<u32>(), count);
         for run in runs.runs {
             assert!(last < run.first && run.step > 0);
@@ -123,22 +172,75 @@ async fn bad_input_is_an_invalid_argument_that_names_the_range() {
         answers.push((answer, format!("count must be 1 to 10000, but is {count}")));
     }
     for count in [0, 1_048_577] {
-        let answer = client.gen_runs(v1::GenRunsRequest { count }).await.map(drop);
-        answers.push((answer, format!("count must be 1 to 1048576, but is {count}")));
+        let answer = client
+            .gen_runs(v1::GenRunsRequest { count })
+            .await
+            .map(drop);
+        answers.push((
+            answer,
+            format!("count must be 1 to 1048576, but is {count}"),
+        ));
     }
-    let answer = client.stream_ids(v1::StreamIdsRequest { chunk: 10_001, total: 1 }).await;
-    answers.push((answer.map(drop), "chunk must be 0 to 10000, but is 10001".to_owned()));
+    let answer = client
+        .stream_ids(v1::StreamIdsRequest {
+            chunk: 10_001,
+            total: 1,
+        })
+        .await;
+    answers.push((
+        answer.map(drop),
+        "chunk must be 0 to 10000, but is 10001".to_owned(),
+    ));
     for (request, expected) in [
-        (v1::MakeIdRequest { time: 1 << 30, ..parts() }, "time must be 0 to 1073741823"),
-        (v1::MakeIdRequest { seq: 1 << 20, ..parts() }, "seq must be 0 to 1048575"),
-        (v1::MakeIdRequest { machine: Some(1024), ..parts() }, "machine must be 0 to 1023"),
-        (v1::MakeIdRequest { gen_method: Some(4), ..parts() }, "genMethod must be 0 to 3"),
-        (v1::MakeIdRequest { r#type: Some(2), ..parts() }, "type must be 0 to 1"),
-        (v1::MakeIdRequest { version: Some(2), ..parts() }, "version must be 0 to 1"),
+        (
+            v1::MakeIdRequest {
+                time: 1 << 30,
+                ..parts()
+            },
+            "time must be 0 to 1073741823",
+        ),
+        (
+            v1::MakeIdRequest {
+                seq: 1 << 20,
+                ..parts()
+            },
+            "seq must be 0 to 1048575",
+        ),
+        (
+            v1::MakeIdRequest {
+                machine: Some(1024),
+                ..parts()
+            },
+            "machine must be 0 to 1023",
+        ),
+        (
+            v1::MakeIdRequest {
+                gen_method: Some(4),
+                ..parts()
+            },
+            "genMethod must be 0 to 3",
+        ),
+        (
+            v1::MakeIdRequest {
+                r#type: Some(2),
+                ..parts()
+            },
+            "type must be 0 to 1",
+        ),
+        (
+            v1::MakeIdRequest {
+                version: Some(2),
+                ..parts()
+            },
+            "version must be 0 to 1",
+        ),
     ] {
         answers.push((client.make_id(request).await.map(drop), expected.to_owned()));
     }
-    let answer = client.trans_time(v1::TransTimeRequest { time: 1 << 30 }).await.map(drop);
+    let answer = client
+        .trans_time(v1::TransTimeRequest { time: 1 << 30 })
+        .await
+        .map(drop);
     answers.push((answer, "time must be 0 to 1073741823".to_owned()));
 
     for (answer, expected) in answers {
@@ -155,8 +257,15 @@ async fn bad_input_is_an_invalid_argument_that_names_the_range() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_id_with_more_bits_than_the_layout_is_refused() {
     let server = Server::start(IdMeta::JS_SAFE);
-    let answer = server.client().await.exp_id(v1::ExpIdRequest { id: 1 << 53 }).await;
-    assert_eq!(answer.expect_err("too many bits").code(), Code::InvalidArgument);
+    let answer = server
+        .client()
+        .await
+        .exp_id(v1::ExpIdRequest { id: 1 << 53 })
+        .await;
+    assert_eq!(
+        answer.expect_err("too many bits").code(),
+        Code::InvalidArgument
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -164,12 +273,19 @@ async fn a_request_beyond_64_kib_is_refused_and_the_connection_lives_on() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut raw = tonic::client::Grpc::new(server.channel().await);
     raw.ready().await.expect("a connection");
-    let large = tonic_health::pb::HealthCheckRequest { service: "x".repeat(65 * 1024) };
+    let large = tonic_health::pb::HealthCheckRequest {
+        service: "x".repeat(65 * 1024),
+    };
     let codec = tonic_prost::ProstCodec::<_, v1::GenIdResponse>::default();
     let path = "/vesta.v1.IdService/GenId".parse().expect("a path");
     let answer = raw.unary(Request::new(large), path, codec).await;
     assert_eq!(answer.expect_err("too large").code(), Code::OutOfRange);
-    server.client().await.gen_id(v1::GenIdRequest {}).await.expect("an ID");
+    server
+        .client()
+        .await
+        .gen_id(v1::GenIdRequest {})
+        .await
+        .expect("an ID");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -180,13 +296,24 @@ async fn a_caller_with_less_time_than_the_wait_is_told_at_once_and_costs_nothing
     for _ in 0..3 {
         let mut request = Request::new(v1::GenIdRequest {});
         request.set_timeout(Duration::from_millis(900));
-        let status = client.gen_id(request).await.expect_err("no ID in this second");
+        let status = client
+            .gen_id(request)
+            .await
+            .expect_err("no ID in this second");
         assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
     }
     // The clock did not move, and neither did the position.
-    assert!(matches!(server.service.try_gen_id(), Err(IdError::NotReady(_))));
+    assert!(matches!(
+        server.service.try_gen_id(),
+        Err(IdError::NotReady(_))
+    ));
     server.clock.advance(Duration::from_secs(1));
-    let raw = client.gen_id(v1::GenIdRequest {}).await.expect("an ID").into_inner().id;
+    let raw = client
+        .gen_id(v1::GenIdRequest {})
+        .await
+        .expect("an ID")
+        .into_inner()
+        .id;
     let parts = IdMeta::MAX_PEAK.unpack(raw).expect("its parts");
     assert_eq!((parts.time, parts.seq), (94_990_104, 0));
     let late = Outcome::Error(ErrorKind::DeadlineExceeded);
@@ -202,13 +329,27 @@ async fn the_servers_own_time_limit_ends_a_wait() {
     assert_eq!(server.use_up(), 1 << 20);
     for status in [
         client.gen_id(v1::GenIdRequest {}).await.map(drop),
-        client.gen_ids(v1::GenIdsRequest { count: 1 }).await.map(drop),
-        client.gen_runs(v1::GenRunsRequest { count: 1 }).await.map(drop),
+        client
+            .gen_ids(v1::GenIdsRequest { count: 1 })
+            .await
+            .map(drop),
+        client
+            .gen_runs(v1::GenRunsRequest { count: 1 })
+            .await
+            .map(drop),
     ] {
-        assert_eq!(status.expect_err("no ID in this second").code(), Code::DeadlineExceeded);
+        assert_eq!(
+            status.expect_err("no ID in this second").code(),
+            Code::DeadlineExceeded
+        );
     }
     server.clock.advance(Duration::from_secs(1));
-    let raw = client.gen_id(v1::GenIdRequest {}).await.expect("an ID").into_inner().id;
+    let raw = client
+        .gen_id(v1::GenIdRequest {})
+        .await
+        .expect("an ID")
+        .into_inner()
+        .id;
     assert_eq!(IdMeta::MAX_PEAK.unpack(raw).expect("its parts").seq, 0);
 }
 
@@ -236,7 +377,9 @@ async fn a_stream_honours_its_total_and_ascends() {
         (10_000, 10_000, vec![10_000]),
         (10, 1, vec![1]),
     ] {
-        let stream = client.stream_ids(v1::StreamIdsRequest { chunk, total }).await;
+        let stream = client
+            .stream_ids(v1::StreamIdsRequest { chunk, total })
+            .await;
         let mut stream = stream.expect("a stream").into_inner();
         let mut seen = Vec::new();
         while let Some(message) = stream.message().await.expect("IDs") {
@@ -261,7 +404,9 @@ async fn a_stream_of_runs_brings_what_there_is_up_to_its_total() {
         // The rest of the second, and what is missing from the next.
         (1 << 20, 1 << 20, vec![(1 << 20) / 16 * 15 - 100_002]),
     ] {
-        let stream = client.stream_runs(v1::StreamRunsRequest { chunk, total }).await;
+        let stream = client
+            .stream_runs(v1::StreamRunsRequest { chunk, total })
+            .await;
         let mut stream = stream.expect("a stream").into_inner();
         let mut seen = Vec::new();
         while let Some(message) = stream.message().await.expect("runs") {
@@ -270,16 +415,21 @@ async fn a_stream_of_runs_brings_what_there_is_up_to_its_total() {
                 last = run.first + run.step * u64::from(run.count - 1);
                 seen.push(run.count);
             }
-            server
-                .clock
-                .advance(Duration::from_secs(u64::from(seen.len() == 1 && total > 1 << 19)));
+            server.clock.advance(Duration::from_secs(u64::from(
+                seen.len() == 1 && total > 1 << 19,
+            )));
         }
         assert_eq!(seen.iter().sum::<u32>(), total as u32, "{seen:?}");
         assert_eq!(seen[..sizes.len()], sizes);
     }
     for (chunk, total) in [(1_048_577, 1), (1, 0)] {
-        let refused = client.stream_runs(v1::StreamRunsRequest { chunk, total }).await;
-        assert_eq!(refused.expect_err("out of range").code(), Code::InvalidArgument);
+        let refused = client
+            .stream_runs(v1::StreamRunsRequest { chunk, total })
+            .await;
+        assert_eq!(
+            refused.expect_err("out of range").code(),
+            Code::InvalidArgument
+        );
     }
 }
 
@@ -287,13 +437,23 @@ async fn a_stream_of_runs_brings_what_there_is_up_to_its_total() {
 async fn a_stream_that_is_not_read_generates_nothing_ahead() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = server.client().await;
-    let request = v1::StreamIdsRequest { chunk: 10_000, total: 0 };
-    let mut stream = client.stream_ids(request).await.expect("a stream").into_inner();
+    let request = v1::StreamIdsRequest {
+        chunk: 10_000,
+        total: 0,
+    };
+    let mut stream = client
+        .stream_ids(request)
+        .await
+        .expect("a stream")
+        .into_inner();
     stream.message().await.expect("IDs").expect("IDs");
     // The caller reads no more, while the server goes on answering on the same connection. What
     // windows and buffers hold is far less than the second has.
     for _ in 0..100 {
-        client.exp_id(v1::ExpIdRequest { id: 1 }).await.expect("its parts");
+        client
+            .exp_id(v1::ExpIdRequest { id: 1 })
+            .await
+            .expect("its parts");
     }
     let next = server.service.try_gen_id().expect("room in this second");
     let seq = IdMeta::MAX_PEAK.unpack(next).expect("its parts").seq;
@@ -306,7 +466,11 @@ async fn a_stream_that_ends_with_its_server_says_so_if_something_is_missing() {
         let server = Server::start(IdMeta::MAX_PEAK);
         let mut client = server.client().await;
         let request = v1::StreamIdsRequest { chunk: 1, total };
-        let mut stream = client.stream_ids(request).await.expect("a stream").into_inner();
+        let mut stream = client
+            .stream_ids(request)
+            .await
+            .expect("a stream")
+            .into_inner();
         stream.message().await.expect("IDs").expect("IDs");
         server.shutdown.cancel();
         let end = loop {

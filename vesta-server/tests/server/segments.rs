@@ -28,7 +28,9 @@ fn server(store: Arc<dyn SegmentStore>, adjust: impl FnOnce(&mut Config)) -> Ser
 /// A server with the tag `orders`, whose step is 100.
 fn with_orders() -> Server {
     let store = MemorySegmentStore::new();
-    store.create(&NewSegmentTag::new("orders", 100).expect("a tag")).expect("memory");
+    store
+        .create(&NewSegmentTag::new("orders", 100).expect("a tag"))
+        .expect("memory");
     server(Arc::new(store), |_| ())
 }
 
@@ -39,13 +41,24 @@ async fn client(server: &Server) -> Client {
 }
 
 async fn next_id(client: &mut Client, key: &str) -> Result<u64, Status> {
-    let request = v1::NextIdRequest { key: key.to_owned() };
-    client.next_id(request).await.map(|answer| answer.into_inner().id)
+    let request = v1::NextIdRequest {
+        key: key.to_owned(),
+    };
+    client
+        .next_id(request)
+        .await
+        .map(|answer| answer.into_inner().id)
 }
 
 async fn next_ids(client: &mut Client, key: &str, count: u32) -> Result<Vec<v1::IdRun>, Status> {
-    let request = v1::NextIdsRequest { key: key.to_owned(), count };
-    client.next_ids(request).await.map(|answer| answer.into_inner().runs)
+    let request = v1::NextIdsRequest {
+        key: key.to_owned(),
+        count,
+    };
+    client
+        .next_ids(request)
+        .await
+        .map(|answer| answer.into_inner().runs)
 }
 
 fn counted(server: &Server, name: &str, outcome: Outcome) -> u64 {
@@ -59,11 +72,16 @@ async fn numbers_of_a_key_are_dense_and_counted() {
     let mut client = client(&server).await;
     // The first call may come before the tags were read: it waits.
     for expected in 1..=3 {
-        assert_eq!(next_id(&mut client, "orders").await.expect("a number"), expected);
+        assert_eq!(
+            next_id(&mut client, "orders").await.expect("a number"),
+            expected
+        );
     }
     let mut last = 3;
     for count in [1, 100, 5000] {
-        let runs = next_ids(&mut client, "orders", count).await.expect("numbers");
+        let runs = next_ids(&mut client, "orders", count)
+            .await
+            .expect("numbers");
         assert_eq!(runs.iter().map(|run| run.count).sum::<u32>(), count);
         for run in runs {
             assert_eq!((run.first, run.step), (last + 1, 1));
@@ -80,11 +98,36 @@ async fn bad_input_is_refused_and_an_unknown_key_is_not_found() {
     let mut client = client(&server).await;
     let long = "k".repeat(129);
     for (key, count, code, expected) in [
-        ("", 1, Code::InvalidArgument, "key: it must have 1 to 128 bytes"),
-        (&long, 1, Code::InvalidArgument, "key: it must have 1 to 128 bytes"),
-        ("orders", 0, Code::InvalidArgument, "count must be 1 to 1048576, but is 0"),
-        ("orders", 1_048_577, Code::InvalidArgument, "count must be 1 to 1048576"),
-        ("ordres", 1, Code::NotFound, "segment tag `ordres` does not exist"),
+        (
+            "",
+            1,
+            Code::InvalidArgument,
+            "key: it must have 1 to 128 bytes",
+        ),
+        (
+            &long,
+            1,
+            Code::InvalidArgument,
+            "key: it must have 1 to 128 bytes",
+        ),
+        (
+            "orders",
+            0,
+            Code::InvalidArgument,
+            "count must be 1 to 1048576, but is 0",
+        ),
+        (
+            "orders",
+            1_048_577,
+            Code::InvalidArgument,
+            "count must be 1 to 1048576",
+        ),
+        (
+            "ordres",
+            1,
+            Code::NotFound,
+            "segment tag `ordres` does not exist",
+        ),
         (&long[1..], 1, Code::NotFound, "does not exist"),
     ] {
         let status = next_ids(&mut client, key, count).await.expect_err(expected);
@@ -94,8 +137,14 @@ async fn bad_input_is_refused_and_an_unknown_key_is_not_found() {
     for (key, code) in [("", Code::InvalidArgument), ("ordres", Code::NotFound)] {
         assert_eq!(next_id(&mut client, key).await.expect_err(key).code(), code);
     }
-    assert_eq!(counted(&server, "NextId", Outcome::Error(ErrorKind::NotFound)), 1);
-    assert_eq!(counted(&server, "NextIds", Outcome::Error(ErrorKind::NotFound)), 2);
+    assert_eq!(
+        counted(&server, "NextId", Outcome::Error(ErrorKind::NotFound)),
+        1
+    );
+    assert_eq!(
+        counted(&server, "NextIds", Outcome::Error(ErrorKind::NotFound)),
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -104,7 +153,9 @@ async fn without_segment_mode_the_answer_names_the_setting() {
     let mut client = client(&server).await;
     for status in [
         next_id(&mut client, "orders").await.expect_err("it is off"),
-        next_ids(&mut client, "orders", 5).await.expect_err("it is off"),
+        next_ids(&mut client, "orders", 5)
+            .await
+            .expect_err("it is off"),
     ] {
         assert_eq!(status.code(), Code::Unimplemented);
         assert!(status.message().contains("set segment.store"), "{status}");
@@ -123,7 +174,10 @@ impl SegmentStore for Silent {
 
     fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
         let _ = self.0.lock().expect("nobody panics").recv();
-        Err(StoreError::unavailable("the end", std::io::Error::other("the end")))
+        Err(StoreError::unavailable(
+            "the end",
+            std::io::Error::other("the end"),
+        ))
     }
 
     fn next_range(&self, _: &str, _: u64) -> Result<NextRange, StoreError> {
@@ -137,8 +191,15 @@ impl SegmentStore for Silent {
 
 async fn health(server: &Server) -> ServingStatus {
     let mut health = HealthClient::new(server.channel().await);
-    let request = HealthCheckRequest { service: "vesta.v1.SegmentService".to_owned() };
-    health.check(request).await.expect("an answer").into_inner().status()
+    let request = HealthCheckRequest {
+        service: "vesta.v1.SegmentService".to_owned(),
+    };
+    health
+        .check(request)
+        .await
+        .expect("an answer")
+        .into_inner()
+        .status()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -148,22 +209,42 @@ async fn a_call_ends_in_time_while_the_database_is_silent_and_ids_go_on() {
         config.limits.request_timeout = Duration::from_millis(60);
     });
     let mut client = client(&server).await;
-    let status = next_id(&mut client, "orders").await.expect_err("no database");
+    let status = next_id(&mut client, "orders")
+        .await
+        .expect_err("no database");
     assert_eq!(status.code(), Code::DeadlineExceeded);
-    let status = next_ids(&mut client, "orders", 9).await.expect_err("no database");
+    let status = next_ids(&mut client, "orders", 9)
+        .await
+        .expect_err("no database");
     assert_eq!(IdError::from(status).kind(), ErrorKind::DeadlineExceeded);
     assert_eq!(health(&server).await, ServingStatus::NotServing);
     let late = Outcome::Error(ErrorKind::DeadlineExceeded);
-    assert_eq!((counted(&server, "NextId", late), counted(&server, "NextIds", late)), (1, 1));
-    server.client().await.gen_id(v1::GenIdRequest {}).await.expect("an ID");
+    assert_eq!(
+        (
+            counted(&server, "NextId", late),
+            counted(&server, "NextIds", late)
+        ),
+        (1, 1)
+    );
+    server
+        .client()
+        .await
+        .gen_id(v1::GenIdRequest {})
+        .await
+        .expect("an ID");
     drop(end);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn segment_mode_has_a_health_of_its_own() {
-    assert_eq!(health(&Server::start(IdMeta::MAX_PEAK)).await, ServingStatus::NotServing);
+    assert_eq!(
+        health(&Server::start(IdMeta::MAX_PEAK)).await,
+        ServingStatus::NotServing
+    );
     let server = with_orders();
-    next_id(&mut client(&server).await, "orders").await.expect("a number");
+    next_id(&mut client(&server).await, "orders")
+        .await
+        .expect("a number");
     assert_eq!(health(&server).await, ServingStatus::Serving);
     server.shutdown.cancel();
 }

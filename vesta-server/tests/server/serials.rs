@@ -26,7 +26,11 @@ fn server() -> Server {
     let coupons = NewSerialTag::new("coupons", pattern("{shuffle:8}", Reset::Never), None);
     let coupons = coupons.and_then(|tag| tag.shuffled_with(&ShuffleKey::new(&[7; 32])));
     for tag in [invoices, coupons] {
-        assert!(service.create(&tag.expect("a tag")).expect("memory answers"));
+        assert!(
+            service
+                .create(&tag.expect("a tag"))
+                .expect("memory answers")
+        );
     }
     let tags = (None, Some(Arc::new(service)));
     Server::with_tags(IdMeta::MAX_PEAK, Timeouts::default(), tags, |_| ())
@@ -43,13 +47,21 @@ async fn next(
     tag: &str,
     count: Option<u32>,
 ) -> Result<Vec<(String, u64)>, Status> {
-    let answer = client.next(v1::NextSerialsRequest { tag: tag.to_owned(), count }).await?;
+    let answer = client
+        .next(v1::NextSerialsRequest {
+            tag: tag.to_owned(),
+            count,
+        })
+        .await?;
     let serials = answer.into_inner().serials.into_iter();
     Ok(serials.map(|serial| (serial.serial, serial.n)).collect())
 }
 
 async fn parse(client: &mut Client, tag: &str, serial: &str) -> Result<v1::ParsedSerial, Status> {
-    let request = v1::ParseSerialRequest { tag: tag.to_owned(), serial: serial.to_owned() };
+    let request = v1::ParseSerialRequest {
+        tag: tag.to_owned(),
+        serial: serial.to_owned(),
+    };
     client.parse(request).await.map(tonic::Response::into_inner)
 }
 
@@ -59,10 +71,14 @@ async fn serials_come_in_order_and_can_be_read_back() {
     let mut client = client(&server).await;
     let first = next(&mut client, "invoices", None).await.expect("a serial");
     assert_eq!(first, [("INV-180104-0000013".to_owned(), 1)]);
-    let many = next(&mut client, "invoices", Some(500)).await.expect("serials");
+    let many = next(&mut client, "invoices", Some(500))
+        .await
+        .expect("serials");
     assert!(many.iter().map(|serial| serial.1).eq(2..=501));
     assert_eq!(many.last().expect("many").0, "INV-180104-0005012");
-    let parsed = parse(&mut client, "invoices", "INV-180104-0005012").await.expect("a serial");
+    let parsed = parse(&mut client, "invoices", "INV-180104-0005012")
+        .await
+        .expect("a serial");
     let expected = v1::ParsedSerial {
         tag: "invoices".into(),
         period: Some("2018-01-04".into()),
@@ -84,14 +100,46 @@ async fn what_is_wrong_is_said() {
     let mut client = client(&server).await;
     let long = "t".repeat(129);
     for (tag, count, code, expected) in [
-        ("", 1, Code::InvalidArgument, "tag: it must have 1 to 128 bytes"),
-        (&long, 1, Code::InvalidArgument, "tag: it must have 1 to 128 bytes"),
-        ("invoices", 0, Code::InvalidArgument, "count must be 1 to 10000, but is 0"),
-        ("invoices", 10_001, Code::InvalidArgument, "count must be 1 to 10000"),
-        ("invoyces", 1, Code::NotFound, "serial tag `invoyces` does not exist"),
-        ("coupons", 1, Code::Unimplemented, "needs the key with fingerprint"),
+        (
+            "",
+            1,
+            Code::InvalidArgument,
+            "tag: it must have 1 to 128 bytes",
+        ),
+        (
+            &long,
+            1,
+            Code::InvalidArgument,
+            "tag: it must have 1 to 128 bytes",
+        ),
+        (
+            "invoices",
+            0,
+            Code::InvalidArgument,
+            "count must be 1 to 10000, but is 0",
+        ),
+        (
+            "invoices",
+            10_001,
+            Code::InvalidArgument,
+            "count must be 1 to 10000",
+        ),
+        (
+            "invoyces",
+            1,
+            Code::NotFound,
+            "serial tag `invoyces` does not exist",
+        ),
+        (
+            "coupons",
+            1,
+            Code::Unimplemented,
+            "needs the key with fingerprint",
+        ),
     ] {
-        let status = next(&mut client, tag, Some(count)).await.expect_err(expected);
+        let status = next(&mut client, tag, Some(count))
+            .await
+            .expect_err(expected);
         assert_eq!(status.code(), code, "{status}");
         assert!(status.message().contains(expected), "{status}");
     }
@@ -99,23 +147,40 @@ async fn what_is_wrong_is_said() {
         ("INV-180104-0005017", "its check symbol is wrong (damm)"),
         ("INV-180199-0000013", "at character 9: there is no day 99"),
         ("INV_180104-0000013", "character 4 is '_', but must be '-'"),
-        ("INV-180104-13", "characters, such as INV-261122-0000013, but not 13"),
+        (
+            "INV-180104-13",
+            "characters, such as INV-261122-0000013, but not 13",
+        ),
     ] {
-        let status = parse(&mut client, "invoices", serial).await.expect_err(expected);
+        let status = parse(&mut client, "invoices", serial)
+            .await
+            .expect_err(expected);
         assert_eq!(status.code(), Code::InvalidArgument, "{status}");
         assert!(status.message().contains(expected), "{status}");
     }
-    let method = METHODS.iter().position(|it| *it == "Parse").expect("a method");
-    assert_eq!(server.metrics.requests(method, Outcome::Error(ErrorKind::Invalid)), 4);
+    let method = METHODS
+        .iter()
+        .position(|it| *it == "Parse")
+        .expect("a method");
+    assert_eq!(
+        server
+            .metrics
+            .requests(method, Outcome::Error(ErrorKind::Invalid)),
+        4
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn without_serials_the_answer_names_the_setting() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = client(&server).await;
-    let status = next(&mut client, "invoices", None).await.expect_err("they are off");
+    let status = next(&mut client, "invoices", None)
+        .await
+        .expect_err("they are off");
     assert_eq!(status.code(), Code::Unimplemented);
     assert!(status.message().contains("set serial.store"), "{status}");
-    let status = parse(&mut client, "invoices", "1").await.expect_err("they are off");
+    let status = parse(&mut client, "invoices", "1")
+        .await
+        .expect_err("they are off");
     assert_eq!(status.code(), Code::Unimplemented);
 }

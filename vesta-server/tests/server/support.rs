@@ -33,8 +33,14 @@ pub(crate) struct Server {
 impl Server {
     /// Uses up the current second: what batches leave goes one by one. Returns the IDs that it took.
     pub(crate) fn use_up(&self) -> u32 {
-        let next = || self.service.try_gen_run(u32::MAX).or_else(|_| self.service.try_gen_run(1));
-        std::iter::from_fn(|| next().ok()).map(|run| run.count).sum()
+        let next = || {
+            self.service
+                .try_gen_run(u32::MAX)
+                .or_else(|_| self.service.try_gen_run(1))
+        };
+        std::iter::from_fn(|| next().ok())
+            .map(|run| run.count)
+            .sum()
     }
 
     pub(crate) fn start(layout: IdMeta) -> Self {
@@ -59,7 +65,9 @@ impl Server {
         let service = LocalIdService::builder()
             .layout(layout)
             .gen_method(GenMethod::Central)
-            .machine(MachineSource::Stateless(1021.min(layout.max(Field::Machine))))
+            .machine(MachineSource::Stateless(
+                1021.min(layout.max(Field::Machine)),
+            ))
             // The scripted clock may run far ahead of real time; requests end by the real one.
             .max_wait(Duration::from_secs(1_000_000))
             .clock(Arc::new(clock.clone()))
@@ -94,7 +102,16 @@ impl Server {
         let serve = move || vesta_server::serve_with(listener, running, timeouts);
         let thread = std::thread::spawn(serve);
         let thread = Some(thread);
-        Self { address, clock, service, metrics, security, leaving, shutdown, thread }
+        Self {
+            address,
+            clock,
+            service,
+            metrics,
+            security,
+            leaving,
+            shutdown,
+            thread,
+        }
     }
 
     pub(crate) async fn channel(&self) -> Channel {
@@ -110,7 +127,10 @@ impl Server {
     pub(crate) fn stop(&mut self) {
         self.shutdown.cancel();
         if let Some(thread) = self.thread.take() {
-            thread.join().expect("no panic in the server").expect("no error in the server");
+            thread
+                .join()
+                .expect("no panic in the server")
+                .expect("no error in the server");
         }
     }
 }

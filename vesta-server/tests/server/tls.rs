@@ -46,22 +46,40 @@ fn client(server: &Server, authority: &Authority) -> Builder {
     Client::builder()
         .endpoint(format!("https://{}", server.address))
         .ca_certificate(authority.pem())
-        .retry(Retry { max_attempts: 1, ..Retry::default() })
+        .retry(Retry {
+            max_attempts: 1,
+            ..Retry::default()
+        })
         .deadline(Duration::from_secs(60))
 }
 
 async fn refused(builder: Builder) -> String {
-    let error = builder.build().expect("right options").gen_id().await.expect_err("no way in");
+    let error = builder
+        .build()
+        .expect("right options")
+        .gen_id()
+        .await
+        .expect_err("no way in");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
     error.to_string()
 }
 
 async fn gets_an_id(builder: Builder) {
-    builder.build().expect("right options").gen_id().await.expect("an ID");
+    builder
+        .build()
+        .expect("right options")
+        .gen_id()
+        .await
+        .expect("an ID");
 }
 
 fn failures(server: &Server) -> u64 {
-    server.security.tls.as_ref().expect("it is on").handshakes_failed()
+    server
+        .security
+        .tls
+        .as_ref()
+        .expect("it is on")
+        .handshakes_failed()
 }
 
 /// A client may know of its failure before the server has counted it.
@@ -71,7 +89,9 @@ async fn until_failures(server: &Server, count: u64) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(120), counted).await.expect("they are counted");
+    tokio::time::timeout(Duration::from_secs(120), counted)
+        .await
+        .expect("they are counted");
     assert_eq!(failures(server), count);
 }
 
@@ -85,7 +105,13 @@ async fn a_client_that_trusts_the_authority_gets_ids() {
     }
     assert_eq!(client.gen_ids(10_000).await.expect("a batch").len(), 10_000);
     assert_eq!(
-        client.gen_runs(900_000).await.expect("runs").iter().map(|r| r.count).sum::<u32>(),
+        client
+            .gen_runs(900_000)
+            .await
+            .expect("runs")
+            .iter()
+            .map(|r| r.count)
+            .sum::<u32>(),
         900_000
     );
     assert_eq!(failures(&server), 0);
@@ -95,7 +121,9 @@ async fn a_client_that_trusts_the_authority_gets_ids() {
 async fn the_blocking_client_speaks_tls_too() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority.server(), None);
-    let client = client(&server, &authority).build_blocking().expect("right options");
+    let client = client(&server, &authority)
+        .build_blocking()
+        .expect("right options");
     let id = tokio::task::spawn_blocking(move || vesta_intf::IdService::gen_id(&client));
     id.await.expect("no panic").expect("an ID");
 }
@@ -115,11 +143,17 @@ async fn a_server_that_is_not_who_it_should_be_is_not_asked() {
     assert!(said.contains("expired"), "{said}");
     // Nor do the system's authorities vouch for it.
     let address = format!("https://{}", server.address);
-    let system =
-        Client::builder().endpoint(address).retry(Retry { max_attempts: 1, ..Retry::default() });
+    let system = Client::builder().endpoint(address).retry(Retry {
+        max_attempts: 1,
+        ..Retry::default()
+    });
     match system.build() {
         Ok(client) => {
-            let said = client.gen_id().await.expect_err("unknown to the system").to_string();
+            let said = client
+                .gen_id()
+                .await
+                .expect_err("unknown to the system")
+                .to_string();
             assert!(said.contains("invalid peer certificate"), "{said}");
         }
         // A system without any.
@@ -132,12 +166,19 @@ async fn without_tls_nobody_gets_anywhere() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority.server(), None);
     let plain = Client::builder().endpoint(format!("http://{}", server.address));
-    refused(plain.retry(Retry { max_attempts: 1, ..Retry::default() })).await;
+    refused(plain.retry(Retry {
+        max_attempts: 1,
+        ..Retry::default()
+    }))
+    .await;
     until_failures(&server, 1).await;
 
     let plain = Server::start(IdMeta::MAX_PEAK);
     let said = refused(client(&plain, &authority)).await;
-    assert!(said.starts_with("no response from https://127.0.0.1:"), "{said}");
+    assert!(
+        said.starts_with("no response from https://127.0.0.1:"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -152,7 +193,10 @@ async fn a_server_that_asks_for_certificates_lets_in_only_who_has_one() {
     assert!(said.contains("CertificateRequired"), "{said}");
     let other = servers.client();
     let said = refused(client(&server, &servers).client_certificate(other.cert, other.key)).await;
-    assert!(said.contains("UnknownCA") || said.contains("UnknownCa"), "{said}");
+    assert!(
+        said.contains("UnknownCA") || said.contains("UnknownCa"),
+        "{said}"
+    );
     let late = clients.issue(&[], Usage::ClientAuth, 2020);
     let said = refused(client(&server, &servers).client_certificate(late.cert, late.key)).await;
     assert!(said.contains("CertificateExpired"), "{said}");
@@ -175,14 +219,22 @@ async fn a_new_certificate_holds_for_new_connections_and_a_bad_one_never() {
     new.server().write(folder.path(), TlsFiles::new);
     assert!(tls.reload().expect("sound files"));
     gets_an_id(client(&server, &new)).await;
-    assert!(refused(client(&server, &old)).await.contains("UnknownIssuer"));
+    assert!(
+        refused(client(&server, &old))
+            .await
+            .contains("UnknownIssuer")
+    );
     kept.gen_id().await.expect("its connection goes on");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     let short = Duration::from_millis(300);
-    let timeouts = Timeouts { opening: short, silence: short, answer: short };
+    let timeouts = Timeouts {
+        opening: short,
+        silence: short,
+        answer: short,
+    };
     let authority = Authority::new("one");
     let (server, _folder) = serving_with(&authority.server(), None, timeouts, 2);
     let connect = |bytes: &[u8]| {
@@ -215,7 +267,13 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     let _held = [connect(b""), stuck];
     loop {
         // Both places become free again.
-        if client(&server, &authority).build().expect("right options").gen_id().await.is_ok() {
+        if client(&server, &authority)
+            .build()
+            .expect("right options")
+            .gen_id()
+            .await
+            .is_ok()
+        {
             break;
         }
     }
@@ -228,17 +286,32 @@ async fn a_handshake_holds_a_place_among_the_connections() {
     let waiting = socket(server.address);
     refused(client(&server, &authority)).await;
     drop(waiting);
-    while client(&server, &authority).build().expect("right options").gen_id().await.is_err() {}
+    while client(&server, &authority)
+        .build()
+        .expect("right options")
+        .gen_id()
+        .await
+        .is_err()
+    {}
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stop_waits_for_a_handshake_no_longer_than_its_time_out() {
     let authority = Authority::new("one");
-    let timeouts = Timeouts { opening: Duration::from_millis(300), ..Timeouts::default() };
+    let timeouts = Timeouts {
+        opening: Duration::from_millis(300),
+        ..Timeouts::default()
+    };
     let (mut server, _folder) = serving_with(&authority.server(), None, timeouts, 9);
     let waiting = socket(server.address);
     // Their handshakes may time out too, on a busy machine.
-    while client(&server, &authority).build().expect("right options").gen_id().await.is_err() {}
+    while client(&server, &authority)
+        .build()
+        .expect("right options")
+        .gen_id()
+        .await
+        .is_err()
+    {}
     let server = tokio::task::spawn_blocking(move || server.stop());
     server.await.expect("it has stopped");
     until_closed(waiting);
@@ -251,10 +324,15 @@ async fn other_languages_way_of_health_works_over_tls() {
     let tls = tonic::transport::ClientTlsConfig::new()
         .ca_certificate(tonic::transport::Certificate::from_pem(authority.pem()));
     let endpoint = tonic::transport::Endpoint::from_shared(format!("https://{}", server.address));
-    let endpoint = endpoint.expect("a URL").tls_config(tls).expect("right options");
+    let endpoint = endpoint
+        .expect("a URL")
+        .tls_config(tls)
+        .expect("right options");
     let channel = endpoint.connect().await.expect("a connection");
     let mut client = tonic_health::pb::health_client::HealthClient::new(channel.clone());
-    let request = tonic_health::pb::HealthCheckRequest { service: String::new() };
+    let request = tonic_health::pb::HealthCheckRequest {
+        service: String::new(),
+    };
     client.check(request).await.expect("an answer");
     let mut ids = v1::id_service_client::IdServiceClient::new(channel);
     ids.gen_id(v1::GenIdRequest {}).await.expect("an ID");
@@ -266,8 +344,13 @@ async fn a_client_with_the_wrong_scheme_is_asked_whether_it_is_the_other() {
     let (encrypted, _folder) = serving(&authority.server(), None);
     let plain = Server::start(IdMeta::MAX_PEAK);
     let to = |url: String| {
-        let builder = Client::builder().endpoint(url).deadline(Duration::from_secs(60));
-        builder.retry(Retry { max_attempts: 1, ..Retry::default() })
+        let builder = Client::builder()
+            .endpoint(url)
+            .deadline(Duration::from_secs(60));
+        builder.retry(Retry {
+            max_attempts: 1,
+            ..Retry::default()
+        })
     };
     let said = refused(to(format!("http://{}", encrypted.address))).await;
     assert!(said.ends_with("; is it https?"), "{said}");

@@ -42,7 +42,9 @@ struct Sends(Option<&'static str>);
 impl Interceptor for Sends {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(header) = self.0 {
-            request.metadata_mut().insert("authorization", MetadataValue::from_static(header));
+            request
+                .metadata_mut()
+                .insert("authorization", MetadataValue::from_static(header));
         }
         Ok(request)
     }
@@ -61,22 +63,66 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
     vec![
         code(ids.gen_id(v1::GenIdRequest {}).await.map(drop)),
         code(ids.gen_ids(v1::GenIdsRequest { count: 2 }).await.map(drop)),
-        code(ids.gen_runs(v1::GenRunsRequest { count: 2 }).await.map(drop)),
-        code(ids.stream_ids(v1::StreamIdsRequest { chunk: 1, total: 1 }).await.map(drop)),
-        code(ids.stream_runs(v1::StreamRunsRequest { chunk: 1, total: 1 }).await.map(drop)),
-        code(ids.exp_id(v1::ExpIdRequest { id: 1 }).await.map(drop)),
         code(
-            ids.make_id(v1::MakeIdRequest { time: 1, seq: 1, ..Default::default() })
+            ids.gen_runs(v1::GenRunsRequest { count: 2 })
                 .await
                 .map(drop),
         ),
-        code(ids.trans_time(v1::TransTimeRequest { time: 1 }).await.map(drop)),
-        code(segments.next_id(v1::NextIdRequest { key: "a".into() }).await.map(drop)),
-        code(segments.next_ids(v1::NextIdsRequest { key: "a".into(), count: 1 }).await.map(drop)),
-        code(serials.next(v1::NextSerialsRequest { tag: "a".into(), count: None }).await.map(drop)),
+        code(
+            ids.stream_ids(v1::StreamIdsRequest { chunk: 1, total: 1 })
+                .await
+                .map(drop),
+        ),
+        code(
+            ids.stream_runs(v1::StreamRunsRequest { chunk: 1, total: 1 })
+                .await
+                .map(drop),
+        ),
+        code(ids.exp_id(v1::ExpIdRequest { id: 1 }).await.map(drop)),
+        code(
+            ids.make_id(v1::MakeIdRequest {
+                time: 1,
+                seq: 1,
+                ..Default::default()
+            })
+            .await
+            .map(drop),
+        ),
+        code(
+            ids.trans_time(v1::TransTimeRequest { time: 1 })
+                .await
+                .map(drop),
+        ),
+        code(
+            segments
+                .next_id(v1::NextIdRequest { key: "a".into() })
+                .await
+                .map(drop),
+        ),
+        code(
+            segments
+                .next_ids(v1::NextIdsRequest {
+                    key: "a".into(),
+                    count: 1,
+                })
+                .await
+                .map(drop),
+        ),
         code(
             serials
-                .parse(v1::ParseSerialRequest { tag: "a".into(), serial: "1".into() })
+                .next(v1::NextSerialsRequest {
+                    tag: "a".into(),
+                    count: None,
+                })
+                .await
+                .map(drop),
+        ),
+        code(
+            serials
+                .parse(v1::ParseSerialRequest {
+                    tag: "a".into(),
+                    serial: "1".into(),
+                })
                 .await
                 .map(drop),
         ),
@@ -90,10 +136,22 @@ async fn each_method_opens_to_tokens_of_its_scope_only() {
     // Segment mode and serials are off here: who gets in learns that.
     let (ok, off, no) = (Code::Ok, Code::Unimplemented, Code::PermissionDenied);
     for (header, expected) in [
-        ("Bearer t-generate", [ok, ok, ok, ok, ok, no, no, no, no, no, no, no]),
-        ("Bearer t-read", [no, no, no, no, no, ok, ok, ok, no, no, no, no]),
-        ("Bearer t-segments", [no, no, no, no, no, no, no, no, off, off, no, no]),
-        ("Bearer t-serials", [no, no, no, no, no, no, no, no, no, no, off, off]),
+        (
+            "Bearer t-generate",
+            [ok, ok, ok, ok, ok, no, no, no, no, no, no, no],
+        ),
+        (
+            "Bearer t-read",
+            [no, no, no, no, no, ok, ok, ok, no, no, no, no],
+        ),
+        (
+            "Bearer t-segments",
+            [no, no, no, no, no, no, no, no, off, off, no, no],
+        ),
+        (
+            "Bearer t-serials",
+            [no, no, no, no, no, no, no, no, no, no, off, off],
+        ),
         ("Bearer t-metrics", [no; 12]),
         ("Bearer t-admin", [no; 12]),
         ("Bearer t-unknown", [Code::Unauthenticated; 12]),
@@ -122,9 +180,18 @@ async fn health_needs_no_token_and_everything_else_needs_some() {
     let server = guarded();
     let channel = server.channel().await;
     let mut health = HealthClient::new(channel.clone());
-    let of = || HealthCheckRequest { service: String::new() };
+    let of = || HealthCheckRequest {
+        service: String::new(),
+    };
     health.check(of()).await.expect("an answer");
-    health.watch(of()).await.expect("a stream").into_inner().message().await.expect("a state");
+    health
+        .watch(of())
+        .await
+        .expect("a stream")
+        .into_inner()
+        .message()
+        .await
+        .expect("a state");
 
     for (header, expected) in [
         (None, Code::Unauthenticated),
@@ -139,7 +206,9 @@ async fn health_needs_no_token_and_everything_else_needs_some() {
             host: String::new(),
             message_request: Some(list),
         };
-        let answer = client.server_reflection_info(tokio_stream::once(request)).await;
+        let answer = client
+            .server_reflection_info(tokio_stream::once(request))
+            .await;
         let code = answer.map_or_else(|status| status.code(), |_| Code::Ok);
         assert_eq!(code, expected, "{header:?}");
     }
@@ -159,7 +228,10 @@ async fn the_client_shows_its_token_and_hears_what_is_wrong_with_it() {
     let good = client(Some("t-generate"));
     good.gen_id().await.expect("an ID");
     let error = good.exp_id(1_u64).await.expect_err("another scope");
-    assert!(matches!(error, IdError::PermissionDenied { .. }), "{error:?}");
+    assert!(
+        matches!(error, IdError::PermissionDenied { .. }),
+        "{error:?}"
+    );
     let said = error.to_string();
     assert!(
         said.contains("the token `t-generate` may not") || said.contains("[redacted]"),
@@ -168,9 +240,24 @@ async fn the_client_shows_its_token_and_hears_what_is_wrong_with_it() {
     assert!(said.ends_with("it needs the scope read"), "{said}");
 
     let error = client(None).gen_id().await.expect_err("no token");
-    assert!(matches!(error, IdError::Unauthenticated { .. }), "{error:?}");
-    assert!(error.to_string().contains("send the header authorization: Bearer TOKEN"), "{error}");
-    let error = client(Some("s3cret")).gen_id().await.expect_err("an unknown token");
+    assert!(
+        matches!(error, IdError::Unauthenticated { .. }),
+        "{error:?}"
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("send the header authorization: Bearer TOKEN"),
+        "{error}"
+    );
+    let error = client(Some("s3cret"))
+        .gen_id()
+        .await
+        .expect_err("an unknown token");
     assert_eq!(error.to_string(), "this token is not known here");
-    assert_eq!(client(Some("s3cret")).stats().retries, 0, "asking again would not help");
+    assert_eq!(
+        client(Some("s3cret")).stats().retries,
+        0,
+        "asking again would not help"
+    );
 }

@@ -65,7 +65,9 @@ struct Asked(TcpStream);
 impl Asked {
     fn new(server: &Server, path: &str, message: &[u8], more: &[(&str, &str)]) -> Self {
         let mut socket = TcpStream::connect(server.address).expect("a connection");
-        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
+        socket
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .expect("a time-out");
         let path = format!("/{path}");
         let headers = [
             (":method", "POST"),
@@ -113,7 +115,11 @@ impl Asked {
 #[track_caller]
 fn fails(server: &Server, path: &str, message: &[u8], more: &[(&str, &str)]) {
     let frame = Asked::new(server, path, message, more).frame();
-    assert_eq!(frame, (HEADERS, END_HEADERS | END_STREAM), "{path} {message:?}");
+    assert_eq!(
+        frame,
+        (HEADERS, END_HEADERS | END_STREAM),
+        "{path} {message:?}"
+    );
 }
 
 fn server() -> Server {
@@ -131,7 +137,11 @@ fn a_message_is_no_error() {
         ("grpc.health.v1.Health/Watch", of(b"\x0a\x07nothing")), // a status of its own
     ] {
         let mut asked = Asked::new(&server, path, &message, &[]);
-        assert_eq!([asked.frame(), asked.frame()], [(HEADERS, END_HEADERS), (DATA, 0)], "{path}");
+        assert_eq!(
+            [asked.frame(), asked.frame()],
+            [(HEADERS, END_HEADERS), (DATA, 0)],
+            "{path}"
+        );
     }
 }
 
@@ -146,13 +156,27 @@ fn refusals_of_methods_are_trailers_only() {
     for path in ["GenIds", "GenRuns", "StreamIds", "StreamRuns", "TransTime"] {
         fails(&server, &format!("vesta.v1.IdService/{path}"), &large, &[]);
     }
-    fails(&server, "vesta.v1.IdService/MakeId", &of(b"\x18\x80\x08"), &[]); // machine 1024
+    fails(
+        &server,
+        "vesta.v1.IdService/MakeId",
+        &of(b"\x18\x80\x08"),
+        &[],
+    ); // machine 1024
     let tag = of(b"\x0a\x01t"); // segments and serials are off
-    for path in ["SegmentService/NextId", "SegmentService/NextIds", "SerialService/Next"] {
+    for path in [
+        "SegmentService/NextId",
+        "SegmentService/NextIds",
+        "SerialService/Next",
+    ] {
         fails(&server, &format!("vesta.v1.{path}"), &tag, &[]);
     }
     fails(&server, "vesta.v1.SerialService/Parse", &tag, &[]);
-    fails(&server, "grpc.health.v1.Health/Check", &of(b"\x0a\x07nothing"), &[]);
+    fails(
+        &server,
+        "grpc.health.v1.Health/Check",
+        &of(b"\x0a\x07nothing"),
+        &[],
+    );
     for version in ["v1", "v1alpha"] {
         let path = format!("grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
         fails(&server, &path, &of(b""), &[]); // no question
@@ -180,13 +204,22 @@ fn a_call_without_a_token_is_trailers_only() {
     let server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
         config.auth = Some(Auth::new(vec![Token::of_text("reader", "t", Scopes::READ)]));
     });
-    for path in METHODS.into_iter().chain(NOWHERE).filter(|path| !path.contains("Health")) {
+    for path in METHODS
+        .into_iter()
+        .chain(NOWHERE)
+        .filter(|path| !path.contains("Health"))
+    {
         fails(&server, path, &of(b""), &[]);
         fails(&server, path, &of(b""), &[("authorization", "Bearer x")]);
     }
     for path in IDS {
         let token = ("authorization", "Bearer t"); // for other things
-        fails(&server, &format!("vesta.v1.IdService/{path}"), &of(b"\x08\x01"), &[token]);
+        fails(
+            &server,
+            &format!("vesta.v1.IdService/{path}"),
+            &of(b"\x08\x01"),
+            &[token],
+        );
     }
 }
 
@@ -197,11 +230,21 @@ fn a_server_without_ids_answers_trailers_only() {
     // The clock of the server stands still: no ID comes within the caller's time.
     for path in IDS {
         let path = format!("vesta.v1.IdService/{path}");
-        fails(&server, &path, &of(b"\x08\x01\x10\x01"), &[("grpc-timeout", "50m")]);
+        fails(
+            &server,
+            &path,
+            &of(b"\x08\x01\x10\x01"),
+            &[("grpc-timeout", "50m")],
+        );
     }
     server.service.close();
     for path in IDS {
-        fails(&server, &format!("vesta.v1.IdService/{path}"), &of(b"\x08\x01\x10\x01"), &[]);
+        fails(
+            &server,
+            &format!("vesta.v1.IdService/{path}"),
+            &of(b"\x08\x01\x10\x01"),
+            &[],
+        );
     }
 }
 

@@ -61,7 +61,10 @@ impl Caller {
                 let url = Endpoint::from_shared(format!("http://{address}")).expect("a URL");
                 let _inside = runtime.enter();
                 let client = IdServiceClient::new(url.connect_lazy());
-                self.go_on(Grpc { client, runtime: runtime.clone() });
+                self.go_on(Grpc {
+                    client,
+                    runtime: runtime.clone(),
+                });
             }
             Api::Rest => self.go_on(Rest::new(address)),
         }
@@ -75,7 +78,15 @@ impl Caller {
                 let (process, caller, at) = (self.process, self.caller, self.watch.elapsed());
                 let mut ledger = self.world.ledger();
                 let before = ledger.ids;
-                ledger.record(Receiver { process, caller, at }, &answer, &mut marks);
+                ledger.record(
+                    Receiver {
+                        process,
+                        caller,
+                        at,
+                    },
+                    &answer,
+                    &mut marks,
+                );
                 let got = ledger.ids - before;
                 if got != expected {
                     ledger.find(format!(
@@ -117,19 +128,29 @@ impl Grpc {
         match rng.below(10) {
             0..=4 => {
                 let count = up_to(rng, MAX_RUN_IDS_PER_CALL);
-                let runs = client.gen_runs(GenRunsRequest { count }).await?.into_inner().runs;
+                let runs = client
+                    .gen_runs(GenRunsRequest { count })
+                    .await?
+                    .into_inner()
+                    .runs;
                 take(Answer::Runs(runs), count.into());
             }
             5 | 6 => {
                 let count = up_to(rng, MAX_IDS_PER_CALL);
-                let ids = client.gen_ids(GenIdsRequest { count }).await?.into_inner().ids;
+                let ids = client
+                    .gen_ids(GenIdsRequest { count })
+                    .await?
+                    .into_inner()
+                    .ids;
                 take(Answer::Ids(ids), count.into());
             }
             7 => {
                 let (chunk, chunks) = (up_to(rng, MAX_IDS_PER_CALL), 1 + rng.below(10));
                 let total = u64::from(chunk) * chunks;
-                let mut stream =
-                    client.stream_ids(StreamIdsRequest { chunk, total }).await?.into_inner();
+                let mut stream = client
+                    .stream_ids(StreamIdsRequest { chunk, total })
+                    .await?
+                    .into_inner();
                 while let Some(ids) = stream.message().await? {
                     take(Answer::Ids(ids.ids), chunk.into());
                 }
@@ -145,7 +166,8 @@ impl Grpc {
 
 impl Client for Grpc {
     fn call(&mut self, rng: &mut Rng, take: &mut dyn FnMut(Answer, u64)) -> Result<(), Refused> {
-        self.runtime.block_on(Self::send(&mut self.client, rng, take))
+        self.runtime
+            .block_on(Self::send(&mut self.client, rng, take))
     }
 }
 

@@ -69,11 +69,28 @@ impl Fleet {
             if world.kind == Kind::Users && slot > 0 {
                 chown(&state, Some(NOBODY), Some(NOBODY)).expect("as root");
             }
-            Host { clock: WallClock::new(&clock), state, process: None, twin: None, paused: false }
+            Host {
+                clock: WallClock::new(&clock),
+                state,
+                process: None,
+                twin: None,
+                paused: false,
+            }
         };
-        let hosts = worlds.iter().flat_map(|world| (0..SLOTS).map(move |slot| host(world, slot)));
+        let hosts = worlds
+            .iter()
+            .flat_map(|world| (0..SLOTS).map(move |slot| host(world, slot)));
         let (hosts, folder) = (hosts.collect(), folder.to_owned());
-        Self { worlds, hosts, folder, watch, runtime, rng, started: 0, processes: Vec::new() }
+        Self {
+            worlds,
+            hosts,
+            folder,
+            watch,
+            runtime,
+            rng,
+            started: 0,
+            processes: Vec::new(),
+        }
     }
 
     fn host(&mut self, (world, slot): Slot) -> &mut Host {
@@ -87,9 +104,16 @@ impl Fleet {
             0 => ("vesta-rest", Api::Rest),
             _ => ("vesta-server", Api::Grpc(self.runtime.clone())),
         };
-        let name = format!("{what} {} of {}: {program} #{}", slot.1, world.name, self.started);
-        let mut command =
-            world.command(&self::program(program), state, slot.1 as u64 + 1, &mut self.rng);
+        let name = format!(
+            "{what} {} of {}: {program} #{}",
+            slot.1, world.name, self.started
+        );
+        let mut command = world.command(
+            &self::program(program),
+            state,
+            slot.1 as u64 + 1,
+            &mut self.rng,
+        );
         self.host(slot).clock.under(&mut command);
         let process = Process::start(&mut command, &name, &world, &self.watch, api);
         self.watch.say(&format!("started {}", process.name));
@@ -99,7 +123,11 @@ impl Fleet {
 
     pub(crate) fn start(&mut self, slot: Slot, keeps: bool, clock: &str) {
         let host = self.host(slot);
-        if host.process.as_ref().is_some_and(|process| !process.ends_within(Duration::ZERO)) {
+        if host
+            .process
+            .as_ref()
+            .is_some_and(|process| !process.ends_within(Duration::ZERO))
+        {
             return;
         }
         host.clock.step(clock);
@@ -131,7 +159,9 @@ impl Fleet {
     }
 
     fn new_folder(&self, (world, _): Slot) -> PathBuf {
-        self.folder.join(self.worlds[world].name).join(format!("new-{}", self.started))
+        self.folder
+            .join(self.worlds[world].name)
+            .join(format!("new-{}", self.started))
     }
 
     fn start_beside(&mut self, slot: Slot, state: &Path, what: &str) {
@@ -200,11 +230,19 @@ impl Fleet {
     /// was claimed since could repeat until each holder has renewed once. Nothing else happens meanwhile: a
     /// paused holder would not see it in time. True if it was done.
     pub(crate) fn set_back(&mut self, world: usize, watch: &Watch) -> bool {
-        let paused = self.hosts[world * SLOTS..][..SLOTS].iter().any(|host| host.paused);
-        let Some(leases) = self.worlds[world].leases().filter(|_| !paused) else { return false };
-        let Ok(before) = leases.snapshot() else { return false };
+        let paused = self.hosts[world * SLOTS..][..SLOTS]
+            .iter()
+            .any(|host| host.paused);
+        let Some(leases) = self.worlds[world].leases().filter(|_| !paused) else {
+            return false;
+        };
+        let Ok(before) = leases.snapshot() else {
+            return false;
+        };
         watch.over.within(RENEWED);
-        let Ok(now) = leases.snapshot() else { return false };
+        let Ok(now) = leases.snapshot() else {
+            return false;
+        };
         let renewed = before.records.iter().filter(|(machine, old)| {
             now.records.get(machine).is_some_and(|new| {
                 (new.epoch, new.owner, new.released) == (old.epoch, old.owner, false)
@@ -212,7 +250,10 @@ impl Fleet {
             })
         });
         let put_back = |(machine, old): &(&u64, &Record)| {
-            matches!(leases.change(**machine, now.records.get(machine), old), Ok(Cas::Done))
+            matches!(
+                leases.change(**machine, now.records.get(machine), old),
+                Ok(Cas::Done)
+            )
         };
         let count = renewed.filter(put_back).count();
         watch.over.within(RENEWED);
@@ -225,7 +266,10 @@ impl Fleet {
     /// Deletes a state folder, in use or not.
     pub(crate) fn lose(&mut self, slot: Slot) {
         let world = self.worlds[slot.0].clone();
-        assert!(matches!(world.kind, Kind::Network { .. }), "it must be kept");
+        assert!(
+            matches!(world.kind, Kind::Network { .. }),
+            "it must be kept"
+        );
         let state = self.host(slot).state.clone();
         // A process that uses it may create a file meanwhile: then only part of it is lost.
         let _ = fs::remove_dir_all(&state);
@@ -238,8 +282,15 @@ impl Fleet {
         for process in &self.processes {
             process.kill();
         }
-        let panics = self.processes.iter().filter(|process| !process.join()).count();
-        assert!(panics == 0 || thread::panicking(), "{panics} threads panicked");
+        let panics = self
+            .processes
+            .iter()
+            .filter(|process| !process.join())
+            .count();
+        assert!(
+            panics == 0 || thread::panicking(),
+            "{panics} threads panicked"
+        );
     }
 }
 

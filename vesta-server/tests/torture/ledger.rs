@@ -23,19 +23,32 @@ impl Span {
     fn of_id(meta: &IdMeta, id: u64) -> Result<Self, IdError> {
         let parts = meta.unpack(id)?;
         let start = parts.time << meta.spec().seq_bits | parts.seq;
-        Ok(Self { machine: parts.machine, start, end: start + 1 })
+        Ok(Self {
+            machine: parts.machine,
+            start,
+            end: start + 1,
+        })
     }
 
     fn of_run(meta: &IdMeta, run: &IdRun) -> Result<Self, String> {
         let count = u64::from(run.count);
         let at = |index: u64| {
-            let id = index.checked_mul(run.step).and_then(|offset| run.first.checked_add(offset));
+            let id = index
+                .checked_mul(run.step)
+                .and_then(|offset| run.first.checked_add(offset));
             Self::of_id(meta, id.ok_or("beyond 64 bits")?).map_err(|error| error.to_string())
         };
-        let span = Self { end: at(0)?.start + count, ..at(0)? };
+        let span = Self {
+            end: at(0)?.start + count,
+            ..at(0)?
+        };
         // In between it is linear: the fields of a layout do not overlap.
         for index in [1, count.saturating_sub(1)] {
-            let right = Self { start: span.start + index, end: span.start + index + 1, ..span };
+            let right = Self {
+                start: span.start + index,
+                end: span.start + index + 1,
+                ..span
+            };
             if count == 0 || (index < count && at(index)? != right) {
                 return Err(format!("{run:?} is no run of neighbouring positions"));
             }
@@ -172,7 +185,10 @@ impl Ledger {
                 let name = self.name(by, by.at);
                 self.find(format!("{name}: {span:?} after positions up to {before}"));
             }
-            let head = self.processes[by.process].1.entry(span.machine).or_default();
+            let head = self.processes[by.process]
+                .1
+                .entry(span.machine)
+                .or_default();
             *head = span.end.max(*head);
             self.take(by, span);
         }
@@ -189,7 +205,10 @@ impl Ledger {
     fn name(&self, by: Receiver, until: Duration) -> String {
         let (process, _) = &self.processes[by.process];
         let [at, until] = [by.at, until].map(|time| time.as_secs_f64());
-        format!("caller {} of {process} at {at:.3} to {until:.3} s", by.caller)
+        format!(
+            "caller {} of {process} at {at:.3} to {until:.3} s",
+            by.caller
+        )
     }
 
     fn take(&mut self, by: Receiver, span: Span) {
@@ -197,8 +216,10 @@ impl Ledger {
         let reaches_in = |(_, taken): &(&u64, &Taken)| taken.end > span.start;
         let first = line.range(..=span.start).next_back().filter(reaches_in);
         let from = first.map_or(span.start, |(start, _)| *start);
-        let met: Vec<_> =
-            line.range(from..span.end).map(|(start, taken)| (*start, *taken)).collect();
+        let met: Vec<_> = line
+            .range(from..span.end)
+            .map(|(start, taken)| (*start, *taken))
+            .collect();
         let mut at = span.start;
         for (start, taken) in &met {
             insert(line, at, *start, by);
@@ -225,9 +246,16 @@ fn insert(line: &mut BTreeMap<u64, Taken>, mut start: u64, mut end: u64, by: Rec
     if start >= end {
         return;
     }
-    let mut taken = Taken { end, by, until: by.at };
+    let mut taken = Taken {
+        end,
+        by,
+        until: by.at,
+    };
     let is_of = |taken: &Taken| taken.by.process == by.process;
-    let left = line.range(..start).next_back().map(|(before, left)| (*before, *left));
+    let left = line
+        .range(..start)
+        .next_back()
+        .map(|(before, left)| (*before, *left));
     if let Some((before, left)) = left.filter(|(_, left)| left.end == start && is_of(left)) {
         (start, taken.by) = (before, left.by);
     }

@@ -13,20 +13,38 @@ const META: IdMeta = IdMeta::MAX_PEAK;
 
 fn id(machine: u64, position: u64, gen_method: u64) -> u64 {
     let (time, seq) = (position >> 20, position & ((1 << 20) - 1));
-    META.pack(&Id { machine, time, seq, gen_method, ..Id::default() }).expect("it fits")
+    META.pack(&Id {
+        machine,
+        time,
+        seq,
+        gen_method,
+        ..Id::default()
+    })
+    .expect("it fits")
 }
 
 fn run(machine: u64, start: u64, count: u32) -> Answer {
-    Answer::Runs(vec![IdRun { first: id(machine, start, 1), step: META.step(), count }])
+    Answer::Runs(vec![IdRun {
+        first: id(machine, start, 1),
+        step: META.step(),
+        count,
+    }])
 }
 
 fn by(process: usize, caller: usize, seconds: u64) -> Receiver {
-    Receiver { process, caller, at: Duration::from_secs(seconds) }
+    Receiver {
+        process,
+        caller,
+        at: Duration::from_secs(seconds),
+    }
 }
 
 fn ledger() -> Ledger {
     let mut ledger = Ledger::new(META, |_| ());
-    assert_eq!(["first", "second"].map(|name| ledger.join(name.into())), [0, 1]);
+    assert_eq!(
+        ["first", "second"].map(|name| ledger.join(name.into())),
+        [0, 1]
+    );
     ledger
 }
 
@@ -39,7 +57,11 @@ fn found(ledger: &Ledger) -> (u64, u64) {
 fn a_planted_duplicate_is_found_with_both_owners() {
     let mut ledger = ledger();
     ledger.record(by(0, 2, 3), &run(7, 1 << 20, 1_000_000), &mut Marks::new());
-    ledger.record(by(0, 3, 4), &run(7, (1 << 20) + 1_000_000, 1_000_000), &mut Marks::new());
+    ledger.record(
+        by(0, 3, 4),
+        &run(7, (1 << 20) + 1_000_000, 1_000_000),
+        &mut Marks::new(),
+    );
     assert_eq!((ledger.intervals(), found(&ledger)), (1, (0, 0)));
     // Made by the other program: another number for the same position.
     let planted = Answer::Ids(vec![id(7, (1 << 20) + 1_234_567, 2)]);
@@ -85,7 +107,12 @@ fn a_planted_step_back_is_found() {
 fn a_run_that_is_none_is_found() {
     let mut ledger = ledger();
     let first = id(7, 100, 1);
-    for (step, count) in [(META.step(), 0), (1, 2), (META.step() * 2, 3), (u64::MAX, 2)] {
+    for (step, count) in [
+        (META.step(), 0),
+        (1, 2),
+        (META.step() * 2, 3),
+        (u64::MAX, 2),
+    ] {
         let answer = Answer::Runs(vec![IdRun { first, step, count }]);
         ledger.record(by(0, 0, 1), &answer, &mut Marks::new());
     }
@@ -101,11 +128,17 @@ fn intervals_find_what_a_set_finds() {
         for _ in 0..rng.within(1..=60) {
             let (machine, start) = (rng.below(2), rng.below(200));
             let count = rng.within(1..=12);
-            let new = (start..start + count).filter(|at| set.insert((machine, *at))).count();
+            let new = (start..start + count)
+                .filter(|at| set.insert((machine, *at)))
+                .count();
             duplicates += count - new as u64;
             let process = rng.index(2);
             let count = count.try_into().expect("small");
-            ledger.record(by(process, 0, 1), &run(machine, start, count), &mut Marks::new());
+            ledger.record(
+                by(process, 0, 1),
+                &run(machine, start, count),
+                &mut Marks::new(),
+            );
         }
         assert_eq!(found(&ledger), (duplicates, 0));
     }

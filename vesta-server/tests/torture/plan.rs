@@ -86,12 +86,19 @@ const REPAIR: u64 = 3000;
 /// All faults of a run of so many milliseconds, in their order.
 pub(crate) fn plan(seed: u64, worlds: &[Kind], slots: usize, length: u64) -> Vec<Moment> {
     let mut rng = Rng::new(seed);
-    let mut plan = Plan { moments: Vec::new(), length };
+    let mut plan = Plan {
+        moments: Vec::new(),
+        length,
+    };
     for (world, kind) in worlds.iter().enumerate() {
         for slot in 0..slots {
             plan.process(&mut Rng::new(rng.bits()), (world, slot), *kind);
         }
-        if let Kind::Network { can_fail_over, can_refuse } = *kind {
+        if let Kind::Network {
+            can_fail_over,
+            can_refuse,
+        } = *kind
+        {
             plan.store(&mut Rng::new(rng.bits()), world, can_fail_over, can_refuse);
         }
     }
@@ -102,13 +109,20 @@ pub(crate) fn plan(seed: u64, worlds: &[Kind], slots: usize, length: u64) -> Vec
 
 /// An instant as often as long enough for every lease to end.
 fn outage(rng: &mut Rng) -> u64 {
-    if rng.percent(50) { rng.span(1000) } else { rng.below(8000) }
+    if rng.percent(50) {
+        rng.span(1000)
+    } else {
+        rng.below(8000)
+    }
 }
 
 /// Steps that are followed.
 fn small_steps(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Network { can_fail_over: true, .. } => &SMALL_BACK,
+        Kind::Network {
+            can_fail_over: true,
+            ..
+        } => &SMALL_BACK,
         _ => &SMALL,
     }
 }
@@ -121,7 +135,10 @@ struct Plan {
 impl Plan {
     fn add(&mut self, at: u64, fault: Fault) {
         // What ends a fault happens in any case.
-        self.moments.push(Moment { at: at.min(self.length), fault });
+        self.moments.push(Moment {
+            at: at.min(self.length),
+            fault,
+        });
     }
 
     /// One fault after the other of one process.
@@ -152,7 +169,14 @@ impl Plan {
             (steps(10), What::Twin),
         ];
         let mut at = rng.below(500);
-        self.add(at, Fault::Start { slot, keeps: true, clock: RIGHT });
+        self.add(
+            at,
+            Fault::Start {
+                slot,
+                keeps: true,
+                clock: RIGHT,
+            },
+        );
         loop {
             at += 300 + rng.below(5000);
             if at >= self.length {
@@ -174,7 +198,11 @@ impl Plan {
                 What::Pause => {
                     self.add(at, Fault::Pause(slot));
                     // An instant as often as long enough for a takeover.
-                    at += if rng.percent(50) { rng.span(1000) } else { rng.below(16_000) };
+                    at += if rng.percent(50) {
+                        rng.span(1000)
+                    } else {
+                        rng.below(16_000)
+                    };
                     self.add(at, Fault::Resume(slot));
                 }
                 What::Step => {
@@ -197,7 +225,14 @@ impl Plan {
                 What::LoseState => self.add(at, Fault::LoseState(slot)),
                 What::Twin => {
                     let remembers = !network || rng.percent(60);
-                    self.add(at, if remembers { Fault::Twin(slot) } else { Fault::Newcomer(slot) });
+                    self.add(
+                        at,
+                        if remembers {
+                            Fault::Twin(slot)
+                        } else {
+                            Fault::Newcomer(slot)
+                        },
+                    );
                     at += 500 + rng.span(6000);
                     self.add(at, Fault::EndTwin(slot));
                 }
@@ -207,7 +242,11 @@ impl Plan {
 
     fn start_again(&mut self, rng: &mut Rng, at: u64, slot: Slot, kind: Kind) {
         let wrong = rng.percent(15) && kind != Kind::Users;
-        let clock = if wrong { rng.pick(&["-1s", "-3s", "-7s"]) } else { RIGHT };
+        let clock = if wrong {
+            rng.pick(&["-1s", "-3s", "-7s"])
+        } else {
+            RIGHT
+        };
         let keeps = !matches!(kind, Kind::Network { .. }) || rng.percent(70);
         self.add(at, Fault::Start { slot, keeps, clock });
     }
@@ -251,7 +290,10 @@ impl Plan {
         self.add(start, Fault::Lag(world));
         let at = start + rng.within(3000..=8000);
         self.add(at, Fault::FailOver(world));
-        for (slot, at) in [(before, start + rng.within(500..=2000)), (after, at + rng.below(300))] {
+        for (slot, at) in [
+            (before, start + rng.within(500..=2000)),
+            (after, at + rng.below(300)),
+        ] {
             self.add(at, Fault::Step(slot, RIGHT)); // a wrong one would be refused
             self.add(at, Fault::Newcomer(slot));
         }
@@ -263,7 +305,10 @@ impl Plan {
 
     /// The faults of all processes at once.
     fn all(&mut self, rng: &mut Rng, worlds: &[Kind], slots: usize) {
-        let small = worlds.iter().map(|kind| small_steps(*kind)).min_by_key(|steps| steps.len());
+        let small = worlds
+            .iter()
+            .map(|kind| small_steps(*kind))
+            .min_by_key(|steps| steps.len());
         let mut at = self.length / 5 + rng.below(self.length / 8);
         let mut kill = rng.percent(50);
         while at < self.length {
@@ -273,7 +318,14 @@ impl Plan {
                     (0..worlds.len()).flat_map(|world| (0..slots).map(move |slot| (world, slot)))
                 {
                     let keeps = true;
-                    self.add(at + rng.span(1500), Fault::Start { slot, keeps, clock: RIGHT });
+                    self.add(
+                        at + rng.span(1500),
+                        Fault::Start {
+                            slot,
+                            keeps,
+                            clock: RIGHT,
+                        },
+                    );
                 }
             } else {
                 self.add(at, Fault::StepAll(rng.pick(small.expect("a world"))));
@@ -293,8 +345,14 @@ mod tests {
 
     use super::*;
 
-    const WORLDS: [Kind; 3] =
-        [Kind::Fixed, Kind::File, Kind::Network { can_fail_over: true, can_refuse: true }];
+    const WORLDS: [Kind; 3] = [
+        Kind::Fixed,
+        Kind::File,
+        Kind::Network {
+            can_fail_over: true,
+            can_refuse: true,
+        },
+    ];
 
     #[test]
     fn a_seed_decides_everything() {
@@ -308,7 +366,10 @@ mod tests {
         let mut all = HashSet::new();
         for seed in 0..50 {
             let plan = plan(seed, &WORLDS, 2, 300_000);
-            let kinds: HashSet<_> = plan.iter().map(|moment| discriminant(&moment.fault)).collect();
+            let kinds: HashSet<_> = plan
+                .iter()
+                .map(|moment| discriminant(&moment.fault))
+                .collect();
             assert!(kinds.len() >= 19, "seed {seed}: {} kinds", kinds.len());
             all.extend(kinds);
             assert!(plan.is_sorted_by_key(|moment| moment.at));

@@ -82,8 +82,14 @@ impl Process {
             let number = world.ledger().join(self.name.clone());
             // People see it in the output, and may use it; a slow start has none yet.
             if let Ok(first) = program.fact("first ID").parse() {
-                let by = Receiver { process: number, caller: 0, at: watch.elapsed() };
-                world.ledger().record(by, &Answer::Ids(vec![first]), &mut Marks::new());
+                let by = Receiver {
+                    process: number,
+                    caller: 0,
+                    at: watch.elapsed(),
+                };
+                world
+                    .ledger()
+                    .record(by, &Answer::Ids(vec![first]), &mut Marks::new());
             }
             for caller in 1..=api.callers() {
                 let caller = Caller {
@@ -120,7 +126,11 @@ impl Process {
             // It may have been asked to stop before it could hear that.
             Fate::Killed => {
                 let stopped = status.signal() == Some(Unix::TERM.as_raw());
-                killed || stopped || status.code().is_some_and(|code| [0, 64, 69].contains(&code))
+                killed
+                    || stopped
+                    || status
+                        .code()
+                        .is_some_and(|code| [0, 64, 69].contains(&code))
             }
             Fate::Stops if is_ready => status.code() == Some(0),
             Fate::Stops => status.code().is_some() || status.signal() == Some(Unix::TERM.as_raw()),

@@ -10,7 +10,10 @@ pub(crate) struct Rest {
 
 impl Rest {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self { address, connection: None }
+        Self {
+            address,
+            connection: None,
+        }
     }
 
     /// The numbers in the body of an answer; any status but 200 is an error.
@@ -43,8 +46,13 @@ impl Rest {
         if !head.starts_with("HTTP/1.1 200 ") {
             return Err(io::Error::other(head));
         }
-        let numbers = body.split(|byte| !byte.is_ascii_digit()).filter(|text| !text.is_empty());
+        let numbers = body
+            .split(|byte| !byte.is_ascii_digit())
+            .filter(|text| !text.is_empty());
         let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse().ok();
-        numbers.map(number).collect::<Option<_>>().ok_or_else(|| io::ErrorKind::InvalidData.into())
+        numbers
+            .map(number)
+            .collect::<Option<_>>()
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }

@@ -26,7 +26,11 @@ const LONG: u64 = 60;
 /// A setting of a run from the environment.
 fn setting(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is no number: {value}")),
+    )
 }
 
 mod torture {
@@ -43,11 +47,21 @@ fn two_owners_of_a_machine_id_are_found() {
     // Of the same layout.
     let world = |name| World::new(name, Kind::Fixed, None, folder.path(), &mut Rng::new(1));
     let (world, other) = (Arc::new(world("planted")), world("planted-too"));
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
-    let apis = [("vesta-server", Api::Grpc(runtime.handle().clone())), ("vesta-rest", Api::Rest)];
+    let apis = [
+        ("vesta-server", Api::Grpc(runtime.handle().clone())),
+        ("vesta-rest", Api::Rest),
+    ];
     let processes = apis.map(|(name, api)| {
-        let of = if name == "vesta-rest" { &other } else { &*world };
+        let of = if name == "vesta-rest" {
+            &other
+        } else {
+            &*world
+        };
         let state = of.state(name);
         fs::create_dir_all(&state).expect("a folder");
         let mut command = of.command(&program(name), &state, 7, &mut rng);
@@ -98,7 +112,10 @@ fn no_id_repeats_whatever_happens() {
         println!("{}", world.describe());
         Arc::new(world)
     };
-    let mut worlds = vec![world("fixed", Kind::Fixed, None), world("sqlite", Kind::File, None)];
+    let mut worlds = vec![
+        world("fixed", Kind::Fixed, None),
+        world("sqlite", Kind::File, None),
+    ];
     let mut switches = vec![None, None];
     if rustix::process::geteuid().is_root() {
         worlds.push(world("users", Kind::Users, None));
@@ -114,7 +131,10 @@ fn no_id_repeats_whatever_happens() {
         switches.push(Some(switch));
     }
     let kinds: Vec<Kind> = worlds.iter().map(|world| world.kind).collect();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
     let watch = Arc::new(Watch::new());
     let handle = runtime.handle().clone();
@@ -122,10 +142,14 @@ fn no_id_repeats_whatever_happens() {
 
     let length = seconds * 1000;
     for moment in plan(seed, &kinds, SLOTS, length) {
-        watch.over.within(Duration::from_millis(moment.at).saturating_sub(watch.elapsed()));
+        watch
+            .over
+            .within(Duration::from_millis(moment.at).saturating_sub(watch.elapsed()));
         carry_out(moment.fault, &mut fleet, &switches, &watch);
     }
-    watch.over.within(Duration::from_millis(length).saturating_sub(watch.elapsed()));
+    watch
+        .over
+        .within(Duration::from_millis(length).saturating_sub(watch.elapsed()));
     fleet.end();
     drop(switches);
     watch.say("the end");
@@ -137,15 +161,31 @@ fn no_id_repeats_whatever_happens() {
     println!("{ids} IDs compared; VESTA_TEST_SEED={seed}");
     for world in &worlds {
         let ledger = world.ledger();
-        assert!(ledger.findings.is_empty(), "{}: {:#?}", world.name, ledger.findings);
-        assert!(ledger.ids >= 1000, "{}: {} IDs are no torture", world.name, ledger.ids);
+        assert!(
+            ledger.findings.is_empty(),
+            "{}: {:#?}",
+            world.name,
+            ledger.findings
+        );
+        assert!(
+            ledger.ids >= 1000,
+            "{}: {} IDs are no torture",
+            world.name,
+            ledger.ids
+        );
     }
-    assert!(ids >= ENOUGH * seconds * worlds.len() as u64, "{ids} IDs are too few");
+    assert!(
+        ids >= ENOUGH * seconds * worlds.len() as u64,
+        "{ids} IDs are too few"
+    );
 }
 
 fn carry_out(fault: Fault, fleet: &mut Fleet, switches: &[Option<Switch>], watch: &Watch) {
     let store = |world: usize, command| {
-        switches[world].as_ref().expect("a store on the network").run(command);
+        switches[world]
+            .as_ref()
+            .expect("a store on the network")
+            .run(command);
     };
     match fault {
         Fault::Start { slot, keeps, clock } => return fleet.start(slot, keeps, clock),

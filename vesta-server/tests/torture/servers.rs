@@ -17,7 +17,11 @@ const MISTAKES: [(&str, &str, &str); 2] = [
         "RENAME TABLE vesta_kv TO vesta_kv_of_before",
         "RENAME TABLE vesta_kv_of_before TO vesta_kv",
     ),
-    ("postgres", "REVOKE ALL ON vesta_kv FROM vesta", "GRANT ALL ON vesta_kv TO vesta"),
+    (
+        "postgres",
+        "REVOKE ALL ON vesta_kv FROM vesta",
+        "GRANT ALL ON vesta_kv TO vesta",
+    ),
 ];
 
 /// The servers of this run.
@@ -30,8 +34,15 @@ pub(crate) struct Servers {
 impl Servers {
     /// Starts those whose variable says that they are present.
     pub(crate) fn start(may_fail_over: bool) -> Self {
-        let names: Vec<_> = ALL.into_iter().filter(|name| StoreServers::is_present(name)).collect();
-        Self { servers: StoreServers::start(&names), names, may_fail_over }
+        let names: Vec<_> = ALL
+            .into_iter()
+            .filter(|name| StoreServers::is_present(name))
+            .collect();
+        Self {
+            servers: StoreServers::start(&names),
+            names,
+            may_fail_over,
+        }
     }
 
     /// True if the store can have a replica that takes its place.
@@ -77,7 +88,13 @@ impl Servers {
                 }
             }
         });
-        (url, Switch { commands: Some(commands), thread: Some(thread) })
+        (
+            url,
+            Switch {
+                commands: Some(commands),
+                thread: Some(thread),
+            },
+        )
     }
 }
 
@@ -98,12 +115,19 @@ impl Drop for Switch {
     fn drop(&mut self) {
         self.commands = None;
         let ended = self.thread.take().map(JoinHandle::join);
-        assert!(thread::panicking() || matches!(ended, Some(Ok(()))), "a store did not obey");
+        assert!(
+            thread::panicking() || matches!(ended, Some(Ok(()))),
+            "a store did not obey"
+        );
     }
 }
 
 fn port(url: &str) -> u16 {
     let place = url.rsplit('@').next().unwrap_or(url);
-    let port = place.split('/').next().and_then(|place| place.rsplit(':').next());
-    port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port in {place}"))
+    let port = place
+        .split('/')
+        .next()
+        .and_then(|place| place.rsplit(':').next());
+    port.and_then(|port| port.parse().ok())
+        .unwrap_or_else(|| panic!("no port in {place}"))
 }

@@ -16,7 +16,11 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new() -> Self {
         let clock = SystemClock::new();
-        Self { start: clock.monotonic(), clock, over: Signal::default() }
+        Self {
+            start: clock.monotonic(),
+            clock,
+            over: Signal::default(),
+        }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

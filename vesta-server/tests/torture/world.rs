@@ -59,8 +59,10 @@ impl World {
         folder: &Path,
         rng: &mut Rng,
     ) -> Self {
-        let (layout, meta) = rng
-            .pick(&[("max-peak", IdMeta::MAX_PEAK), ("min-granularity", IdMeta::MIN_GRANULARITY)]);
+        let (layout, meta) = rng.pick(&[
+            ("max-peak", IdMeta::MAX_PEAK),
+            ("min-granularity", IdMeta::MIN_GRANULARITY),
+        ]);
         let mut settings = Vec::new();
         let mut set = |flag: &str, value: String| settings.extend([flag.to_owned(), value]);
         if !matches!(kind, Kind::Fixed | Kind::Users) {
@@ -71,9 +73,18 @@ impl World {
             set("--machine-window-ms", (renew * 3).to_string());
             set("--machine-takeover-grace-ms", (renew * 9).to_string());
             set("--machine-range", format!("1-{}", rng.within(10..=20)));
-            set("--machine-strategy", rng.pick(&["lease", "lowest"]).to_owned());
+            set(
+                "--machine-strategy",
+                rng.pick(&["lease", "lowest"]).to_owned(),
+            );
         }
-        let is_made_once = matches!(kind, Kind::Network { can_refuse: true, .. });
+        let is_made_once = matches!(
+            kind,
+            Kind::Network {
+                can_refuse: true,
+                ..
+            }
+        );
         if is_made_once {
             // Without it a host with an empty state folder would recreate a table that is only renamed.
             settings.push("--auto-init=false".to_owned());
@@ -82,7 +93,17 @@ impl World {
         // A fixed machine ID, or one of a pool in a file, is one process's alone on a host.
         let namespace = format!("{}-{name}", namespace_of(folder));
         let (folder, counts) = (folder.join(name), Mutex::default());
-        let world = Self { name, kind, url, folder, namespace, layout, settings, ledger, counts };
+        let world = Self {
+            name,
+            kind,
+            url,
+            folder,
+            namespace,
+            layout,
+            settings,
+            ledger,
+            counts,
+        };
         if is_made_once {
             let leases = world.leases().expect("a store");
             leases.open(&meta.fingerprint()).expect("it answers");
@@ -107,9 +128,16 @@ impl World {
         rng: &mut Rng,
     ) -> Command {
         let another_user = self.kind == Kind::Users && machine > 1;
-        let mut command =
-            if another_user { self.of_nobody(program) } else { Command::new(program) };
-        command.env_clear().current_dir(&self.folder).args(FREE_PORTS).args(&self.settings);
+        let mut command = if another_user {
+            self.of_nobody(program)
+        } else {
+            Command::new(program)
+        };
+        command
+            .env_clear()
+            .current_dir(&self.folder)
+            .args(FREE_PORTS)
+            .args(&self.settings);
         command.args(["--namespace", &self.namespace]);
         command.args(["--layout", self.layout, "--log-level", "warn"]);
         let populator = rng.pick(&["lock", "sync", "atomic", "local"]);
@@ -118,7 +146,11 @@ impl World {
         command.args(["--workers", workers, "--populator", populator]);
         command.args(["--clock", rng.pick(&["precise", "coarse"])]);
         command.arg(rng.pick(&["--pacing=false", "--pacing=true"]));
-        let borrowed = if self.kind == Kind::Users { "0" } else { rng.pick(&["0", "0", "3000"]) };
+        let borrowed = if self.kind == Kind::Users {
+            "0"
+        } else {
+            rng.pick(&["0", "0", "3000"])
+        };
         command.args(["--borrow-ahead-ms", borrowed]);
         command.arg("--state-dir").arg(state);
         match &self.url {
@@ -157,7 +189,12 @@ impl World {
     }
 
     pub(crate) fn describe(&self) -> String {
-        format!("{:9} {} {}", self.name, self.layout, self.settings.join(" "))
+        format!(
+            "{:9} {} {}",
+            self.name,
+            self.layout,
+            self.settings.join(" ")
+        )
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -189,7 +226,11 @@ impl World {
             "duplicates",
             "disorders",
         ];
-        format!("{:9}{}", "", names.map(|name| format!("{name:>11}")).concat())
+        format!(
+            "{:9}{}",
+            "",
+            names.map(|name| format!("{name:>11}")).concat()
+        )
     }
 
     /// Its row of the table.
@@ -214,6 +255,10 @@ impl World {
             ledger.duplicates,
             ledger.disorders,
         ];
-        format!("{:9}{}", self.name, cells.map(|cell| format!("{cell:>11}")).concat())
+        format!(
+            "{:9}{}",
+            self.name,
+            cells.map(|cell| format!("{cell:>11}")).concat()
+        )
     }
 }

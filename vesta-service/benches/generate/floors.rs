@@ -31,7 +31,9 @@ fn seconds() -> u64 {
 }
 
 fn coarse() -> u64 {
-    rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse).tv_nsec.cast_unsigned()
+    rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse)
+        .tv_nsec
+        .cast_unsigned()
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -61,7 +61,10 @@ fn embedded(
 ) -> &'static LocalIdService {
     let source = match machines {
         1 => MachineSource::Fixed(1),
-        _ => MachineSource::Pool { store: std::sync::Arc::new(MemoryStore::new()), range: None },
+        _ => MachineSource::Pool {
+            store: std::sync::Arc::new(MemoryStore::new()),
+            range: None,
+        },
     };
     let folder: &tempfile::TempDir =
         Box::leak(Box::new(tempfile::tempdir().expect("a temporary folder")));
@@ -118,7 +121,9 @@ fn share(threads: u64, n: u64, next: &(impl Fn() -> u64 + Sync)) -> Duration {
             .collect();
         barrier.wait();
         let start = now();
-        workers.into_iter().for_each(|worker| worker.join().expect("no panic"));
+        workers
+            .into_iter()
+            .for_each(|worker| worker.join().expect("no panic"));
         start.elapsed()
     })
 }
@@ -132,7 +137,13 @@ fn now() -> Instant {
 fn rows() -> Vec<Row> {
     use ClockKind::{Coarse, Precise};
     let mut rows = Vec::new();
-    floors::each(&mut |name, work| rows.push(Row { name: name.into(), floor: name, work }));
+    floors::each(&mut |name, work| {
+        rows.push(Row {
+            name: name.into(),
+            floor: name,
+            work,
+        })
+    });
     let mut add = |name: String, floor, service: &'static LocalIdService| {
         let work = work(|| service.gen_id().expect("an ID"));
         rows.push(Row { name, floor, work });
@@ -142,15 +153,37 @@ fn rows() -> Vec<Row> {
         let local = kind == PopulatorKind::Local;
         let of = |floor| if local { floors::ADD } else { floor };
         let seconds = embedded(roomy_seconds(), kind, Precise, 1);
-        add(format!("Vesta `{name}`, seconds"), of(floors::SECONDS), seconds);
+        add(
+            format!("Vesta `{name}`, seconds"),
+            of(floors::SECONDS),
+            seconds,
+        );
         let millis = embedded(roomy_millis(), kind, Precise, 1);
-        add(format!("Vesta `{name}`, milliseconds, precise"), of(floors::CYCLES), millis);
+        add(
+            format!("Vesta `{name}`, milliseconds, precise"),
+            of(floors::CYCLES),
+            millis,
+        );
         let coarse = embedded(roomy_millis(), kind, Coarse, 1);
-        add(format!("Vesta `{name}`, milliseconds, coarse"), of(floors::COARSE), coarse);
+        add(
+            format!("Vesta `{name}`, milliseconds, coarse"),
+            of(floors::COARSE),
+            coarse,
+        );
     }
     let four = embedded(roomy_seconds(), PopulatorKind::Atomic, Precise, 4);
-    add("Vesta `atomic`, seconds, 4 machine IDs".into(), ONE_MACHINE, four);
-    peers::each(&mut |name, work| rows.push(Row { name: name.into(), floor: floors::ADD, work }));
+    add(
+        "Vesta `atomic`, seconds, 4 machine IDs".into(),
+        ONE_MACHINE,
+        four,
+    );
+    peers::each(&mut |name, work| {
+        rows.push(Row {
+            name: name.into(),
+            floor: floors::ADD,
+            work,
+        })
+    });
     rows
 }
 
@@ -164,7 +197,10 @@ const ROUND: Duration = Duration::from_millis(15);
 /// Nanoseconds for each ID: of every row, by number of threads and round.
 fn measure(rows: &[Row], rounds: usize) -> Vec<[Vec<f64>; 4]> {
     let mut all: Vec<[Vec<f64>; 4]> = rows.iter().map(|_| Default::default()).collect();
-    let sizes: Vec<[u64; 4]> = rows.iter().map(|row| THREADS.map(|n| size(row, n))).collect();
+    let sizes: Vec<[u64; 4]> = rows
+        .iter()
+        .map(|row| THREADS.map(|n| size(row, n)))
+        .collect();
     for round in 0..rounds {
         eprint!("\rround {} of {rounds}", round + 1);
         for (at, threads) in THREADS.into_iter().enumerate() {
@@ -198,7 +234,12 @@ fn median(values: &[f64]) -> f64 {
 }
 
 fn ratio(of: &[f64], to: &[f64]) -> f64 {
-    median(&of.iter().zip(to).map(|(of, to)| of / to).collect::<Vec<_>>())
+    median(
+        &of.iter()
+            .zip(to)
+            .map(|(of, to)| of / to)
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn print_singles(rows: &[Row], all: &[[Vec<f64>; 4]]) {
@@ -210,9 +251,13 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 4]]) {
     for (row, times) in rows.iter().zip(all) {
         let floor = find(row.floor).map(|number| &all[number][0]);
         let ratios = [0, 3].map(|at| {
-            floor.map_or("–".into(), |floor| format!("{:.2}", ratio(&times[at], floor)))
+            floor.map_or("–".into(), |floor| {
+                format!("{:.2}", ratio(&times[at], floor))
+            })
         });
-        let times = times.each_ref().map(|times| format!("{:.1}", median(times)));
+        let times = times
+            .each_ref()
+            .map(|times| format!("{:.1}", median(times)));
         println!(
             "| {} | {} | {} | {} |",
             row.name,
@@ -221,15 +266,22 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 4]]) {
             row.floor
         );
     }
-    let Some(peer) = find(peers::BEST) else { return };
+    let Some(peer) = find(peers::BEST) else {
+        return;
+    };
     println!(
         "\n| {} / Vesta, same round | 1 caller | 2 callers | 4 callers | 8 callers |",
         peers::BEST
     );
     println!("|---|---|---|---|---|");
-    for (row, times) in rows.iter().zip(all).filter(|(row, _)| row.name.starts_with("Vesta")) {
-        let ratios: Vec<_> =
-            (0..4).map(|at| format!("{:.2}", ratio(&all[peer][at], &times[at]))).collect();
+    for (row, times) in rows
+        .iter()
+        .zip(all)
+        .filter(|(row, _)| row.name.starts_with("Vesta"))
+    {
+        let ratios: Vec<_> = (0..4)
+            .map(|at| format!("{:.2}", ratio(&all[peer][at], &times[at])))
+            .collect();
         println!("| {} | {} |", row.name, ratios.join(" | "));
     }
 }
@@ -256,13 +308,24 @@ fn print_batches(rounds: usize) {
 }
 
 fn main() {
-    let arguments: Vec<_> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let rounds = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(41);
-    let wanted = arguments.iter().find(|argument| argument.parse::<usize>().is_err());
+    let arguments: Vec<_> = std::env::args()
+        .skip(1)
+        .filter(|a| !a.starts_with("--"))
+        .collect();
+    let rounds = arguments
+        .iter()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(41);
+    let wanted = arguments
+        .iter()
+        .find(|argument| argument.parse::<usize>().is_err());
     let mut rows = rows();
     if let Some(wanted) = wanted {
-        let floors: Vec<_> =
-            rows.iter().filter(|row| row.name.contains(wanted)).map(|row| row.floor).collect();
+        let floors: Vec<_> = rows
+            .iter()
+            .filter(|row| row.name.contains(wanted))
+            .map(|row| row.floor)
+            .collect();
         rows.retain(|row| row.name.contains(wanted) || floors.contains(&row.name.as_str()));
     }
     print_singles(&rows, &measure(&rows, rounds));

@@ -24,20 +24,36 @@ pub(crate) fn each(add: &mut dyn FnMut(&'static str, Work)) {
     let clock = MonotonicClock::<1>::with_epoch(epoch);
     let atomic: AtomicSnowflakeGenerator<RoomyId, _> =
         AtomicSnowflakeGenerator::new(1, clock.clone());
-    add(BEST, work(move || atomic.next_id(|_| std::hint::spin_loop()).to_raw()));
+    add(
+        BEST,
+        work(move || atomic.next_id(|_| std::hint::spin_loop()).to_raw()),
+    );
     let lock: LockSnowflakeGenerator<RoomyId, _> = LockSnowflakeGenerator::new(1, clock);
     add(
         "ferroid lock, milliseconds",
-        work(move || lock.try_next_id(|_| std::hint::spin_loop()).expect("not poisoned").to_raw()),
+        work(move || {
+            lock.try_next_id(|_| std::hint::spin_loop())
+                .expect("not poisoned")
+                .to_raw()
+        }),
     );
 
     // These two have no other layout than 41 + 10 + 12 bits: 4,096 IDs in a millisecond, so that
     // 244 ns an ID is the layout and not the generator.
     let snowflaked = snowflaked::sync::Generator::new(1);
-    add("snowflaked sync (12-bit sequence)", work(move || snowflaked.generate()));
+    add(
+        "snowflaked sync (12-bit sequence)",
+        work(move || snowflaked.generate()),
+    );
     let rs_snowflake = Mutex::new(snowflake::SnowflakeIdGenerator::new(1, 1));
     add(
         "rs-snowflake in a mutex (12-bit sequence)",
-        work(move || rs_snowflake.lock().expect("not poisoned").generate().unsigned_abs()),
+        work(move || {
+            rs_snowflake
+                .lock()
+                .expect("not poisoned")
+                .generate()
+                .unsigned_abs()
+        }),
     );
 }

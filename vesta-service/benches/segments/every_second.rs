@@ -4,7 +4,10 @@ use vesta_service::lease::StoreError;
 use vesta_service::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
 use vesta_service::testing::MemorySegmentStore;
 
-const EVEN: Stride = Stride { delta: 2, remainder: 0 };
+const EVEN: Stride = Stride {
+    delta: 2,
+    remainder: 0,
+};
 
 #[derive(Debug)]
 pub(crate) struct EverySecond(pub(crate) MemorySegmentStore);
@@ -16,7 +19,13 @@ impl SegmentStore for EverySecond {
 
     fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
         let tags = self.0.tags()?;
-        Ok(tags.into_iter().map(|tag| SegmentTag { stride: EVEN, ..tag }).collect())
+        Ok(tags
+            .into_iter()
+            .map(|tag| SegmentTag {
+                stride: EVEN,
+                ..tag
+            })
+            .collect())
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {

@@ -21,15 +21,21 @@ use vesta_service::testing::MemorySegmentStore;
 fn service() -> SegmentService {
     let store = MemorySegmentStore::new();
     for key in ["orders", "users"] {
-        store.create(&NewSegmentTag::new(key, 1_000_000).expect("valid")).expect("a new tag");
+        store
+            .create(&NewSegmentTag::new(key, 1_000_000).expect("valid"))
+            .expect("a new tag");
     }
-    SegmentService::builder(Arc::new(store)).build().expect("a service")
+    SegmentService::builder(Arc::new(store))
+        .build()
+        .expect("a service")
 }
 
 /// A service over one of two databases that share their tags.
 fn every_second() -> SegmentService {
     let store = Arc::new(EverySecond(MemorySegmentStore::new()));
-    store.create(&NewSegmentTag::new("orders", 1_000_000).expect("valid")).expect("a new tag");
+    store
+        .create(&NewSegmentTag::new("orders", 1_000_000).expect("valid"))
+        .expect("a new tag");
     SegmentService::builder(store).build().expect("a service")
 }
 
@@ -41,7 +47,10 @@ fn warm(segment: &Segment) {
 }
 
 fn by_name(service: &SegmentService, key: &str) -> u64 {
-    service.segment(key).and_then(|segment| segment.next()).expect("a number")
+    service
+        .segment(key)
+        .and_then(|segment| segment.next())
+        .expect("a number")
 }
 
 fn tuned<'a>(c: &'a mut Criterion, question: &str) -> BenchmarkGroup<'a, WallTime> {
@@ -83,7 +92,10 @@ fn alone(c: &mut Criterion) {
 
 fn contended(c: &mut Criterion) {
     for threads in [2, 8] {
-        let mut group = tuned(c, &format!("segments contended: {threads} callers, one tag"));
+        let mut group = tuned(
+            c,
+            &format!("segments contended: {threads} callers, one tag"),
+        );
         let service = service();
         let orders = service.segment("orders").expect("a tag");
         warm(&orders);
@@ -117,7 +129,9 @@ fn share(threads: u64, n: u64, next: impl Fn() -> u64 + Sync) -> Duration {
             .collect();
         barrier.wait();
         let start = now();
-        workers.into_iter().for_each(|worker| worker.join().expect("no panic"));
+        workers
+            .into_iter()
+            .for_each(|worker| worker.join().expect("no panic"));
         start.elapsed()
     })
 }

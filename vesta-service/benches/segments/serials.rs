@@ -22,12 +22,24 @@ fn serials(c: &mut Criterion) {
         let zone = pattern.has_date().then_some("Asia/Shanghai");
         let shuffled = pattern.is_shuffled();
         let tag = NewSerialTag::new(name, pattern, zone).and_then(|tag| tag.step(STEP));
-        let tag = if shuffled { tag.and_then(|tag| tag.shuffled_with(&key)) } else { tag };
+        let tag = if shuffled {
+            tag.and_then(|tag| tag.shuffled_with(&key))
+        } else {
+            tag
+        };
         assert!(service.create(&tag.expect("a tag")).expect("created"));
     };
-    create("invoices", "INV-{date:yyMMdd}-{n:9}{check:damm}", Reset::Day);
+    create(
+        "invoices",
+        "INV-{date:yyMMdd}-{n:9}{check:damm}",
+        Reset::Day,
+    );
     create("orders", "{n:12}", Reset::Never);
-    create("coupons", "{shuffle:10:crockford}{check:crockford}", Reset::Never);
+    create(
+        "coupons",
+        "{shuffle:10:crockford}{check:crockford}",
+        Reset::Never,
+    );
 
     let mut group = c.benchmark_group("serials from memory: one caller");
     group.throughput(Throughput::Elements(1));
@@ -42,14 +54,25 @@ fn serials(c: &mut Criterion) {
     });
     group.throughput(Throughput::Elements(1));
     let store = MemorySegmentStore::new();
-    store.create(&NewSegmentTag::new("orders", STEP).expect("valid")).expect("a new tag");
-    let segments = SegmentService::builder(Arc::new(store)).build().expect("a service");
+    store
+        .create(&NewSegmentTag::new("orders", STEP).expect("valid"))
+        .expect("a new tag");
+    let segments = SegmentService::builder(Arc::new(store))
+        .build()
+        .expect("a service");
     let orders = segments.segment("orders").expect("a tag");
-    group.bench_function("a segment number", |b| b.iter(|| orders.next().expect("a number")));
+    group.bench_function("a segment number", |b| {
+        b.iter(|| orders.next().expect("a number"))
+    });
     group.bench_function("a segment number, formatted by hand", |b| {
         b.iter(|| {
             let n = orders.next().expect("a number");
-            format!("INV-{:02}{:02}{:02}-{n:09}", black_box(26), black_box(11), black_box(22))
+            format!(
+                "INV-{:02}{:02}{:02}-{n:09}",
+                black_box(26),
+                black_box(11),
+                black_box(22)
+            )
         });
     });
     group.finish();

@@ -4,7 +4,10 @@
 //! counted from the moment it was due, so that one long wait shows in all calls that it delayed.
 //!
 //! `cargo bench -p vesta-service --bench slow_store [-- SECONDS]`
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock, and plays a database")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock, and plays a database"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,14 +93,20 @@ fn load<N: FnMut() -> Option<u64>>(
                 scope.spawn(move || call(caller(), start, every, period))
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect()
     });
     let lasted = start.elapsed();
     let failures: u64 = parts.iter().map(|(_, failures)| failures).sum();
     let calls: Calls = parts.into_iter().flat_map(|(calls, _)| calls).collect();
     let sorted = |from: Duration| {
-        let mut took: Vec<_> =
-            calls.iter().filter(|(due, _)| *due >= from).map(|(_, took)| *took).collect();
+        let mut took: Vec<_> = calls
+            .iter()
+            .filter(|(due, _)| *due >= from)
+            .map(|(_, took)| *took)
+            .collect();
         took.sort_unstable();
         took
     };
@@ -119,7 +128,9 @@ fn load<N: FnMut() -> Option<u64>>(
 }
 
 fn main() {
-    let seconds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(10);
+    let seconds = std::env::args()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(10);
     let period = Duration::from_secs(seconds);
     println!("One tag with step 1,000, {CALLERS} threads, {seconds} s from a cold start; in ms.\n");
     println!(
@@ -131,9 +142,16 @@ fn main() {
     let count = || || Some(counter.fetch_add(1, Ordering::Relaxed));
     load("no store: a bare fetch-add", 100_000, period, count, || 0);
     for (rate, takes) in [(100_000, 50), (10_000, 50), (100_000, 500)] {
-        let store = Slow { rows: MemorySegmentStore::new(), takes: Duration::from_millis(takes) };
-        store.create(&NewSegmentTag::new("orders", 1000).expect("valid")).expect("a new tag");
-        let service = SegmentService::builder(Arc::new(store)).build().expect("a service");
+        let store = Slow {
+            rows: MemorySegmentStore::new(),
+            takes: Duration::from_millis(takes),
+        };
+        store
+            .create(&NewSegmentTag::new("orders", 1000).expect("valid"))
+            .expect("a new tag");
+        let service = SegmentService::builder(Arc::new(store))
+            .build()
+            .expect("a service");
         let orders = service.segment("orders").expect("a tag");
         let name = format!("{takes} ms a fetch");
         let next = || || orders.next().ok();

@@ -70,7 +70,9 @@ fn measure() {
     if !*TRUSTED {
         return;
     }
-    let Some(mut measured_from) = MEASURED_FROM.try_lock() else { return };
+    let Some(mut measured_from) = MEASURED_FROM.try_lock() else {
+        return;
+    };
     let before = cycle_counter();
     let now = monotonic();
     let after = cycle_counter();
@@ -101,9 +103,14 @@ static TRUSTED: LazyLock<bool> = LazyLock::new(|| {
         std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
             .unwrap_or_default();
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags = processor.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let flags = processor
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .unwrap_or_default();
     let has = |flag| flags.split_ascii_whitespace().any(|word| word == flag);
-    matches!(source.trim(), "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page")
-        && has("constant_tsc")
+    matches!(
+        source.trim(),
+        "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page"
+    ) && has("constant_tsc")
         && has("nonstop_tsc")
 });

@@ -57,7 +57,13 @@ impl EffectiveClock {
     pub(crate) fn new(wall: UnixMillis, monotonic: Duration, not_before: UnixMillis) -> Self {
         let [effective, wall] =
             [wall.max(not_before), wall].map(|moment| moment.0.saturating_mul(1_000_000));
-        Self { effective, believed: wall, furthest: effective, monotonic, jumped: None }
+        Self {
+            effective,
+            believed: wall,
+            furthest: effective,
+            monotonic,
+            jumped: None,
+        }
     }
 
     /// Believes the wall clock as far as a predecessor on the same clocks did: it may have been set
@@ -105,12 +111,22 @@ impl EffectiveClock {
             elapsed.min(MAX_LEAD_NANOS.saturating_sub(lead))
         } else {
             let still = led.saturating_sub(MAX_LEAD_NANOS);
-            elapsed.saturating_sub(still).min(led.min(MAX_LEAD_NANOS) * 10)
+            elapsed
+                .saturating_sub(still)
+                .min(led.min(MAX_LEAD_NANOS) * 10)
         };
         let moved = self.effective + moving - moving.div_ceil(10);
         let most = self.believed.saturating_add(led); // a lead does not grow while being caught up
-        self.effective = if lead > 0 { moved } else { moved.clamp(self.believed, most) };
-        Reading { effective: UnixMillis(self.effective / 1_000_000), lead: self.lead(), suspect }
+        self.effective = if lead > 0 {
+            moved
+        } else {
+            moved.clamp(self.believed, most)
+        };
+        Reading {
+            effective: UnixMillis(self.effective / 1_000_000),
+            lead: self.lead(),
+            suspect,
+        }
     }
 
     fn lead(&self) -> Duration {
@@ -140,7 +156,11 @@ mod tests {
         let reading = clock.observe(UnixMillis(NOON.0 + 7), ms(7));
         assert_eq!(
             reading,
-            Reading { effective: UnixMillis(NOON.0 + 7), lead: ms(0), suspect: false }
+            Reading {
+                effective: UnixMillis(NOON.0 + 7),
+                lead: ms(0),
+                suspect: false
+            }
         );
     }
 
@@ -167,7 +187,10 @@ mod tests {
                 let wall = UnixMillis(NOON.0 + passed);
                 let dense = often.observe(wall, ms(passed));
                 let sparse = seldom.clone().observe(wall, ms(passed));
-                assert!(dense.effective.0.abs_diff(sparse.effective.0) <= 1, "{ahead}, {passed}");
+                assert!(
+                    dense.effective.0.abs_diff(sparse.effective.0) <= 1,
+                    "{ahead}, {passed}"
+                );
             }
             let at_last = UnixMillis(NOON.0 + 60_000);
             assert_eq!(seldom.observe(at_last, ms(60_000)).effective, at_last);
@@ -177,11 +200,18 @@ mod tests {
     #[test]
     fn with_more_lead_than_five_seconds_it_stands_still() {
         let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
-        assert_eq!(clock.observe(UnixMillis(NOON.0 - 60_000), ms(0)).lead, ms(60_000));
+        assert_eq!(
+            clock.observe(UnixMillis(NOON.0 - 60_000), ms(0)).lead,
+            ms(60_000)
+        );
         let later = clock.observe(UnixMillis(NOON.0 - 6_000), ms(54_000));
         assert_eq!((later.effective, later.lead), (NOON, ms(6_000)));
         let near = clock.observe(UnixMillis(NOON.0 - 4_000), ms(56_000));
-        assert_eq!(near.lead, ms(4_900), "on its way again since one second, 10 % slow");
+        assert_eq!(
+            near.lead,
+            ms(4_900),
+            "on its way again since one second, 10 % slow"
+        );
     }
 
     #[test]
@@ -191,12 +221,20 @@ mod tests {
         let jumped = clock.observe(far, ms(10));
         assert_eq!(
             jumped,
-            Reading { effective: UnixMillis(NOON.0 + 10), lead: ms(0), suspect: true }
+            Reading {
+                effective: UnixMillis(NOON.0 + 10),
+                lead: ms(0),
+                suspect: true
+            }
         );
         let corrected = clock.observe(UnixMillis(NOON.0 + 20), ms(20));
         assert_eq!(
             corrected,
-            Reading { effective: UnixMillis(NOON.0 + 20), lead: ms(0), suspect: false }
+            Reading {
+                effective: UnixMillis(NOON.0 + 20),
+                lead: ms(0),
+                suspect: false
+            }
         );
     }
 
@@ -204,7 +242,12 @@ mod tests {
 
     fn compared(before: u64, theirs: u64, after: u64) -> ClockPair {
         let [before, theirs, after] = [before, theirs, after].map(UnixMillis);
-        ClockPair { before, theirs, after, asked: ms(0) }
+        ClockPair {
+            before,
+            theirs,
+            after,
+            asked: ms(0),
+        }
     }
 
     #[test]
@@ -229,12 +272,36 @@ mod tests {
         let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
         assert!(clock.observe(UnixMillis(NOON.0 + 2 * HOUR), ms(0)).suspect);
         // Elsewhere, and back for a moment.
-        assert!(clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(599_000)).suspect);
-        assert!(clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(601_000)).suspect);
-        assert!(!clock.observe(UnixMillis(NOON.0 + 602_000), ms(602_000)).suspect);
-        assert!(clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_200_000)).suspect);
-        assert!(clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_799_999)).suspect);
-        assert!(!clock.observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_800_000)).suspect);
+        assert!(
+            clock
+                .observe(UnixMillis(NOON.0 + 4 * HOUR), ms(599_000))
+                .suspect
+        );
+        assert!(
+            clock
+                .observe(UnixMillis(NOON.0 + 4 * HOUR), ms(601_000))
+                .suspect
+        );
+        assert!(
+            !clock
+                .observe(UnixMillis(NOON.0 + 602_000), ms(602_000))
+                .suspect
+        );
+        assert!(
+            clock
+                .observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_200_000))
+                .suspect
+        );
+        assert!(
+            clock
+                .observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_799_999))
+                .suspect
+        );
+        assert!(
+            !clock
+                .observe(UnixMillis(NOON.0 + 4 * HOUR), ms(1_800_000))
+                .suspect
+        );
     }
 
     #[test]
@@ -243,9 +310,16 @@ mod tests {
         let far = NOON.0 + 2 * HOUR;
         assert!(clock.observe(UnixMillis(far), ms(0)).suspect);
         clock.compare(&compared(far, far - 60_001, far));
-        assert!(clock.observe(UnixMillis(far + 10), ms(10)).suspect, "it shows something else");
+        assert!(
+            clock.observe(UnixMillis(far + 10), ms(10)).suspect,
+            "it shows something else"
+        );
         clock.compare(&compared(far + 10, far - 50_000, far + 10));
-        let believed = Reading { effective: UnixMillis(far + 20), lead: ms(0), suspect: false };
+        let believed = Reading {
+            effective: UnixMillis(far + 20),
+            lead: ms(0),
+            suspect: false,
+        };
         assert_eq!(clock.observe(UnixMillis(far + 20), ms(20)), believed);
     }
 
@@ -255,7 +329,10 @@ mod tests {
         for passed in (0..7_200_000).step_by(300_000) {
             let far = NOON.0 + 2 * HOUR + passed;
             let reading = clock.observe(UnixMillis(far), ms(passed));
-            assert_eq!((reading.suspect, reading.effective), (true, UnixMillis(NOON.0 + passed)));
+            assert_eq!(
+                (reading.suspect, reading.effective),
+                (true, UnixMillis(NOON.0 + passed))
+            );
             clock.compare(&compared(far, NOON.0 + passed, far));
         }
     }
@@ -276,7 +353,11 @@ mod tests {
             let jumped = UnixMillis(NOON.0 + step + 5_000);
             let first = clock.observe(jumped, ms(5_000)).suspect;
             assert_eq!(first, step > ahead + 3_600_000, "{ahead} ms ahead");
-            assert_eq!(clock.observe(jumped, ms(5_000)).suspect, first, "{ahead} ms ahead");
+            assert_eq!(
+                clock.observe(jumped, ms(5_000)).suspect,
+                first,
+                "{ahead} ms ahead"
+            );
         }
     }
 
@@ -289,10 +370,22 @@ mod tests {
             assert!(!reading.suspect && reading.effective >= NOON, "{reading:?}");
         }
         let right = UnixMillis(NOON.0 + 10 * hour);
-        let jumped = clock.clone().observe(UnixMillis(right.0 + hour + 1), ms(10 * hour));
-        assert!(jumped.suspect, "more than an hour ahead of every clock so far");
+        let jumped = clock
+            .clone()
+            .observe(UnixMillis(right.0 + hour + 1), ms(10 * hour));
+        assert!(
+            jumped.suspect,
+            "more than an hour ahead of every clock so far"
+        );
         let corrected = clock.observe(right, ms(10 * hour));
-        assert_eq!(corrected, Reading { effective: right, lead: ms(0), suspect: false });
+        assert_eq!(
+            corrected,
+            Reading {
+                effective: right,
+                lead: ms(0),
+                suspect: false
+            }
+        );
     }
 
     #[test]

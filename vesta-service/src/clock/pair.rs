@@ -38,7 +38,12 @@ impl ClockPair {
         let theirs = ask()?;
         let (after, took) = (clock.wall(), clock.monotonic().saturating_sub(asked));
         let before = UnixMillis(after.0.saturating_sub(millis(took)));
-        Ok(theirs.map(|theirs| Self { before, theirs, after, asked }))
+        Ok(theirs.map(|theirs| Self {
+            before,
+            theirs,
+            after,
+            asked,
+        }))
     }
 
     /// This host's reading that is nearest to theirs.
@@ -70,7 +75,12 @@ mod tests {
 
     fn pair(before: u64, theirs: u64, after: u64) -> ClockPair {
         let [before, theirs, after] = [before, theirs, after].map(UnixMillis);
-        ClockPair { before, theirs, after, asked: Duration::from_secs(5) }
+        ClockPair {
+            before,
+            theirs,
+            after,
+            asked: Duration::from_secs(5),
+        }
     }
 
     #[test]
@@ -83,7 +93,11 @@ mod tests {
         ] {
             let pair = pair(readings.0, readings.1, readings.2);
             let shown = (pair.ours(), pair.apart());
-            assert_eq!(shown, (UnixMillis(ours), Duration::from_millis(apart)), "{pair:?}");
+            assert_eq!(
+                shown,
+                (UnixMillis(ours), Duration::from_millis(apart)),
+                "{pair:?}"
+            );
         }
     }
 

@@ -26,7 +26,11 @@ impl Gate {
     /// Nothing lies below its end.
     pub(crate) fn closed() -> Self {
         let zero = || AtomicU64::new(0);
-        Self { shown: zero(), end: zero(), batch_end: zero() }
+        Self {
+            shown: zero(),
+            end: zero(),
+            batch_end: zero(),
+        }
     }
 
     /// Takes up to `want` positions without judging the time.
@@ -36,7 +40,11 @@ impl Gate {
         if self.shown.load(Ordering::Acquire) != shown {
             return None;
         }
-        let end = if want == 1 { &self.end } else { &self.batch_end };
+        let end = if want == 1 {
+            &self.end
+        } else {
+            &self.batch_end
+        };
         populator.take(want, end.load(Ordering::Acquire))
     }
 

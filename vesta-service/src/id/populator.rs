@@ -94,7 +94,14 @@ impl Populator {
     /// sealed. What a claim may have is the caller's to know.
     #[inline(always)] // on the way of every ID: a call would show
     pub(crate) fn take(&self, want: u32, end: u64) -> Option<Claim> {
-        self.update(|next| if next < end { Ok(within(next, want, end)) } else { Err(()) }).ok()
+        self.update(|next| {
+            if next < end {
+                Ok(within(next, want, end))
+            } else {
+                Err(())
+            }
+        })
+        .ok()
     }
 
     /// Moves the position on to the end of a claim on it.
@@ -172,7 +179,10 @@ impl Word {
         let mut back_off = BackOff::new();
         loop {
             let claim = claim(word)?;
-            match self.0.compare_exchange(word, claim.end, Ordering::Relaxed, Ordering::Relaxed) {
+            match self
+                .0
+                .compare_exchange(word, claim.end, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return Ok(claim),
                 Err(_) => {
                     back_off.spin();
@@ -184,7 +194,9 @@ impl Word {
 
     fn give_back(&self, start: u64, end: u64) -> bool {
         // Relaxed: as above.
-        self.0.compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        self.0
+            .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
     fn seal(&self) -> u64 {

@@ -27,7 +27,12 @@ struct Run {
 }
 
 impl Run {
-    const NONE: Self = Self { line: 0, shown: 0, next: 0, end: 0 };
+    const NONE: Self = Self {
+        line: 0,
+        shown: 0,
+        next: 0,
+        end: 0,
+    };
 }
 
 per_thread! {
@@ -52,7 +57,12 @@ impl Runs {
         static LINES: AtomicU64 = AtomicU64::new(1);
         let line = LINES.fetch_add(1, Ordering::Relaxed).into();
         let length = (meta.max(Field::Seq) / 16 + 1).min(LENGTH);
-        Self { gate: Gate::closed(), line, length: u32::try_from(length).unwrap_or(1), lost }
+        Self {
+            gate: Gate::closed(),
+            line,
+            length: u32::try_from(length).unwrap_or(1),
+            lost,
+        }
     }
 
     /// Ends what every thread has left, in the child of a fork.
@@ -74,7 +84,10 @@ impl Runs {
                 return None;
             }
             let claim = within(run.next, want, run.end);
-            kept.set(Run { next: claim.end, ..run });
+            kept.set(Run {
+                next: claim.end,
+                ..run
+            });
             Some(claim)
         })
     }
@@ -93,7 +106,10 @@ impl Runs {
         RUNS.with(|runs| {
             let at = runs.iter().position(|kept| kept.get().line == self.line());
             let at = at.unwrap_or(KEPT - 1);
-            runs[..=at].windows(2).rev().for_each(|pair| pair[0].swap(&pair[1]));
+            runs[..=at]
+                .windows(2)
+                .rev()
+                .for_each(|pair| pair[0].swap(&pair[1]));
             if let Some(claim) = self.next(shown, want).filter(|_| !is_sealed) {
                 return Ok(claim);
             }
@@ -106,7 +122,12 @@ impl Runs {
                 taken => taken?,
             };
             let claim = within(start, want, end);
-            runs[0].set(Run { line: self.line(), shown, next: claim.end, end });
+            runs[0].set(Run {
+                line: self.line(),
+                shown,
+                next: claim.end,
+                end,
+            });
             Ok(claim)
         })
     }

@@ -66,7 +66,15 @@ impl Rules {
     pub const fn new(time_bits: u8, seq_bits: u8, burst: u64) -> Self {
         assert!(time_bits >= 1 && time_bits as u32 + seq_bits as u32 <= 62);
         let max_tick = (1 << time_bits) - 1;
-        Self { seq_bits, slice_bits: 0, rest_bits: 0, max_tick, burst, start_below: 1, salt: 0 }
+        Self {
+            seq_bits,
+            slice_bits: 0,
+            rest_bits: 0,
+            max_tick,
+            burst,
+            start_below: 1,
+            salt: 0,
+        }
     }
 
     /// The same rules, but a tick of so many milliseconds is given out in slices of at most 4 ms: at
@@ -81,13 +89,21 @@ impl Rules {
         while tick_millis << (rest_bits + 1) <= 4 {
             rest_bits += 1;
         }
-        Self { slice_bits: bits, rest_bits, burst: self.burst << bits, ..self }
+        Self {
+            slice_bits: bits,
+            rest_bits,
+            burst: self.burst << bits,
+            ..self
+        }
     }
 
     /// The same rules for a caller who waits for its position: it may lie so many slices further
     /// ahead.
     pub(crate) const fn reserving(self, slices: u64) -> Self {
-        Self { burst: self.burst.saturating_add(slices), ..self }
+        Self {
+            burst: self.burst.saturating_add(slices),
+            ..self
+        }
     }
 
     /// The same rules, but a new tick begins at some sequence number below `below`, which differs
@@ -97,7 +113,11 @@ impl Rules {
     /// `below` must be at least 1 and at most what the sequence field holds.
     pub const fn starting_below(self, below: u64, salt: u64) -> Self {
         assert!(below >= 1 && below <= 1 << self.seq_bits);
-        Self { start_below: below, salt, ..self }
+        Self {
+            start_below: below,
+            salt,
+            ..self
+        }
     }
 
     /// The first position to be issued in a tick.
@@ -141,7 +161,11 @@ impl Rules {
     /// Positions at the cap that a claim of this size leaves to claims of one: a sixteenth of a slice,
     /// so none where a slice has fewer than 16.
     const fn left_by(&self, want: u32) -> u64 {
-        if want == 1 { 0 } else { (1 << (self.seq_bits - self.slice_bits)) / 16 }
+        if want == 1 {
+            0
+        } else {
+            (1 << (self.seq_bits - self.slice_bits)) / 16
+        }
     }
 
     /// One past the last position that may be taken after `start` in a slice, in one piece: the IDs of
@@ -166,7 +190,9 @@ impl Rules {
     /// The slice until which a caller who waits for a position sleeps. All wake up at the same ones, and
     /// none after the position's own: later, what follows it there would be lost.
     pub(crate) fn wake(&self, position: u64) -> u64 {
-        self.due(position).next_multiple_of(1 << self.rest_bits).min(self.slice(position))
+        self.due(position)
+            .next_multiple_of(1 << self.rest_bits)
+            .min(self.slice(position))
     }
 
     /// The slice of a position.
@@ -181,7 +207,8 @@ impl Rules {
 
     /// The first tick of the clock in which a line that stands here may go on.
     pub(crate) const fn earliest_tick(&self, position: u64) -> u64 {
-        self.tick(position).saturating_sub(self.burst >> self.slice_bits)
+        self.tick(position)
+            .saturating_sub(self.burst >> self.slice_bits)
     }
 
     /// The last tick of the layout.
@@ -203,7 +230,11 @@ pub const fn advance(
     limit: u64,
 ) -> Result<Claim, Refusal> {
     let now_tick = now >> rules.slice_bits;
-    let start = if next > rules.position(now_tick) { next } else { rules.start(now_tick) };
+    let start = if next > rules.position(now_tick) {
+        next
+    } else {
+        rules.start(now_tick)
+    };
     if start >= rules.cap(now, want) {
         let end = rules.position(rules.max_tick + 1);
         let beyond = start + rules.left_by(want);
@@ -225,7 +256,10 @@ pub const fn advance(
 #[inline]
 pub(crate) const fn within(start: u64, want: u32, end: u64) -> Claim {
     let (want, room) = (want as u64, end - start);
-    Claim { start, end: start + if want < room { want } else { room } }
+    Claim {
+        start,
+        end: start + if want < room { want } else { room },
+    }
 }
 
 #[cfg(test)]
@@ -237,22 +271,40 @@ mod tests {
     #[test]
     fn a_new_tick_starts_at_sequence_zero() {
         let rules = Rules::new(4, 3, 0);
-        assert_eq!(advance(0, 5, 1, &rules, NO_LIMIT), Ok(Claim { start: 40, end: 41 }));
+        assert_eq!(
+            advance(0, 5, 1, &rules, NO_LIMIT),
+            Ok(Claim { start: 40, end: 41 })
+        );
     }
 
     #[test]
     fn the_overflow_of_a_tick_waits_for_the_next_one_and_does_not_repeat_it() {
         let rules = Rules::new(4, 3, 0);
-        assert_eq!(advance(48, 5, 1, &rules, NO_LIMIT), Err(Refusal::SequenceUsedUp { until: 6 }));
-        assert_eq!(advance(48, 6, 1, &rules, NO_LIMIT), Ok(Claim { start: 48, end: 49 }));
+        assert_eq!(
+            advance(48, 5, 1, &rules, NO_LIMIT),
+            Err(Refusal::SequenceUsedUp { until: 6 })
+        );
+        assert_eq!(
+            advance(48, 6, 1, &rules, NO_LIMIT),
+            Ok(Claim { start: 48, end: 49 })
+        );
     }
 
     #[test]
     fn with_a_burst_the_future_may_be_borrowed_up_to_it() {
         let rules = Rules::new(4, 3, 2);
-        assert_eq!(advance(48, 5, 99, &rules, NO_LIMIT), Ok(Claim { start: 48, end: 56 }));
-        assert_eq!(advance(56, 5, 99, &rules, NO_LIMIT), Ok(Claim { start: 56, end: 64 }));
-        assert_eq!(advance(64, 5, 1, &rules, NO_LIMIT), Err(Refusal::SequenceUsedUp { until: 6 }));
+        assert_eq!(
+            advance(48, 5, 99, &rules, NO_LIMIT),
+            Ok(Claim { start: 48, end: 56 })
+        );
+        assert_eq!(
+            advance(56, 5, 99, &rules, NO_LIMIT),
+            Ok(Claim { start: 56, end: 64 })
+        );
+        assert_eq!(
+            advance(64, 5, 1, &rules, NO_LIMIT),
+            Err(Refusal::SequenceUsedUp { until: 6 })
+        );
     }
 
     #[test]
@@ -314,7 +366,11 @@ mod tests {
         assert_eq!(claim(48, 23, 1), Err(Refusal::SequenceUsedUp { until: 24 }));
         assert_eq!(claim(40, 24, 99), Ok(Claim { start: 48, end: 50 }));
         for (millis, bits) in [(1, 0), (4, 0), (5, 1), (10, 2), (1000, 8), (60_000, 10)] {
-            assert_eq!(Rules::new(20, 10, 0).paced(millis).slice_bits(), bits, "{millis} ms");
+            assert_eq!(
+                Rules::new(20, 10, 0).paced(millis).slice_bits(),
+                bits,
+                "{millis} ms"
+            );
         }
     }
 
@@ -326,20 +382,62 @@ mod tests {
         for (rules, next, now, cap) in [(whole, 160, 5, 192), (paced, 320, 10, 352)] {
             assert_eq!(rules.cap(now, 1), cap);
             let claim = |next, want| advance(next, now, want, &rules, NO_LIMIT);
-            assert_eq!(claim(next, 2), Ok(Claim { start: next, end: next + 2 }));
-            assert_eq!(claim(next, 99), Ok(Claim { start: next, end: cap - 2 }));
+            assert_eq!(
+                claim(next, 2),
+                Ok(Claim {
+                    start: next,
+                    end: next + 2
+                })
+            );
+            assert_eq!(
+                claim(next, 99),
+                Ok(Claim {
+                    start: next,
+                    end: cap - 2
+                })
+            );
             let until = now + 1;
             assert_eq!(claim(cap - 2, 2), Err(Refusal::SequenceUsedUp { until }));
-            assert_eq!(claim(cap - 2, 1), Ok(Claim { start: cap - 2, end: cap - 1 }));
+            assert_eq!(
+                claim(cap - 2, 1),
+                Ok(Claim {
+                    start: cap - 2,
+                    end: cap - 1
+                })
+            );
             assert_eq!(claim(cap, 1), Err(Refusal::SequenceUsedUp { until }));
         }
         // What a slice left is anyone's in the next one; what a tick left is not.
         let claim = |next, now, rules| advance(next, now, 99, rules, NO_LIMIT).unwrap();
-        assert_eq!(claim(350, 11, &paced), Claim { start: 350, end: 382 });
-        assert_eq!(claim(190, 6, &whole), Claim { start: 192, end: 222 });
+        assert_eq!(
+            claim(350, 11, &paced),
+            Claim {
+                start: 350,
+                end: 382
+            }
+        );
+        assert_eq!(
+            claim(190, 6, &whole),
+            Claim {
+                start: 192,
+                end: 222
+            }
+        );
         // Only the last of the ticks that may be borrowed has something left.
-        assert_eq!(claim(160, 5, &borrowing), Claim { start: 160, end: 192 });
-        assert_eq!(claim(192, 5, &borrowing), Claim { start: 192, end: 222 });
+        assert_eq!(
+            claim(160, 5, &borrowing),
+            Claim {
+                start: 160,
+                end: 192
+            }
+        );
+        assert_eq!(
+            claim(192, 5, &borrowing),
+            Claim {
+                start: 192,
+                end: 222
+            }
+        );
     }
 
     #[test]
@@ -349,7 +447,13 @@ mod tests {
             let next = rules.cap(now, 1);
             let waiting = rules.reserving(3);
             let claim = advance(next, now, 1, &waiting, NO_LIMIT).unwrap();
-            assert_eq!(claim, Claim { start: next, end: next + 1 });
+            assert_eq!(
+                claim,
+                Claim {
+                    start: next,
+                    end: next + 1
+                }
+            );
             let due = rules.due(claim.start);
             assert!(advance(claim.start, due, 1, &rules, NO_LIMIT).is_ok());
             assert!(advance(claim.start, due - 1, 1, &rules, NO_LIMIT).is_err());
@@ -368,7 +472,11 @@ mod tests {
         let rules = |burst| Rules::new(10, 3, burst);
         let own: Vec<_> = (16..24).collect();
         assert_eq!(wakes(rules(0).paced(1)), own);
-        assert_eq!(wakes(rules(8)), (8..16).collect::<Vec<_>>(), "without pacing when it is due");
+        assert_eq!(
+            wakes(rules(8)),
+            (8..16).collect::<Vec<_>>(),
+            "without pacing when it is due"
+        );
         assert_eq!(wakes(rules(1).paced(1)), [16, 16, 18, 19, 20, 20, 22, 23]);
         assert_eq!(wakes(rules(3).paced(1)), [16, 16, 16, 16, 20, 20, 20, 20]);
         assert_eq!(wakes(rules(8).paced(1)), [8, 12, 12, 12, 12, 16, 16, 16]);

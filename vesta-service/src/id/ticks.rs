@@ -62,7 +62,11 @@ impl Ticks {
         let seconds = unit == TimeUnit::Second && epoch.is_multiple_of(1000);
         let glance = Glance::new(&clock, seconds, kind);
         let slice_bits = rules.slice_bits();
-        let scale = Scale { epoch, tick_millis: unit.millis(), slice_bits };
+        let scale = Scale {
+            epoch,
+            tick_millis: unit.millis(),
+            slice_bits,
+        };
         let not_before = scale.begin(rules.earliest_tick(next) << slice_bits);
         let effective = EffectiveClock::new(clock.wall(), clock.monotonic(), not_before);
         Self {
@@ -147,7 +151,11 @@ impl Ticks {
     /// So many slices begin in a duration.
     pub(crate) fn slices(&self, duration: Duration) -> u64 {
         let millis = UnixMillis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
-        Scale { epoch: 0, ..self.scale }.slice(millis)
+        Scale {
+            epoch: 0,
+            ..self.scale
+        }
+        .slice(millis)
     }
 
     /// True if a slice has begun, by the effective clock.

@@ -47,7 +47,9 @@ impl Area {
         new: &T,
     ) -> Result<Cas<T>, StoreError> {
         let old = old.map(T::encode);
-        let put = self.store.put_if(&self.name, key, old.as_deref(), &new.encode())?;
+        let put = self
+            .store
+            .put_if(&self.name, key, old.as_deref(), &new.encode())?;
         outcome(put, new, || self.get(key))
     }
 

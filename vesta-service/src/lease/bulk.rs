@@ -32,13 +32,16 @@ impl Leases {
         let mut answers = vec![None; writes.len()];
         // A claim waits for the history; renewals do not.
         let archived = self.archive(writes);
-        let possible = writes.iter().enumerate().filter(|(asker, (_, write))| match &archived {
-            Err(error) if ended(write).is_some() => {
-                answers[*asker] = Some(Answer::Failed(error.clone()));
-                false
-            }
-            _ => true,
-        });
+        let possible = writes
+            .iter()
+            .enumerate()
+            .filter(|(asker, (_, write))| match &archived {
+                Err(error) if ended(write).is_some() => {
+                    answers[*asker] = Some(Answer::Failed(error.clone()));
+                    false
+                }
+                _ => true,
+            });
         let mut changes: Vec<_> = gathered(possible).into_values().collect();
         changes.sort_by(|one, other| one.put.key.cmp(&other.put.key));
         let outcomes = self.put_all(&changes);
@@ -47,7 +50,10 @@ impl Leases {
                 answers[*asker] = Some(self.answer(change, &writes[*asker].1, outcome.clone()));
             }
         }
-        answers.into_iter().map(|answer| answer.expect("each write is in one change")).collect()
+        answers
+            .into_iter()
+            .map(|answer| answer.expect("each write is in one change"))
+            .collect()
     }
 
     fn put_all(&self, changes: &[Change]) -> Vec<Outcome> {
@@ -99,14 +105,22 @@ impl Leases {
         if before.is_empty() && after.is_empty() && !failed.is_permanent() {
             *away = Some(failed.clone());
         }
-        before.into_iter().chain(all(chunk, &failed)).chain(after).collect()
+        before
+            .into_iter()
+            .chain(all(chunk, &failed))
+            .chain(after)
+            .collect()
     }
 
     fn put_chunk(&self, chunk: &[Change]) -> Result<Vec<Cas<String>>, StoreError> {
         let area = self.area();
         let puts: Vec<_> = chunk.iter().map(|change| change.put.clone()).collect();
         let done = ask_store(|| area.store.put_all(&area.name, &puts))?;
-        let refused = puts.iter().zip(&done).filter(|(_, done)| !**done).map(|(put, _)| &*put.key);
+        let refused = puts
+            .iter()
+            .zip(&done)
+            .filter(|(_, done)| !**done)
+            .map(|(put, _)| &*put.key);
         let mut current = self.current(&refused.collect::<Vec<_>>())?;
         let outcome = |(put, done): (Put, bool)| match done {
             true => Cas::Done,
@@ -132,9 +146,9 @@ impl Leases {
 
     fn answer(&self, change: &Change, write: &Write, outcome: Outcome) -> Answer {
         let answered = outcome.and_then(|outcome| match (write, &change.marks) {
-            (Write::Record { new, .. }, _) => {
-                self.typed(&change.put.key, outcome, new).map(Answer::Record)
-            }
+            (Write::Record { new, .. }, _) => self
+                .typed(&change.put.key, outcome, new)
+                .map(Answer::Record),
             // The bucket as it now is, with the marks of others.
             (Write::Marks { .. }, Some(all)) => {
                 let current = match self.typed(&change.put.key, outcome, all)? {
@@ -158,7 +172,9 @@ impl Leases {
             Cas::Done => (true, None),
             Cas::Conflict(current) => (false, current),
         };
-        outcome(done, new, || current.map(|text| self.area().read(key, &text)).transpose())
+        outcome(done, new, || {
+            current.map(|text| self.area().read(key, &text)).transpose()
+        })
     }
 }
 
@@ -176,9 +192,12 @@ fn gathered<'a>(
     let mut bases: BTreeMap<String, &Option<Marks>> = BTreeMap::new();
     for (asker, (machine, write)) in writes {
         let (key, old, new, marks) = match write {
-            Write::Record { old, new } => {
-                (machine.to_string(), old.as_ref().map(Entry::encode), new.encode(), None)
-            }
+            Write::Record { old, new } => (
+                machine.to_string(),
+                old.as_ref().map(Entry::encode),
+                new.encode(),
+                None,
+            ),
             Write::Marks { old, new } => {
                 let key = bucket(*machine);
                 if let Some(change) = changes.get_mut(&key) {
@@ -189,11 +208,27 @@ fn gathered<'a>(
                     continue;
                 }
                 bases.insert(key.clone(), old);
-                (key, old.as_ref().map(Entry::encode), String::new(), Some(new.clone()))
+                (
+                    key,
+                    old.as_ref().map(Entry::encode),
+                    String::new(),
+                    Some(new.clone()),
+                )
             }
         };
-        let put = Put { key: key.clone(), old, new };
-        let replaced = changes.insert(key, Change { put, marks, askers: vec![asker] });
+        let put = Put {
+            key: key.clone(),
+            old,
+            new,
+        };
+        let replaced = changes.insert(
+            key,
+            Change {
+                put,
+                marks,
+                askers: vec![asker],
+            },
+        );
         debug_assert!(replaced.is_none(), "each machine ID is asked for once");
     }
     for Change { put, marks, .. } in changes.values_mut() {

@@ -70,7 +70,10 @@ impl<'a> Standing<'a> {
         record: Option<&'a Record>,
         marks: Option<&Marks>,
     ) -> Self {
-        let owners = [record.map(|record| record.namespace), marks.map(|marks| marks.namespace)];
+        let owners = [
+            record.map(|record| record.namespace),
+            marks.map(|marks| marks.namespace),
+        ];
         if owners.into_iter().flatten().any(|owner| owner != namespace) {
             return Self::Lost;
         }
@@ -85,8 +88,25 @@ impl<'a> Standing<'a> {
 
 impl Entry for Record {
     fn encode(&self) -> String {
-        let Self { namespace, birth, epoch, owner, from, bound, attempt, released, .. } = self;
-        let Self { host, pid, version, claimed, info_time, .. } = self;
+        let Self {
+            namespace,
+            birth,
+            epoch,
+            owner,
+            from,
+            bound,
+            attempt,
+            released,
+            ..
+        } = self;
+        let Self {
+            host,
+            pid,
+            version,
+            claimed,
+            info_time,
+            ..
+        } = self;
         let (host, version) = (Value::from(host.as_str()), Value::from(version.as_str()));
         format!(
             r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","birth":"{birth:016x}","epoch":"{epoch}","owner":"{owner:032x}","from":"{from}","bound":"{bound}","attempt":"{attempt:016x}","released":{released},"host":{host},"pid":{pid},"version":{version},"claimed":"{}","time":"{}"}}"#,
@@ -115,13 +135,29 @@ impl Entry for Record {
 
 impl Entry for Namespace {
     fn encode(&self) -> String {
-        let Self { uuid, fingerprint, floor, window, doubt } = self;
+        let Self {
+            uuid,
+            fingerprint,
+            floor,
+            window,
+            doubt,
+        } = self;
         let fingerprint = Value::from(fingerprint.as_str());
-        let doubt = doubt.as_ref().map_or("null".into(), |Doubt { since, reach, window, why }| {
-            let (window, why) = (window.as_millis(), Value::from(why.as_str()));
-            let (since, reach) = (since.0, reach.0);
-            format!(r#"{{"since":"{since}","reach":"{reach}","window":"{window}","why":{why}}}"#)
-        });
+        let doubt = doubt.as_ref().map_or(
+            "null".into(),
+            |Doubt {
+                 since,
+                 reach,
+                 window,
+                 why,
+             }| {
+                let (window, why) = (window.as_millis(), Value::from(why.as_str()));
+                let (since, reach) = (since.0, reach.0);
+                format!(
+                    r#"{{"since":"{since}","reach":"{reach}","window":"{window}","why":{why}}}"#
+                )
+            },
+        );
         let window = window.as_millis();
         format!(
             r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}","window":"{window}","doubt":{doubt}}}"#
@@ -133,7 +169,12 @@ impl Entry for Namespace {
             let millis = |name| value.get(name)?.as_str()?.parse().ok();
             let [since, reach] = [millis("since")?, millis("reach")?].map(UnixMillis);
             let window = Duration::from_millis(millis("window")?);
-            Some(Doubt { since, reach, window, why: value.get("why")?.as_str()?.to_owned() })
+            Some(Doubt {
+                since,
+                reach,
+                window,
+                why: value.get("why")?.as_str()?.to_owned(),
+            })
         };
         Ok(Self {
             uuid: fields.hex("uuid")?,
@@ -158,10 +199,16 @@ impl Entry for Marks {
 
     fn read(fields: &Fields<'_>) -> Result<Self, String> {
         let birth = |(machine, birth): (&String, &Value)| {
-            Some((machine.parse().ok()?, u64::from_str_radix(birth.as_str()?, 16).ok()?))
+            Some((
+                machine.parse().ok()?,
+                u64::from_str_radix(birth.as_str()?, 16).ok()?,
+            ))
         };
         let births = |value: &Value| value.as_object()?.iter().map(birth).collect();
-        Ok(Self { namespace: fields.hex("namespace")?, births: fields.field("births", births)? })
+        Ok(Self {
+            namespace: fields.hex("namespace")?,
+            births: fields.field("births", births)?,
+        })
     }
 }
 
@@ -174,9 +221,9 @@ impl<'t> Fields<'t> {
             serde_json::from_str(text).map_err(|e| format!("it is not a JSON object: {e}"))?;
         match fields.get("schema").and_then(Value::as_u64) {
             Some(SCHEMA) => Ok(Self(fields)),
-            Some(other) => {
-                Err(format!("its schema is {other}; this version of Vesta knows schema {SCHEMA}"))
-            }
+            Some(other) => Err(format!(
+                "its schema is {other}; this version of Vesta knows schema {SCHEMA}"
+            )),
             None => Err("it has no schema number".into()),
         }
     }
@@ -186,7 +233,10 @@ impl<'t> Fields<'t> {
         name: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<T, String> {
-        self.0.get(name).and_then(read).ok_or_else(|| format!("its `{name}` makes no sense"))
+        self.0
+            .get(name)
+            .and_then(read)
+            .ok_or_else(|| format!("its `{name}` makes no sense"))
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
@@ -199,7 +249,13 @@ impl<'t> Fields<'t> {
         name: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<Option<T>, String> {
-        self.field(name, |value| if value.is_null() { Some(None) } else { read(value).map(Some) })
+        self.field(name, |value| {
+            if value.is_null() {
+                Some(None)
+            } else {
+                read(value).map(Some)
+            }
+        })
     }
 
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<T, String> {
@@ -294,9 +350,15 @@ mod tests {
         let refusal = Record::decode(&spaced).unwrap_err();
         assert!(refusal.contains(&text), "{refusal}");
         for (damaged, why) in [
-            (text.replace("\"schema\":1", "\"schema\":2"), "its schema is 2"),
+            (
+                text.replace("\"schema\":1", "\"schema\":2"),
+                "its schema is 2",
+            ),
             (text.replace("\"schema\":1,", ""), "no schema number"),
-            (text.replace("\"pid\":4711", "\"pid\":-1"), "its `pid` makes no sense"),
+            (
+                text.replace("\"pid\":4711", "\"pid\":-1"),
+                "its `pid` makes no sense",
+            ),
             (text.replace("\"3\"", "\"x\""), "its `epoch` makes no sense"),
             (text.replace("\"3\"", "\"03\""), "it should be written as"),
             (text[..70].into(), "not a JSON object"),

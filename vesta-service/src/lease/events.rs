@@ -89,12 +89,23 @@ impl Journal {
         if events.len() == MOST {
             events.pop_front();
         }
-        events.push_back(Event { number, at, kind, machine, text: text.into() });
+        events.push_back(Event {
+            number,
+            at,
+            kind,
+            machine,
+            text: text.into(),
+        });
     }
 
     /// Those after this number that are still remembered.
     pub(crate) fn since(&self, number: u64) -> Vec<Event> {
-        self.0.lock().iter().filter(|event| event.number > number).cloned().collect()
+        self.0
+            .lock()
+            .iter()
+            .filter(|event| event.number > number)
+            .cloned()
+            .collect()
     }
 }
 
@@ -111,7 +122,10 @@ mod tests {
         let all = journal.since(0);
         assert_eq!((all.len(), all[0].number, all[199].number), (MOST, 51, 250));
         let some = journal.since(248);
-        assert_eq!(some.iter().map(|event| event.machine).collect::<Vec<_>>(), [248, 249]);
+        assert_eq!(
+            some.iter().map(|event| event.machine).collect::<Vec<_>>(),
+            [248, 249]
+        );
         assert!(journal.since(250).is_empty());
     }
 }

@@ -37,11 +37,16 @@ pub enum Origin {
 impl Origin {
     /// The origin of a position, from the claims of its machine ID in the order of their epochs.
     pub fn of(claims: &[Record], position: u64) -> Self {
-        let Some(last) = claims.last() else { return Self::NeverClaimed };
+        let Some(last) = claims.last() else {
+            return Self::NeverClaimed;
+        };
         if position >= last.bound.max(last.from) {
             return Self::NotReserved(last.clone());
         }
-        let above = claims.iter().find(|claim| position < claim.bound).unwrap_or(last);
+        let above = claims
+            .iter()
+            .find(|claim| position < claim.bound)
+            .unwrap_or(last);
         match (position >= above.from, claims.first()) {
             (true, _) => Self::Claim(above.clone()),
             (false, Some(first)) if above == first && first.epoch > 1 => {
@@ -55,7 +60,10 @@ impl Origin {
 impl Leases {
     fn past(&self) -> Area {
         let store = self.store().clone();
-        Area { store, name: format!("history/{}", self.name()) }
+        Area {
+            store,
+            name: format!("history/{}", self.name()),
+        }
     }
 
     /// The claims of a machine ID that are known, in the order of their epochs; the last one is in force or
@@ -67,7 +75,11 @@ impl Leases {
         let (past, prefix) = (self.past(), format!("{machine}-"));
         // Before the record: a claim that comes between is in both.
         let mut claims = BTreeMap::new();
-        for (key, text) in past.list()?.into_iter().filter(|(key, _)| key.starts_with(&prefix)) {
+        for (key, text) in past
+            .list()?
+            .into_iter()
+            .filter(|(key, _)| key.starts_with(&prefix))
+        {
             let claim: Record = past.read(&key, &text)?;
             claims.insert(claim.epoch, claim);
         }
@@ -106,9 +118,10 @@ impl Leases {
 /// The claim that a write ends, if it does.
 pub(super) fn ended(write: &Write) -> Option<&Record> {
     match write {
-        Write::Record { old: Some(old), new } if new.epoch > old.epoch => {
-            Some(old).filter(|old| was_claimed(old))
-        }
+        Write::Record {
+            old: Some(old),
+            new,
+        } if new.epoch > old.epoch => Some(old).filter(|old| was_claimed(old)),
         _ => None,
     }
 }
@@ -146,13 +159,23 @@ mod tests {
     use crate::testing::MemoryStore;
 
     fn claim(epoch: u64, from: u64, bound: u64) -> Record {
-        Record { epoch, from, bound, owner: epoch.into(), ..Record::default() }
+        Record {
+            epoch,
+            from,
+            bound,
+            owner: epoch.into(),
+            ..Record::default()
+        }
     }
 
     #[test]
     fn a_position_has_one_origin() {
-        let claims =
-            [claim(1, 100, 200), claim(2, 250, 300), claim(3, 300, 300), claim(4, 300, 400)];
+        let claims = [
+            claim(1, 100, 200),
+            claim(2, 250, 300),
+            claim(3, 300, 300),
+            claim(4, 300, 400),
+        ];
         for (position, origin) in [
             (99, Origin::Skipped(claims[0].clone())),
             (100, Origin::Claim(claims[0].clone())),
@@ -166,7 +189,10 @@ mod tests {
             assert_eq!(Origin::of(&claims, position), origin, "{position}");
         }
         assert_eq!(Origin::of(&[], 1), Origin::NeverClaimed);
-        assert_eq!(Origin::of(&claims[1..], 99), Origin::Forgotten(claims[1].clone()));
+        assert_eq!(
+            Origin::of(&claims[1..], 99),
+            Origin::Forgotten(claims[1].clone())
+        );
     }
 
     #[test]
@@ -183,9 +209,15 @@ mod tests {
             }
             let known = leases.claims(17).unwrap();
             let first = epoch.saturating_sub(CLAIMS).max(1);
-            assert!(known.iter().map(|claim| claim.epoch).eq(first..=epoch), "{epoch}");
+            assert!(
+                known.iter().map(|claim| claim.epoch).eq(first..=epoch),
+                "{epoch}"
+            );
         }
-        assert!(leases.claims(1).unwrap().is_empty(), "17 begins with the same digit");
+        assert!(
+            leases.claims(1).unwrap().is_empty(),
+            "17 begins with the same digit"
+        );
     }
 
     #[test]
@@ -194,7 +226,15 @@ mod tests {
         let (old, renewed, next) = (claim(1, 0, 10), claim(1, 0, 20), claim(2, 20, 30));
         for old in [&old, &renewed, &old] {
             let new = next.clone();
-            leases.archive(&[(5, Write::Record { old: Some(old.clone()), new })]).unwrap();
+            leases
+                .archive(&[(
+                    5,
+                    Write::Record {
+                        old: Some(old.clone()),
+                        new,
+                    },
+                )])
+                .unwrap();
         }
         assert_eq!(leases.claims(5).unwrap(), [renewed]);
     }

@@ -71,7 +71,14 @@ pub(crate) struct HostState {
 impl HostState {
     /// The state of a folder, if there is one, and what this process itself remembers.
     pub(crate) const fn new(folder: Option<StateFolder>, own: Own) -> Self {
-        Self { folder, free: Vec::new(), kept: BTreeMap::new(), pool: None, own, is_broken: false }
+        Self {
+            folder,
+            free: Vec::new(),
+            kept: BTreeMap::new(),
+            pool: None,
+            own,
+            is_broken: false,
+        }
     }
 
     /// The records that this process held in the namespace of this uuid, if it is there, or of an earlier one.
@@ -95,14 +102,17 @@ impl HostState {
             let machines = machines_in(&folder.path, &folder.namespace).into_iter();
             let found = machines.filter_map(|machine| folder.open_existing(machine).ok());
             // One that was only just made remembers nothing, and its maker is about to lock it.
-            self.free.extend(found.filter(|file| file.record().epoch > 0));
+            self.free
+                .extend(found.filter(|file| file.record().epoch > 0));
         }
         self.free.iter().map(FileStore::local).collect()
     }
 
     /// True if no living process on this host has the machine ID, whatever the store says.
     pub(crate) fn is_free(&self, machine: u64) -> bool {
-        let Some(folder) = &self.folder else { return true };
+        let Some(folder) = &self.folder else {
+            return true;
+        };
         self.free.iter().any(|file| file.machine == machine)
             || !matches!(folder.open_existing(machine), Err(BuildError::InUse(_)))
     }
@@ -114,11 +124,16 @@ impl HostState {
         {
             tracing::debug!(%error, "state files could not be created together");
         }
-        machines.iter().map(|machine| self.keep_one(*machine, clock)).collect()
+        machines
+            .iter()
+            .map(|machine| self.keep_one(*machine, clock))
+            .collect()
     }
 
     fn keep_one(&mut self, machine: u64, clock: &dyn Clock) -> bool {
-        let Some(folder) = &self.folder else { return true };
+        let Some(folder) = &self.folder else {
+            return true;
+        };
         let found = self.free.iter().position(|file| file.machine == machine);
         let opened = match found {
             Some(found) => Ok(self.free.swap_remove(found)),
@@ -153,7 +168,10 @@ impl HostState {
             Some((machine, self.kept.get(&machine)?.advance(record)))
         };
         let slots: Vec<_> = records.into_iter().filter_map(slot).collect();
-        let Some(folder) = self.folder.as_ref().filter(|_| !slots.is_empty() && !self.is_broken)
+        let Some(folder) = self
+            .folder
+            .as_ref()
+            .filter(|_| !slots.is_empty() && !self.is_broken)
         else {
             return;
         };
@@ -177,12 +195,17 @@ impl HostState {
 /// The machine IDs whose state files are in a folder. By name alone: a look inside takes the lock,
 /// and would for that moment keep the owner of another namespace's file from starting.
 fn machines_in(folder: &Path, namespace: &str) -> Vec<u64> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let machine = |name: &str| {
         let (of, machine) = name.strip_suffix(".state")?.rsplit_once('-')?;
         machine.parse().ok().filter(|_| of == namespace)
     };
-    entries.flatten().filter_map(|entry| machine(entry.file_name().to_str()?)).collect()
+    entries
+        .flatten()
+        .filter_map(|entry| machine(entry.file_name().to_str()?))
+        .collect()
 }
 
 #[cfg(test)]
@@ -195,8 +218,13 @@ mod tests {
     #[test]
     fn only_files_named_for_the_namespace_are_looked_into() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["eu-7.state", "eu-1-7-7.state", "a-eu-1-7.state", "eu-1-x.state", "eu-1-7.tmp"]
-        {
+        for name in [
+            "eu-7.state",
+            "eu-1-7-7.state",
+            "a-eu-1-7.state",
+            "eu-1-x.state",
+            "eu-1-7.tmp",
+        ] {
             fs::write(folder.path().join(name), "").unwrap();
             assert!(machines_in(folder.path(), "eu-1").is_empty(), "{name}");
         }
@@ -210,21 +238,37 @@ mod tests {
 
     fn folder_of(path: &Path, namespace: &str, fingerprint: &str) -> StateFolder {
         let [namespace, fingerprint] = [namespace, fingerprint].map(str::to_owned);
-        StateFolder { path: path.into(), namespace, fingerprint }
+        StateFolder {
+            path: path.into(),
+            namespace,
+            fingerprint,
+        }
     }
 
     /// The machine IDs of the files that a search adopts.
     fn adopted(folder: &Path, fingerprint: &str) -> Vec<u64> {
         let mut state = HostState::new(Some(folder_of(folder, "eu", fingerprint)), Own::default());
-        state.survey().into_iter().map(|local| local.machine).collect()
+        state
+            .survey()
+            .into_iter()
+            .map(|local| local.machine)
+            .collect()
     }
 
     /// The state of a machine ID that is in use.
     fn used(folder: &Path, namespace: &str) -> HostState {
-        let mut state =
-            HostState::new(Some(folder_of(folder, namespace, "a layout")), Own::default());
+        let mut state = HostState::new(
+            Some(folder_of(folder, namespace, "a layout")),
+            Own::default(),
+        );
         assert_eq!(state.keep(&[7], &clock()), [true]);
-        state.remember([(7, &Record { epoch: 1, ..Record::default() })]);
+        state.remember([(
+            7,
+            &Record {
+                epoch: 1,
+                ..Record::default()
+            },
+        )]);
         state
     }
 
@@ -245,7 +289,10 @@ mod tests {
         for copy in ["eu-8.state", "eu-07.state"] {
             fs::copy(folder.path().join("eu-7.state"), folder.path().join(copy)).unwrap();
         }
-        assert!(adopted(folder.path(), "a layout").is_empty(), "7 is in use, and 8 is not one");
+        assert!(
+            adopted(folder.path(), "a layout").is_empty(),
+            "7 is in use, and 8 is not one"
+        );
         drop(original);
         assert_eq!(adopted(folder.path(), "a layout"), [7]);
     }
@@ -270,17 +317,33 @@ mod tests {
     }
 
     fn of_layout() -> Namespace {
-        Namespace { fingerprint: "a layout".into(), ..Namespace::default() }
+        Namespace {
+            fingerprint: "a layout".into(),
+            ..Namespace::default()
+        }
     }
 
     #[test]
     fn a_store_that_does_not_know_what_it_acknowledged_is_noticed() {
-        let acknowledged =
-            Record { namespace: 1, birth: 5, epoch: 3, owner: 9, bound: 100, ..Record::default() };
-        let local =
-            |record: &Record| Local { machine: 7, record: record.clone(), is_damaged: false };
+        let acknowledged = Record {
+            namespace: 1,
+            birth: 5,
+            epoch: 3,
+            owner: 9,
+            bound: 100,
+            ..Record::default()
+        };
+        let local = |record: &Record| Local {
+            machine: 7,
+            record: record.clone(),
+            is_damaged: false,
+        };
         let is_known = |uuid, floor, forgettable, machine, known: &Record| {
-            let namespace = Namespace { uuid, floor, ..of_layout() };
+            let namespace = Namespace {
+                uuid,
+                floor,
+                ..of_layout()
+            };
             let snapshot = Snapshot::of(namespace, [(machine, known.clone())]);
             local(&acknowledged).is_known_to(&snapshot, forgettable)
         };
@@ -292,27 +355,65 @@ mod tests {
         for (uuid, floor, machine, known) in [
             (1, 0, 7, same(|_| ())),
             (1, 0, 7, same(|record| record.bound = 101)),
-            (1, 0, 7, same(|record| (record.owner, record.bound) = (8, 50))), // given back
-            (1, 0, 7, same(|record| (record.epoch, record.bound) = (4, 50))),
-            (1, 0, 7, same(|record| (record.birth, record.epoch) = (6, 0))), // repaired
-            (2, 100, 8, same(|_| ())),                                       // above what was used
+            (
+                1,
+                0,
+                7,
+                same(|record| (record.owner, record.bound) = (8, 50)),
+            ), // given back
+            (
+                1,
+                0,
+                7,
+                same(|record| (record.epoch, record.bound) = (4, 50)),
+            ),
+            (
+                1,
+                0,
+                7,
+                same(|record| (record.birth, record.epoch) = (6, 0)),
+            ), // repaired
+            (2, 100, 8, same(|_| ())), // above what was used
         ] {
             assert!(is_known(uuid, floor, 0, machine, &known), "{known:?}");
         }
         for (uuid, floor, machine, known) in [
             (1, 0, 7, same(|record| record.bound = 99)),
             (1, 0, 7, same(|record| record.epoch = 2)),
-            (1, 0, 7, same(|record| (record.epoch, record.owner) = (2, 8))),
-            (1, 0, 7, same(|record| (record.birth, record.bound) = (6, 99))),
+            (
+                1,
+                0,
+                7,
+                same(|record| (record.epoch, record.owner) = (2, 8)),
+            ),
+            (
+                1,
+                0,
+                7,
+                same(|record| (record.birth, record.bound) = (6, 99)),
+            ),
             (1, 0, 8, same(|_| ())), // no record
             (2, 0, 7, same(|_| ())), // another store
             (2, 99, 7, same(|_| ())),
         ] {
             assert!(!is_known(uuid, floor, 99, machine, &known), "{known:?}");
-            assert_eq!(is_known(uuid, floor, 100, machine, &known), uuid == 1, "{known:?}");
+            assert_eq!(
+                is_known(uuid, floor, 100, machine, &known),
+                uuid == 1,
+                "{known:?}"
+            );
         }
-        let own = Record { namespace: 0, ..acknowledged.clone() };
-        let alone = Snapshot::of(Namespace { uuid: 1, ..of_layout() }, []);
+        let own = Record {
+            namespace: 0,
+            ..acknowledged.clone()
+        };
+        let alone = Snapshot::of(
+            Namespace {
+                uuid: 1,
+                ..of_layout()
+            },
+            [],
+        );
         assert!(local(&own).is_known_to(&alone, 0), "it stands for itself");
     }
 }

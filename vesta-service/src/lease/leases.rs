@@ -67,7 +67,10 @@ pub(super) fn entries(
         return Vec::new();
     }
     let births = [(machine, record.birth)].into();
-    let marks = Marks { namespace: namespace.uuid, births };
+    let marks = Marks {
+        namespace: namespace.uuid,
+        births,
+    };
     vec![
         (NAMESPACE.into(), namespace.encode()),
         (bucket(machine), marks.encode()),
@@ -85,7 +88,11 @@ impl Snapshot {
         namespace: Namespace,
         records: impl IntoIterator<Item = (u64, Record)>,
     ) -> Self {
-        Self { namespace, records: records.into_iter().collect(), marks: BTreeMap::new() }
+        Self {
+            namespace,
+            records: records.into_iter().collect(),
+            marks: BTreeMap::new(),
+        }
     }
 
     /// The bucket of marks that a machine ID belongs to.
@@ -119,8 +126,15 @@ impl Snapshot {
 impl Leases {
     /// The machine IDs of a namespace; nothing is asked or written yet.
     pub fn new(store: Arc<dyn KvStore>, namespace: &str) -> Self {
-        let area = Area { store, name: area_of(namespace) };
-        Self { area, namespace: namespace.into(), last_look: Arc::default() }
+        let area = Area {
+            store,
+            name: area_of(namespace),
+        };
+        Self {
+            area,
+            namespace: namespace.into(),
+            last_look: Arc::default(),
+        }
     }
 
     /// The store.
@@ -176,7 +190,11 @@ impl Leases {
             )));
         }
         let uuid = crate::random::u128();
-        let new = Namespace { uuid, fingerprint: fingerprint.into(), ..Namespace::default() };
+        let new = Namespace {
+            uuid,
+            fingerprint: fingerprint.into(),
+            ..Namespace::default()
+        };
         self.area.put(NAMESPACE, None, &facts.of(&new))?;
         self.opened()
     }
@@ -195,8 +213,12 @@ impl Leases {
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the namespace does not exist.
     pub fn raise_floor(&self, floor: u64) -> Result<u64, StoreError> {
-        let raise = |old: &Namespace| Namespace { floor: old.floor.max(floor), ..old.clone() };
-        self.change_namespace(raise).map(|namespace| namespace.floor)
+        let raise = |old: &Namespace| Namespace {
+            floor: old.floor.max(floor),
+            ..old.clone()
+        };
+        self.change_namespace(raise)
+            .map(|namespace| namespace.floor)
     }
 
     /// The last look, if it is younger than this at that time of the monotonic clock, or a new one.
@@ -207,7 +229,11 @@ impl Leases {
         }
         // Not under the lock: those who wait for a store that is silent wait side by side.
         let (namespace, seen) = (self.find()?, self.area.store.doubt()?);
-        let look = Look { asked: now, namespace, seen };
+        let look = Look {
+            asked: now,
+            namespace,
+            seen,
+        };
         *self.last_look.lock() = Some(look.clone());
         Ok(look)
     }
@@ -230,7 +256,10 @@ impl Leases {
         let mut cleared = None;
         self.change_namespace(|old| {
             cleared.clone_from(&old.doubt);
-            Namespace { doubt: None, ..old.clone() }
+            Namespace {
+                doubt: None,
+                ..old.clone()
+            }
         })?;
         Ok(cleared)
     }
@@ -247,7 +276,9 @@ impl Leases {
         mut change: impl FnMut(&Namespace) -> Namespace,
     ) -> Result<Option<Namespace>, StoreError> {
         loop {
-            let Some(old) = self.find()? else { return Ok(None) };
+            let Some(old) = self.find()? else {
+                return Ok(None);
+            };
             let new = change(&old);
             if new == old || self.area.put(NAMESPACE, Some(&old), &new)? == Cas::Done {
                 return Ok(Some(new));
@@ -270,14 +301,20 @@ impl Leases {
             } else if let Some(machine) = number(&key) {
                 records.insert(machine, self.area.read(&key, &text)?);
             } else {
-                return Err(self.area.damaged(&key, "no version of Vesta writes such an entry"));
+                return Err(self
+                    .area
+                    .damaged(&key, "no version of Vesta writes such an entry"));
             }
         }
         let namespace = match namespace {
             Some(namespace) => namespace,
             None => self.opened()?,
         };
-        Ok(Snapshot { namespace, records, marks })
+        Ok(Snapshot {
+            namespace,
+            records,
+            marks,
+        })
     }
 
     /// The record of one machine ID; `None` if it was never created.
@@ -333,7 +370,9 @@ impl Leases {
             if birth != birth_in(seen.marks_of(machine)) {
                 return Ok(false);
             }
-            let known = old.clone().filter(|marks| marks.namespace == record.namespace);
+            let known = old
+                .clone()
+                .filter(|marks| marks.namespace == record.namespace);
             let mut new = known.unwrap_or_default();
             new.namespace = record.namespace;
             new.births.insert(machine, record.birth);
@@ -350,7 +389,9 @@ pub(super) fn bucket(machine: u64) -> String {
 }
 
 fn number(key: &str) -> Option<u64> {
-    key.parse().ok().filter(|number: &u64| number.to_string() == key)
+    key.parse()
+        .ok()
+        .filter(|number: &u64| number.to_string() == key)
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -155,7 +155,10 @@ impl Model for Protocol {
                         steps.extend(machines.map(|machine| Step::Claim { process, machine }));
                     }
                     if state.remembered[process].iter().any(Option::is_some) {
-                        steps.push(Step::Crash { process, remembers: false });
+                        steps.push(Step::Crash {
+                            process,
+                            remembers: false,
+                        });
                     }
                     self.push_copies(state, process, steps);
                 }
@@ -177,11 +180,17 @@ impl Model for Protocol {
                 Process::Holding(holding) if holding.forked => {
                     steps.extend(ticks.clone().map(|tick| Step::Issue { process, tick }));
                     // It ends, or builds another service.
-                    steps.push(Step::Crash { process, remembers: false });
+                    steps.push(Step::Crash {
+                        process,
+                        remembers: false,
+                    });
                 }
                 Process::Holding(holding) if holding.raising => {
                     steps.push(Step::RaiseOwnFloor { process });
-                    steps.push(Step::Crash { process, remembers: false });
+                    steps.push(Step::Crash {
+                        process,
+                        remembers: false,
+                    });
                 }
                 Process::Holding(holding) => {
                     steps.extend(ticks.clone().map(|tick| Step::Issue { process, tick }));
@@ -198,9 +207,15 @@ impl Model for Protocol {
                     if holding.reply.is_some() {
                         steps.push(Step::Receive { process });
                     }
-                    steps.push(Step::Crash { process, remembers: false });
+                    steps.push(Step::Crash {
+                        process,
+                        remembers: false,
+                    });
                     if self.remembering {
-                        steps.push(Step::Crash { process, remembers: true });
+                        steps.push(Step::Crash {
+                            process,
+                            remembers: true,
+                        });
                     }
                 }
             }
@@ -210,7 +225,11 @@ impl Model for Protocol {
             steps.push(Step::RaiseFloor);
         }
         if self.goes_back && !state.went_back {
-            steps.push(if state.backup.is_none() { Step::BackUp } else { Step::GoBack });
+            steps.push(if state.backup.is_none() {
+                Step::BackUp
+            } else {
+                Step::GoBack
+            });
         }
         if state.deleted < self.deletions || self.fault == Some(Fault::RecordVanishes) {
             steps.extend((0..self.machines).map(|machine| Step::Vanish { machine }));
@@ -242,11 +261,24 @@ impl Model for Protocol {
             Step::Refuse { process } => self.refuse(&mut next, process)?,
             Step::RaiseOwnFloor { process } => self.raise_floor(&mut next, process)?,
             Step::BackUp => {
-                let State { records, births, floor, .. } = *last;
-                next.backup = Some(Backup { records, births, floor });
+                let State {
+                    records,
+                    births,
+                    floor,
+                    ..
+                } = *last;
+                next.backup = Some(Backup {
+                    records,
+                    births,
+                    floor,
+                });
             }
             Step::GoBack => {
-                let Backup { records, births, floor } = next.backup.take()?;
+                let Backup {
+                    records,
+                    births,
+                    floor,
+                } = next.backup.take()?;
                 (next.records, next.births, next.floor) = (records, births, floor);
                 next.went_back = true;
             }
@@ -273,8 +305,9 @@ impl Model for Protocol {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let always = state::rules().into_iter();
-        let mut properties: Vec<_> =
-            always.map(|(name, condition)| Property::always(name, condition)).collect();
+        let mut properties: Vec<_> = always
+            .map(|(name, condition)| Property::always(name, condition))
+            .collect();
         if self.examples {
             let sometimes = state::examples().into_iter();
             properties
@@ -301,10 +334,19 @@ impl Protocol {
             .filter_map(|(machine, rec)| Some((machine, rec.record()?)))
             .collect();
         let local = |(machine, rec): (u64, Option<state::Rec>)| {
-            Some((machine, Local { machine, record: rec?.into(), is_damaged: false }))
+            Some((
+                machine,
+                Local {
+                    machine,
+                    record: rec?.into(),
+                    is_damaged: false,
+                },
+            ))
         };
-        let locals: BTreeMap<_, _> =
-            (0..).zip(state.remembered[process]).filter_map(local).collect();
+        let locals: BTreeMap<_, _> = (0..)
+            .zip(state.remembered[process])
+            .filter_map(local)
+            .collect();
         let choice = Choice::Any(0..=u64::from(small(self.machines)) - 1);
         let survey = Survey {
             records: &records,
@@ -320,7 +362,9 @@ impl Protocol {
             random: 0,
         };
         let candidates = survey.candidates().into_iter();
-        candidates.map(|candidate| usize::from(small(candidate.machine))).collect()
+        candidates
+            .map(|candidate| usize::from(small(candidate.machine)))
+            .collect()
     }
 
     fn push_copies(&self, state: &State, into: usize, steps: &mut Vec<Step>) {
@@ -338,5 +382,7 @@ impl Protocol {
 
 /// A number of the product's as one of the model's.
 fn small(number: impl TryInto<u8>) -> u8 {
-    number.try_into().unwrap_or_else(|_| panic!("the model's numbers have 8 bits"))
+    number
+        .try_into()
+        .unwrap_or_else(|_| panic!("the model's numbers have 8 bits"))
 }

@@ -95,8 +95,10 @@ impl Amendment {
     /// The namespace with these facts.
     pub(crate) fn of(&self, old: &Namespace) -> Namespace {
         let doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();
-        let widened =
-            |doubt: Doubt| Doubt { window: doubt.window.max(self.doubtful_window), ..doubt };
+        let widened = |doubt: Doubt| Doubt {
+            window: doubt.window.max(self.doubtful_window),
+            ..doubt
+        };
         Namespace {
             floor: old.floor.max(self.floor),
             window: old.window.max(self.window),

@@ -89,7 +89,10 @@ impl Plan {
     /// process for long enough.
     fn window(&self, may_forget: bool, wide: bool) -> Duration {
         let [own, usual] = match may_forget {
-            true => [self.doubtful_window.max(2 * MAX_LEAD), USUAL_DOUBTFUL_WINDOW],
+            true => [
+                self.doubtful_window.max(2 * MAX_LEAD),
+                USUAL_DOUBTFUL_WINDOW,
+            ],
             false => [self.timing.window, self.usual_window],
         };
         if wide { own } else { own.min(usual) }
@@ -97,7 +100,11 @@ impl Plan {
 
     fn renew_every(&self, may_forget: bool) -> Duration {
         let own = self.timing.renew_every;
-        if may_forget { own.min(Timing::IN_MEMORY.renew_every) } else { own }
+        if may_forget {
+            own.min(Timing::IN_MEMORY.renew_every)
+        } else {
+            own
+        }
     }
 
     pub(crate) fn window_ticks(&self, may_forget: bool, wide: bool) -> u64 {
@@ -123,8 +130,17 @@ impl Plan {
             Some(true) => ("the settings say so", false),
             None => seen.map(|seen| (seen.why.as_str(), seen.took_over))?,
         };
-        let reach = if took_over { self.reach(Duration::ZERO, Duration::ZERO, wall) } else { wall };
-        Some(Doubt { since: wall, reach, window: Duration::ZERO, why: why.into() })
+        let reach = if took_over {
+            self.reach(Duration::ZERO, Duration::ZERO, wall)
+        } else {
+            wall
+        };
+        Some(Doubt {
+            since: wall,
+            reach,
+            window: Duration::ZERO,
+            why: why.into(),
+        })
     }
 
     /// The end of all windows of processes that do not know of a doubt, and buy the last one so much
@@ -139,8 +155,13 @@ impl Plan {
     /// The windows that this process announces in a namespace before it uses them, and the doubt that
     /// it writes down there.
     pub(crate) fn facts(&self, namespace: u128, doubt: Option<Doubt>) -> Amendment {
-        let unusual =
-            |window: Duration, usual| if window > usual { window } else { Duration::ZERO };
+        let unusual = |window: Duration, usual| {
+            if window > usual {
+                window
+            } else {
+                Duration::ZERO
+            }
+        };
         Amendment {
             namespace,
             window: unusual(self.timing.window, self.usual_window),
@@ -172,7 +193,11 @@ impl Plan {
             namespace: String::new(),
             meta: IdMeta::MAX_PEAK,
             rules,
-            timing: Timing { window, renew_every: Duration::from_secs(1), ..Timing::ONE_HOST },
+            timing: Timing {
+                window,
+                renew_every: Duration::from_secs(1),
+                ..Timing::ONE_HOST
+            },
             choice: Choice::Any(0..=machines - 1),
             order: ClaimOrder::Lowest,
             count: 1,
@@ -198,7 +223,11 @@ impl Plan {
         if ours == theirs {
             return Ok(());
         }
-        Err(BuildError::Fingerprint { namespace: self.namespace.clone(), theirs, ours })
+        Err(BuildError::Fingerprint {
+            namespace: self.namespace.clone(),
+            theirs,
+            ours,
+        })
     }
 
     /// The moment before which every position below the bound lies. Rounded up: a floor there lies
@@ -212,7 +241,12 @@ impl Plan {
     /// The part of a record that people read.
     fn signature(&self, now: &Now) -> Record {
         let (host, pid) = (self.host.clone(), self.pid);
-        Record { host, pid, info_time: now.wall, ..Record::default() }
+        Record {
+            host,
+            pid,
+            info_time: now.wall,
+            ..Record::default()
+        }
     }
 }
 
@@ -352,7 +386,11 @@ impl Machine {
     /// A process that wants a machine ID.
     pub(crate) fn new(plan: Plan, now: &Now) -> Self {
         let phase = Phase::Claiming(Box::new(Claiming::new(&plan, Duration::ZERO, now)));
-        Self { plan, doubt: None, phase }
+        Self {
+            plan,
+            doubt: None,
+            phase,
+        }
     }
 
     pub(crate) const fn is_holding(&self) -> bool {
@@ -421,7 +459,9 @@ impl Machine {
             }
         };
         match &event {
-            Event::Claimed(Claimed { machine, record, .. }) => {
+            Event::Claimed(Claimed {
+                machine, record, ..
+            }) => {
                 let doubt = self.doubt.clone();
                 let holding = Holding::new(&self.plan, *machine, doubt, record.clone(), now);
                 self.phase = Phase::Holding(Box::new(holding));

@@ -79,13 +79,22 @@ mod tests {
         let of = |window, renew, request, grace| {
             let [window, renew_every, request_timeout, takeover_grace] =
                 [window, renew, request, grace].map(Duration::from_millis);
-            Timing { window, renew_every, request_timeout, takeover_grace }.check()
+            Timing {
+                window,
+                renew_every,
+                request_timeout,
+                takeover_grace,
+            }
+            .check()
         };
         of(9_000, 3_000, 3_000, 27_000).expect("each as large or as small as it may be");
         for (timing, flaw) in [
             (of(9_000, 3_001, 3_000, 27_000), "a third of window"),
             (of(9_000, 6_000, 3_000, 27_000), "a third of window"),
-            (of(9_000, 3_000, 3_001, 27_000), "request_timeout must be at most"),
+            (
+                of(9_000, 3_000, 3_001, 27_000),
+                "request_timeout must be at most",
+            ),
             (of(9_000, 3_000, 3_000, 26_999), "three times window"),
             (of(9_000, 0, 0, 27_000), "zero"),
             (of(9_000, 3_000, 0, 27_000), "zero"),
@@ -94,7 +103,12 @@ mod tests {
             let error = timing.expect_err(flaw).to_string();
             assert!(error.contains(flaw), "{error}");
         }
-        for timing in [Timing::FILE, Timing::ONE_HOST, Timing::NETWORK, Timing::IN_MEMORY] {
+        for timing in [
+            Timing::FILE,
+            Timing::ONE_HOST,
+            Timing::NETWORK,
+            Timing::IN_MEMORY,
+        ] {
             timing.check().expect("a preset");
         }
     }

@@ -13,7 +13,9 @@ pub(super) fn ordinal(name: &str, of: Option<&str>) -> Result<u64, IdError> {
         Err(IdError::invalid("machine ordinal", reason))
     };
     let pods = "the pods of a StatefulSet are named NAME-N";
-    let parts = label.rsplit_once('-').filter(|(front, last)| !front.is_empty() && is_number(last));
+    let parts = label
+        .rsplit_once('-')
+        .filter(|(front, last)| !front.is_empty() && is_number(last));
     let Some((front, number)) = parts else {
         return refuse("does not end in a hyphen and a number", pods);
     };
@@ -25,7 +27,9 @@ pub(super) fn ordinal(name: &str, of: Option<&str>) -> Result<u64, IdError> {
         let expected = "name what is before the number, as in machine.id = ordinal:NAME, if the number alone tells hosts apart";
         return refuse("has several numbers, as an address has", expected);
     }
-    number.parse().or_else(|_| refuse("ends in a number of more than 64 bits", pods))
+    number
+        .parse()
+        .or_else(|_| refuse("ends in a number of more than 64 bits", pods))
 }
 
 #[cfg(test)]
@@ -42,9 +46,17 @@ mod tests {
         assert_eq!(ordinal("web1-02", None).unwrap(), 2);
         let full = "vesta-ids-12.vesta.prod-2.svc.cluster.local";
         assert_eq!(ordinal(full, None).unwrap(), 12);
-        for name in
-            ["vesta", "vesta-", "vesta-7f9c", "vesta3", "", "vesta-+3", "-3", "7", "10.0.3.17"]
-        {
+        for name in [
+            "vesta",
+            "vesta-",
+            "vesta-7f9c",
+            "vesta3",
+            "",
+            "vesta-+3",
+            "-3",
+            "7",
+            "10.0.3.17",
+        ] {
             assert!(
                 refusal(name, None).contains("are named NAME-N, or set machine.id instead"),
                 "{name}"
@@ -65,7 +77,10 @@ mod tests {
             "vesta-2-0",
             "vesta-2-blue-0",
         ] {
-            assert!(refusal(name, None).contains("has several numbers"), "{name}");
+            assert!(
+                refusal(name, None).contains("has several numbers"),
+                "{name}"
+            );
         }
     }
 
@@ -73,8 +88,17 @@ mod tests {
     fn the_name_of_the_set_is_compared_and_may_hold_numbers() {
         assert_eq!(ordinal("vesta-3", Some("vesta")).unwrap(), 3);
         assert_eq!(ordinal("vesta-2-0.vesta.prod", Some("vesta-2")).unwrap(), 0);
-        for name in ["vesta-ids-3", "other-3", "vest-3", "vesta-2-0", "ip-10-0-3-17"] {
-            assert!(refusal(name, Some("vesta")).contains("the ordinal is of vesta-N"), "{name}");
+        for name in [
+            "vesta-ids-3",
+            "other-3",
+            "vest-3",
+            "vesta-2-0",
+            "ip-10-0-3-17",
+        ] {
+            assert!(
+                refusal(name, Some("vesta")).contains("the ordinal is of vesta-N"),
+                "{name}"
+            );
         }
         assert!(ordinal("vesta-x", Some("vesta")).is_err());
     }

@@ -25,7 +25,9 @@ impl IpMap {
                 .split_once('=')
                 .and_then(|(a, m)| Some((a.trim().parse::<IpAddr>().ok()?, m.trim().parse().ok()?)))
                 .ok_or_else(|| {
-                    flaw(format!("`{entry}` is not `address=number`, as in 10.0.0.1=1,10.0.0.2=2"))
+                    flaw(format!(
+                        "`{entry}` is not `address=number`, as in 10.0.0.1=1,10.0.0.2=2"
+                    ))
                 })?;
             if !names_one_host(address) {
                 return Err(flaw(format!(
@@ -34,7 +36,9 @@ impl IpMap {
                 )));
             }
             if map.values().any(|m| *m == machine) {
-                return Err(flaw(format!("machine ID {machine} is given to two addresses")));
+                return Err(flaw(format!(
+                    "machine ID {machine} is given to two addresses"
+                )));
             }
             if map.insert(address, machine).is_some() {
                 return Err(flaw(format!("address {address} comes twice")));
@@ -61,14 +65,24 @@ impl IpMap {
     fn find(&self, own: impl Iterator<Item = IpAddr>) -> Result<(IpAddr, u64), IdError> {
         let own: Vec<IpAddr> = own.filter(|address| names_one_host(*address)).collect();
         let list = |addresses: &[IpAddr]| {
-            addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            addresses
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
         };
-        let found: Vec<_> = self.entries().filter(|(address, _)| own.contains(address)).collect();
+        let found: Vec<_> = self
+            .entries()
+            .filter(|(address, _)| own.contains(address))
+            .collect();
         match found[..] {
             [entry] => Ok(entry),
             [] => Err(IdError::invalid(
                 "machine IPs",
-                format!("none of this host's addresses ({}) is in the map", list(&own)),
+                format!(
+                    "none of this host's addresses ({}) is in the map",
+                    list(&own)
+                ),
             )),
             _ => Err(IdError::invalid(
                 "machine IPs",
@@ -108,12 +122,17 @@ mod tests {
             "::ffff:169.254.1.1",
         ];
         for address in every_host_has {
-            let error = IpMap::parse(&format!("{address}=1")).expect_err(address).to_string();
+            let error = IpMap::parse(&format!("{address}=1"))
+                .expect_err(address)
+                .to_string();
             assert!(error.contains("does not name one host"), "{error}");
         }
         let own = every_host_has.into_iter().chain(["10.0.0.9"]);
         let map = IpMap::parse("10.0.0.1=1").unwrap();
-        let error = map.find(own.map(|address| address.parse().unwrap())).unwrap_err().to_string();
+        let error = map
+            .find(own.map(|address| address.parse().unwrap()))
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("none of this host's addresses (10.0.0.9) is in the map"),
             "{error}"
@@ -140,10 +159,24 @@ mod tests {
     #[test]
     fn exactly_one_of_the_hosts_addresses_must_be_in_it() {
         let map = IpMap::parse("10.0.0.1=1,10.0.0.2=2").unwrap();
-        let own = |text: &str| text.split(' ').map(|a| a.parse().unwrap()).collect::<Vec<IpAddr>>();
+        let own = |text: &str| {
+            text.split(' ')
+                .map(|a| a.parse().unwrap())
+                .collect::<Vec<IpAddr>>()
+        };
         let find = |text| map.find(own(text).into_iter());
         assert_eq!(find("127.0.0.1 10.0.0.2").unwrap().1, 2);
-        assert!(find("127.0.0.1 10.0.0.3").unwrap_err().to_string().contains("10.0.0.3"));
-        assert!(find("10.0.0.1 10.0.0.2").unwrap_err().to_string().contains("several"));
+        assert!(
+            find("127.0.0.1 10.0.0.3")
+                .unwrap_err()
+                .to_string()
+                .contains("10.0.0.3")
+        );
+        assert!(
+            find("10.0.0.1 10.0.0.2")
+                .unwrap_err()
+                .to_string()
+                .contains("several")
+        );
     }
 }

@@ -75,7 +75,11 @@ pub(crate) fn use_up_number(
     };
     // The number itself, in a region too: then it is nobody else's, whatever the others have configured.
     if !machines.contains(&number) {
-        return Err(BuildError::WorkerNodeOutside { store, number, machines });
+        return Err(BuildError::WorkerNodeOutside {
+            store,
+            number,
+            machines,
+        });
     }
     Ok(number)
 }
@@ -99,5 +103,10 @@ pub(crate) fn doubt(
         "the store may forget which numbers were used once, and IDs repeat if it hands them out again"
     );
     let since = clock.wall();
-    Some(Doubt { since, reach: since, window: Duration::ZERO, why })
+    Some(Doubt {
+        since,
+        reach: since,
+        window: Duration::ZERO,
+        why,
+    })
 }

@@ -15,7 +15,10 @@ pub(crate) fn take_name(name: &str) -> io::Result<Name> {
 }
 
 /// The number of the file system that a path is on; `None` if nothing is at the path.
-#[allow(clippy::useless_conversion, reason = "the kernel's word has other types elsewhere")]
+#[allow(
+    clippy::useless_conversion,
+    reason = "the kernel's word has other types elsewhere"
+)]
 pub(crate) fn file_system(path: &Path) -> Option<i64> {
     let found: i64 = rustix::fs::statfs(path).ok()?.f_type.into();
     Some(found & 0xffff_ffff) // it is sign-extended where words are short

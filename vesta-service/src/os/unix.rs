@@ -7,7 +7,10 @@ use std::path::Path;
 
 /// The name that the kernel has for this host.
 pub(crate) fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// A file that is made is this user's alone: who can open it can lock it.

@@ -27,12 +27,19 @@ struct Late<I, T> {
 
 impl<I, T> Late<I, T> {
     const fn new(from: I) -> Self {
-        Self { from: std::sync::Mutex::new(Some(from)), made: OnceLock::new() }
+        Self {
+            from: std::sync::Mutex::new(Some(from)),
+            made: OnceLock::new(),
+        }
     }
 
     fn get(&self, make: impl FnOnce(I) -> T) -> &T {
         self.made.get_or_init(|| {
-            let from = self.from.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let from = self
+                .from
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
             make(from.expect("it is made once"))
         })
     }
@@ -123,7 +130,10 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)), self)
+        MutexGuard(
+            Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
+            self,
+        )
     }
 
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {

@@ -15,7 +15,11 @@ thread_local! {
 
 /// Preemption bound where the interleavings are too many to see them all.
 fn interruptions() -> usize {
-    if env::var_os("VESTA_TEST_FULL").is_some() { 4 } else { 3 }
+    if env::var_os("VESTA_TEST_FULL").is_some() {
+        4
+    } else {
+        3
+    }
 }
 
 fn check(what: &str, bound: Option<usize>, model: impl Fn() + Send + Sync + Clone + 'static) {
@@ -43,7 +47,11 @@ pub(crate) fn exhaustively(what: &str, model: impl Fn() + Send + Sync + Clone + 
 /// Runs the model in every interleaving with a few interruptions.
 pub(crate) fn bounded(what: &str, model: impl Fn() + Send + Sync + Clone + 'static) {
     let bound = interruptions();
-    check(&format!("({what}, {bound} interruptions)"), Some(bound), model);
+    check(
+        &format!("({what}, {bound} interruptions)"),
+        Some(bound),
+        model,
+    );
 }
 
 /// Body of one thread of a model.
@@ -58,7 +66,11 @@ pub(crate) fn at_once<T: Send + 'static>(mut threads: Vec<Thread<T>>) -> Vec<T> 
     let first = threads.next().expect("at least one thread");
     let others: Vec<_> = threads.map(thread::spawn).collect();
     let mut results = vec![first()];
-    results.extend(others.into_iter().map(|thread| thread.join().expect("no panic")));
+    results.extend(
+        others
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic")),
+    );
     if REVERSED.get() {
         results.reverse();
     }

@@ -41,10 +41,22 @@ pub(crate) fn at_random(
     schedules: usize,
     model: impl Fn() + Send + Sync + Clone + 'static,
 ) {
-    let times = if env::var_os("VESTA_TEST_FULL").is_some() { 10 } else { 1 };
+    let times = if env::var_os("VESTA_TEST_FULL").is_some() {
+        10
+    } else {
+        1
+    };
     let half = schedules * times / 2;
-    run(&format!("({what}, random)"), RandomScheduler::new(half), model.clone());
-    run(&format!("({what}, PCT of depth 3)"), PctScheduler::new(3, half), model);
+    run(
+        &format!("({what}, random)"),
+        RandomScheduler::new(half),
+        model.clone(),
+    );
+    run(
+        &format!("({what}, PCT of depth 3)"),
+        PctScheduler::new(3, half),
+        model,
+    );
 }
 
 /// Lets the others go on for a while: up to so many steps of the calling thread.
@@ -65,7 +77,10 @@ pub(crate) struct ModelClock {
 impl ModelClock {
     /// A clock that shows `wall`; whoever sleeps is woken after a `nap`.
     pub(crate) fn at(wall: UnixMillis, nap: Duration) -> Self {
-        Self { time: ManualClock::at(wall), nap }
+        Self {
+            time: ManualClock::at(wall),
+            nap,
+        }
     }
 }
 

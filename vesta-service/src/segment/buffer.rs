@@ -162,7 +162,10 @@ impl Buffer {
         }
         (self.open, self.opened_at) = (self.chunks.pop_front(), now);
         self.starved |= self.open.is_none();
-        self.open.as_ref().map(|chunk| chunk.numbers.clone()).ok_or_else(|| self.refusal(now))
+        self.open
+            .as_ref()
+            .map(|chunk| chunk.numbers.clone())
+            .ok_or_else(|| self.refusal(now))
     }
 
     /// Counts the open chunk as used up; returns its size.
@@ -213,7 +216,9 @@ impl Buffer {
     /// A thread turns to the queued fetch. Returns how many numbers it has to ask for; it then has to
     /// report what came of it. `None` if they are no longer wanted.
     pub(crate) fn begin(&mut self, now: Duration) -> Option<u64> {
-        let Phase::Queued(since) = self.phase else { return None };
+        let Phase::Queued(since) = self.phase else {
+            return None;
+        };
         if !self.wants_more(now) {
             self.phase = Phase::Idle;
             return None;
@@ -243,7 +248,9 @@ impl Buffer {
         now: Duration,
         reply: Result<NextRange, StoreError>,
     ) -> Option<Duration> {
-        let Phase::Fetching(asked_at, size) = self.phase else { return None };
+        let Phase::Fetching(asked_at, size) = self.phase else {
+            return None;
+        };
         let reply = match reply {
             Ok(
                 NextRange::Numbers(Range { start, end })
@@ -301,7 +308,10 @@ impl Buffer {
         let [a, b, c] = [0, 1, 2].map(|part| cut(tenth + part * third));
         for numbers in [range.start..a, a..b, b..c, c..range.end] {
             if !numbers.is_empty() {
-                self.chunks.push_back(Chunk { numbers, of: range.clone() });
+                self.chunks.push_back(Chunk {
+                    numbers,
+                    of: range.clone(),
+                });
             }
         }
     }
@@ -348,7 +358,12 @@ impl Buffer {
             return;
         }
         if health == Health::Closed && matches!(self.health, Health::Good | Health::UsedUp) {
-            self.unused = Some(self.chunks.iter().map(|chunk| chunk.numbers.clone()).collect());
+            self.unused = Some(
+                self.chunks
+                    .iter()
+                    .map(|chunk| chunk.numbers.clone())
+                    .collect(),
+            );
         }
         self.settle(health);
         self.chunks.clear();
@@ -367,7 +382,9 @@ impl Buffer {
     pub(crate) fn given_out(&self) -> u64 {
         // A gap that is smaller than the stride has none of its numbers.
         let lower = |end: u64, numbers: &Range<u64>| {
-            let follows = end.checked_sub(numbers.end).is_some_and(|gap| gap < self.delta);
+            let follows = end
+                .checked_sub(numbers.end)
+                .is_some_and(|gap| gap < self.delta);
             if follows { numbers.start } else { end }
         };
         self.unused.iter().flatten().rev().fold(self.highest, lower)
@@ -386,7 +403,9 @@ impl Buffer {
         }
         let numbers = self.given_out()..self.highest;
         self.highest = numbers.start;
-        self.unused.as_mut()?.retain(|unused| unused.end <= numbers.start);
+        self.unused
+            .as_mut()?
+            .retain(|unused| unused.end <= numbers.start);
         (!numbers.is_empty()).then_some(numbers)
     }
 }

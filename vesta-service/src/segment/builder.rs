@@ -49,26 +49,38 @@ impl SegmentBuilder {
     /// The interval at which the table is read for tags that were added, changed or removed, at least
     /// 1 ms. Default: 60 s.
     pub fn refresh_every(self, refresh_every: Duration) -> Self {
-        Self { refresh_every, ..self }
+        Self {
+            refresh_every,
+            ..self
+        }
     }
 
     /// A folder in which this host remembers up to where it was given numbers of each tag, so that also
     /// after a restart a database that went back below that is noticed. What was given in the last
     /// second before a kill may be missing. Default: none.
     pub fn state_dir(self, folder: impl Into<PathBuf>) -> Self {
-        Self { state_dir: Some(folder.into()), ..self }
+        Self {
+            state_dir: Some(folder.into()),
+            ..self
+        }
     }
 
     /// Gives out nothing from a store that may [forget](SegmentStore::doubt) what it acknowledged, or
     /// does not say. Default: `false`, which only warns of it.
     pub fn require_durable(self, require_durable: bool) -> Self {
-        Self { require_durable, ..self }
+        Self {
+            require_durable,
+            ..self
+        }
     }
 
     /// Another clock than the system's. A clock that does not run by itself needs
     /// [`Drive::ByHand`].
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock: AnyClock::Other(clock), ..self }
+        Self {
+            clock: AnyClock::Other(clock),
+            ..self
+        }
     }
 
     /// The driver of fetches. Default: [`Drive::Thread`].

@@ -72,10 +72,18 @@ impl Core {
         let folder = settings.state_dir.as_deref();
         let ends = folder.map(|folder| Ends::open(folder, &settings.store.describe()));
         let ends = ends.transpose()?.flatten();
-        let threads = if settings.drive == Drive::Thread { THREADS } else { 0 };
+        let threads = if settings.drive == Drive::Thread {
+            THREADS
+        } else {
+            0
+        };
         let in_child = Arc::<boxcar::Vec<Arc<Key>>>::default();
         let closed = Arc::clone(&in_child);
-        let close = move || closed.iter().for_each(|(_, key)| key.cursor.close_in_child());
+        let close = move || {
+            closed
+                .iter()
+                .for_each(|(_, key)| key.cursor.close_in_child())
+        };
         let core = Arc::new(Self {
             settings,
             known: Mutex::default(),
@@ -97,7 +105,9 @@ impl Core {
                     worker.perform(job);
                 }
             };
-            let started = thread::Builder::new().name("vesta-segments".into()).spawn(work);
+            let started = thread::Builder::new()
+                .name("vesta-segments".into())
+                .spawn(work);
             started
                 .inspect_err(|_| core.jobs.end_with([]))
                 .map_err(|e| BuildError::io("start a thread for segments", e))?;
@@ -120,16 +130,24 @@ impl Core {
             return Ok(key.clone());
         }
         let retry_after = READ_AGAIN;
-        let recent = known.missed_at.is_some_and(|at| at.saturating_add(READ_AGAIN) > self.now());
+        let recent = known
+            .missed_at
+            .is_some_and(|at| at.saturating_add(READ_AGAIN) > self.now());
         let looked = recent || known.looked_at.is_some_and(|at| at >= since);
         Err(match known.failure.clone() {
-            _ if known.closed => IdError::Sealed { reason: SHUT_DOWN.into() },
+            _ if known.closed => IdError::Sealed {
+                reason: SHUT_DOWN.into(),
+            },
             None if looked => not_found(name),
             None => {
                 if known.looked_at.is_some() && !std::mem::replace(&mut known.look, true) {
                     self.jobs.add(self.now(), Job::Look);
                 }
-                NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
+                NotReady {
+                    retry_after,
+                    why: NotReadyReason::AwaitingLease,
+                }
+                .into()
             }
             Some(error) => IdError::Unavailable {
                 reason: "the store does not say which segment tags there are".into(),
@@ -142,7 +160,11 @@ impl Core {
     /// Refuses in the child of a fork. Called before locking: a thread that exists only in the parent may hold
     /// the lock.
     pub(super) fn check_process(&self) -> Result<(), IdError> {
-        if self.process.is_parent() { Err(fork::refusal()) } else { Ok(()) }
+        if self.process.is_parent() {
+            Err(fork::refusal())
+        } else {
+            Ok(())
+        }
     }
 
     /// Every tag that was ever in the table, by name.
@@ -172,9 +194,20 @@ impl Core {
         &'a self,
         notify: &'a Notify,
     ) -> Wait<'a, impl Fn() -> Option<Duration>> {
-        let SegmentBuilder { clock, drive, max_wait, .. } = &self.settings;
+        let SegmentBuilder {
+            clock,
+            drive,
+            max_wait,
+            ..
+        } = &self.settings;
         let maintain = || self.maintain();
-        Wait { clock, drive: *drive, max_wait: *max_wait, notify: Some(notify), maintain }
+        Wait {
+            clock,
+            drive: *drive,
+            max_wait: *max_wait,
+            notify: Some(notify),
+            maintain,
+        }
     }
 
     /// Has a job done after a pause.
@@ -240,7 +273,9 @@ impl Core {
     }
 
     fn fetch(&self, key: &Arc<Key>) {
-        let Some(size) = key.begin(self.now()) else { return };
+        let Some(size) = key.begin(self.now()) else {
+            return;
+        };
         let reply = self.ask(key, size);
         let failed_before = key.state.lock().failing_because().is_some();
         self.log(failed_before, &reply, Some(&key.name));
@@ -262,7 +297,12 @@ impl Core {
 
     /// Why nothing is taken from a store that may forget it.
     fn refused(&self) -> Option<StoreError> {
-        let doubt = self.known.lock().doubt.clone().filter(|_| self.settings.require_durable)?;
+        let doubt = self
+            .known
+            .lock()
+            .doubt
+            .clone()
+            .filter(|_| self.settings.require_durable)?;
         Some(StoreError::permanent(format!(
             "{doubt}; require_durable refuses such a store, as it could hand out numbers again"
         )))
@@ -278,7 +318,9 @@ impl Core {
     /// Has this host remember what it was given; `false` if it cannot.
     fn remember(&self) -> bool {
         let given = |key: &Arc<Key>| (key.name.clone(), key.state.lock().remembered());
-        self.ends.as_ref().is_none_or(|ends| ends.write(self.keys().iter().map(given)))
+        self.ends
+            .as_ref()
+            .is_none_or(|ends| ends.write(self.keys().iter().map(given)))
     }
 
     /// Ends every tag, and gives back what is left of them. Waits for that a moment, and not for a
@@ -304,7 +346,9 @@ impl Core {
     }
 
     fn give_back(&self, key: &Key) {
-        let Some(numbers) = key.state.lock().give_back() else { return };
+        let Some(numbers) = key.state.lock().give_back() else {
+            return;
+        };
         let store = &self.settings.store;
         if let Err(error) = ask_store(|| store.give_back(&key.name, numbers)) {
             self.jobs.end_with([]); // it is away: the others would not get through either
@@ -350,7 +394,9 @@ impl Core {
     /// Reads which tags there are, and acts upon it.
     pub(super) fn read_tags(&self) -> Result<(), StoreError> {
         let _reading = self.reading.lock();
-        let SegmentBuilder { store, step_cap, .. } = &self.settings;
+        let SegmentBuilder {
+            store, step_cap, ..
+        } = &self.settings;
         let began = self.now();
         let tags = ask_store(|| store.tags()).and_then(|tags| {
             self.note_doubt(ask_store(|| store.doubt()))?;
@@ -359,7 +405,11 @@ impl Core {
         let now = self.now();
         if let Ok(tags) = &tags {
             let listed: HashSet<&str> = tags.iter().map(|tag| tag.key.as_str()).collect();
-            for key in self.keys().iter().filter(|key| !listed.contains(key.name.as_str())) {
+            for key in self
+                .keys()
+                .iter()
+                .filter(|key| !listed.contains(key.name.as_str()))
+            {
                 key.end(now, Health::NoTag);
             }
             for tag in tags {

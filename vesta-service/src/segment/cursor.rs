@@ -26,7 +26,10 @@ pub(crate) struct RangeCursor {
 
 impl RangeCursor {
     pub(crate) const fn new() -> Self {
-        Self { next: AtomicU64::new(0), end: AtomicU64::new(0) }
+        Self {
+            next: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+        }
     }
 
     /// The next 1 to `want` numbers, if there are any.
@@ -42,7 +45,10 @@ impl RangeCursor {
                 return None;
             }
             let end = start + want.min(left);
-            match self.next.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed) {
+            match self
+                .next
+                .compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return Some(start..end),
                 Err(_) => {
                     back_off.spin();
@@ -91,7 +97,10 @@ mod tests {
         const CHUNKS: u64 = 3_000_000;
         let cursor = RangeCursor::new();
         let count = |numbers: Range<u64>| {
-            assert!(numbers.start % 10 < 2 && numbers.end - numbers.start == 1, "{numbers:?}");
+            assert!(
+                numbers.start % 10 < 2 && numbers.end - numbers.start == 1,
+                "{numbers:?}"
+            );
             numbers.start
         };
         let sums = std::thread::scope(|scope| {
@@ -125,7 +134,11 @@ mod tests {
             while let Some(number) = cursor.take(1).map(count) {
                 sum += number;
             }
-            callers.map(|caller| caller.join().expect("no panic")).iter().sum::<u64>() + sum
+            callers
+                .map(|caller| caller.join().expect("no panic"))
+                .iter()
+                .sum::<u64>()
+                + sum
         });
         let every_number_once = (1..=CHUNKS).map(|chunk| chunk * 20 + 1).sum::<u64>();
         assert_eq!(sums, every_number_once);

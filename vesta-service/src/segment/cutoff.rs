@@ -1,5 +1,8 @@
 //! Numbers that are over, as those of a day are at its end: what serials need on top of segments.
-#![cfg_attr(any(loom, shuttle), allow(dead_code, reason = "serials are not part of these models"))]
+#![cfg_attr(
+    any(loom, shuttle),
+    allow(dead_code, reason = "serials are not part of these models")
+)]
 
 #[cfg(all(test, loom))]
 mod races;

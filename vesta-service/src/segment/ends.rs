@@ -90,9 +90,17 @@ impl Ends {
             }
             own.get_or_insert((path, file));
         }
-        let Some((path, lock)) = own else { return Err(ErrorKind::NotFound.into()) };
+        let Some((path, lock)) = own else {
+            return Err(ErrorKind::NotFound.into());
+        };
         let (store, written) = (store.to_owned(), Mutex::default());
-        Ok(Ok(Self { path, store, _lock: lock, before, written }))
+        Ok(Ok(Self {
+            path,
+            store,
+            _lock: lock,
+            before,
+            written,
+        }))
     }
 
     /// The end that processes which are gone were given of a tag.
@@ -108,14 +116,23 @@ impl Ends {
         if written.ends == ends && !written.failed {
             return true;
         }
-        let text = Given { store: self.store.clone(), ends: ends.clone() }.encode();
-        let done =
-            replace(&self.path, &format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes())));
+        let text = Given {
+            store: self.store.clone(),
+            ends: ends.clone(),
+        }
+        .encode();
+        let done = replace(
+            &self.path,
+            &format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes())),
+        );
         if let (Err(error), false) = (&done, written.failed) {
             let path = self.path.display();
             tracing::warn!(%path, %error, "this host does not remember its segment numbers");
         }
-        *written = Written { ends, failed: done.is_err() };
+        *written = Written {
+            ends,
+            failed: done.is_err(),
+        };
         done.is_ok()
     }
 }
@@ -131,7 +148,10 @@ fn read(path: &Path, store: &str) -> Result<Given, String> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Given::default()),
         text => text.map_err(|error| error.to_string())?,
     };
-    let (checksum, text) = text.trim_end().split_once(' ').ok_or("it is empty or cut off")?;
+    let (checksum, text) = text
+        .trim_end()
+        .split_once(' ')
+        .ok_or("it is empty or cut off")?;
     if checksum != format!("{:08x}", crc32fast::hash(text.as_bytes())) {
         return Err("its checksum is wrong".into());
     }
@@ -159,14 +179,20 @@ impl Entry for Given {
             let tag = Value::from(tag.as_str());
             format!(r#"{tag}:"{end}""#)
         });
-        let (store, ends) = (Value::from(self.store.as_str()), ends.collect::<Vec<_>>().join(","));
+        let (store, ends) = (
+            Value::from(self.store.as_str()),
+            ends.collect::<Vec<_>>().join(","),
+        );
         format!(r#"{{"schema":{SCHEMA},"store":{store},"ends":{{{ends}}}}}"#)
     }
 
     fn read(fields: &Fields<'_>) -> Result<Self, String> {
         let end = |(tag, end): (&String, &Value)| Some((tag.clone(), end.as_str()?.parse().ok()?));
         let ends = |value: &Value| value.as_object()?.iter().map(end).collect();
-        Ok(Self { store: fields.text("store")?.to_owned(), ends: fields.field("ends", ends)? })
+        Ok(Self {
+            store: fields.text("store")?.to_owned(),
+            ends: fields.field("ends", ends)?,
+        })
     }
 }
 
@@ -175,7 +201,9 @@ mod tests {
     use super::*;
 
     fn open(folder: &Path) -> Ends {
-        Ends::open(folder, "a store").unwrap().expect("it can be written")
+        Ends::open(folder, "a store")
+            .unwrap()
+            .expect("it can be written")
     }
 
     fn orders(end: u64) -> [(String, u64); 1] {
@@ -194,7 +222,13 @@ mod tests {
         assert!(other.write(orders(150)), "it gave numbers back");
         drop((other, third));
         assert_eq!(open(folder.path()).before("orders"), 150);
-        assert_eq!(Ends::open(folder.path(), "another").unwrap().unwrap().before("orders"), 0);
+        assert_eq!(
+            Ends::open(folder.path(), "another")
+                .unwrap()
+                .unwrap()
+                .before("orders"),
+            0
+        );
     }
 
     #[test]
@@ -204,7 +238,11 @@ mod tests {
             let [one, other] = [(); 2].map(|()| open(folder.path()));
             assert!(one.write(orders(first)) && other.write(orders(second)));
             drop((one, other));
-            assert_eq!(open(folder.path()).before("orders"), 200, "{first}, {second}");
+            assert_eq!(
+                open(folder.path()).before("orders"),
+                200,
+                "{first}, {second}"
+            );
         }
     }
 
@@ -248,7 +286,10 @@ mod tests {
             fs::write(&path, &bad).unwrap();
             let error = Ends::open(folder.path(), "a store").unwrap_err();
             assert!(error.is_configuration(), "{error}");
-            assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+            assert!(
+                error.to_string().contains(&path.display().to_string()),
+                "{error}"
+            );
         }
         fs::write(&path, good).unwrap();
         assert_eq!(open(folder.path()).before("orders"), 100);

@@ -12,7 +12,10 @@ impl SegmentService {
     /// The same.
     pub async fn segment_async(&self, key: &str) -> Result<Segment, IdError> {
         let since = self.core.now();
-        self.core.wait(&self.core.listed).until_async(|| self.find(key, since)).await
+        self.core
+            .wait(&self.core.listed)
+            .until_async(|| self.find(key, since))
+            .await
     }
 }
 

@@ -71,7 +71,11 @@ impl Segment {
         let numbers = self.take(want.into())?;
         let step = self.key.stride();
         let count = u32::try_from((numbers.end - numbers.start).div_ceil(step)).unwrap_or(want);
-        Ok(IdRun { first: numbers.start, step, count })
+        Ok(IdRun {
+            first: numbers.start,
+            step,
+            count,
+        })
     }
 
     /// `count` new numbers as runs, ascending. May wait, at most for the service's `max_wait`.
@@ -128,7 +132,12 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub(super) const fn new(segment: &'a Segment, wanted: u32) -> Self {
-        Self { segment, runs: Vec::new(), wanted, left: wanted }
+        Self {
+            segment,
+            runs: Vec::new(),
+            wanted,
+            left: wanted,
+        }
     }
 
     /// Takes numbers, without waiting, until the batch is complete.

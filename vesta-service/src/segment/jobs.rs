@@ -87,14 +87,16 @@ impl Jobs {
         let mut list = self.list.lock();
         list.jobs.clear();
         list.over = true;
-        last.into_iter().for_each(|job| list.add(Duration::ZERO, job));
+        last.into_iter()
+            .for_each(|job| list.add(Duration::ZERO, job));
         self.changed.notify_all();
     }
 
     /// Returns when the threads have ended, or after the limit.
     pub(super) fn wait_for_end(&self, limit: Duration) {
         let mut list = self.list.lock();
-        self.changed.wait_while_for(&mut list, |list| list.threads > 0, limit);
+        self.changed
+            .wait_while_for(&mut list, |list| list.threads > 0, limit);
     }
 }
 

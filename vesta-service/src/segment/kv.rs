@@ -44,20 +44,35 @@ impl KvSegments {
 
     /// The tags in an area of their own.
     pub(crate) fn in_area(store: Arc<dyn KvStore>, area: &str) -> Self {
-        Self { area: Area { store, name: area.into() }, timeless: false }
+        Self {
+            area: Area {
+                store,
+                name: area.into(),
+            },
+            timeless: false,
+        }
     }
 
     /// The same, for tests that show times.
     pub(crate) fn timeless(store: Arc<dyn KvStore>) -> Self {
-        Self { timeless: true, ..Self::new(store) }
+        Self {
+            timeless: true,
+            ..Self::new(store)
+        }
     }
 
     /// Puts a tag in place of what was read; `false` if that has changed since.
     pub(crate) fn put(&self, old: Option<&Written>, tag: SegmentTag) -> Result<bool, StoreError> {
-        let update_time =
-            if self.timeless { tag.update_time } else { Some(SystemClock::new().wall()) };
+        let update_time = if self.timeless {
+            tag.update_time
+        } else {
+            Some(SystemClock::new().wall())
+        };
         let place = entry_key(&tag.key);
-        let new = Written { tag: SegmentTag { update_time, ..tag }, attempt: random::u63() };
+        let new = Written {
+            tag: SegmentTag { update_time, ..tag },
+            attempt: random::u63(),
+        };
         Ok(self.area.put(&place, old, &new)? == Cas::Done)
     }
 
@@ -72,19 +87,34 @@ impl KvSegments {
         let deadline = clock.monotonic() + self.area.store.timing().request_timeout;
         let place = entry_key(key);
         loop {
-            let Some(old) = self.area.get(&place)? else { return Ok(NextRange::NoTag) };
+            let Some(old) = self.area.get(&place)? else {
+                return Ok(NextRange::NoTag);
+            };
             let old = self.check(&place, old)?;
             let start = u64::try_from(old.tag.max_id).map_err(|_| {
                 StoreError::permanent(format!("max_id of tag `{key}` is negative; correct it"))
             })?;
-            let Some(numbers) = next(start)? else { return Ok(NextRange::UsedUp) };
-            let Ok(max_id) = i64::try_from(numbers.end) else { return Ok(NextRange::UsedUp) };
-            if self.put(Some(&old), SegmentTag { max_id, ..old.tag.clone() })? {
+            let Some(numbers) = next(start)? else {
+                return Ok(NextRange::UsedUp);
+            };
+            let Ok(max_id) = i64::try_from(numbers.end) else {
+                return Ok(NextRange::UsedUp);
+            };
+            if self.put(
+                Some(&old),
+                SegmentTag {
+                    max_id,
+                    ..old.tag.clone()
+                },
+            )? {
                 return Ok(NextRange::Numbers(numbers));
             }
             if clock.monotonic() >= deadline {
                 let contended = io::Error::other("they changed the same tag again and again");
-                return Err(StoreError::unavailable("other processes were in the way", contended));
+                return Err(StoreError::unavailable(
+                    "other processes were in the way",
+                    contended,
+                ));
             }
         }
     }
@@ -94,7 +124,9 @@ impl KvSegments {
         if entry_key(key) == place {
             return Ok(written);
         }
-        Err(self.area.damaged(place, &format!("it is the entry of another tag, `{key}`")))
+        Err(self
+            .area
+            .damaged(place, &format!("it is the entry of another tag, `{key}`")))
     }
 }
 
@@ -114,18 +146,30 @@ impl SegmentStore for KvSegments {
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
-        self.take(key, |start| Ok(start.checked_add(step).map(|end| start..end)))
+        self.take(key, |start| {
+            Ok(start.checked_add(step).map(|end| start..end))
+        })
     }
 
     /// One attempt: after a conflict nobody knows whether it had an effect before.
     fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
         let (max_id, end) = (i64::try_from(numbers.start), i64::try_from(numbers.end));
-        let (Ok(max_id), Ok(end)) = (max_id, end) else { return Ok(false) };
+        let (Ok(max_id), Ok(end)) = (max_id, end) else {
+            return Ok(false);
+        };
         let place = entry_key(key);
-        let Some(old) = self.area.get(&place)? else { return Ok(false) };
+        let Some(old) = self.area.get(&place)? else {
+            return Ok(false);
+        };
         let old = self.check(&place, old)?;
         Ok(old.tag.max_id == end
-            && self.put(Some(&old), SegmentTag { max_id, ..old.tag.clone() })?)
+            && self.put(
+                Some(&old),
+                SegmentTag {
+                    max_id,
+                    ..old.tag.clone()
+                },
+            )?)
     }
 
     fn doubt(&self) -> Result<Option<String>, StoreError> {
@@ -151,8 +195,18 @@ pub(crate) fn entry_key(tag: &str) -> String {
 impl Entry for Written {
     fn encode(&self) -> String {
         let Self { tag, attempt } = self;
-        let SegmentTag { key, max_id, step, description, update_time, .. } = tag;
-        let (key, description) = (Value::from(key.as_str()), Value::from(description.as_deref()));
+        let SegmentTag {
+            key,
+            max_id,
+            step,
+            description,
+            update_time,
+            ..
+        } = tag;
+        let (key, description) = (
+            Value::from(key.as_str()),
+            Value::from(description.as_deref()),
+        );
         let time = Value::from(update_time.map(|time| time.0.to_string()));
         format!(
             r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}","description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
@@ -166,7 +220,10 @@ impl Entry for Written {
             update_time: fields.optional("time", |it| it.as_str()?.parse().ok().map(UnixMillis))?,
             ..SegmentTag::new(fields.text("key")?, max_id, step)
         };
-        Ok(Self { tag, attempt: fields.hex_64("attempt")? })
+        Ok(Self {
+            tag,
+            attempt: fields.hex_64("attempt")?,
+        })
     }
 }
 
@@ -197,7 +254,11 @@ mod tests {
         let text = r#"{"schema":1,"key":"orders","max_id":"11","step":"1000","description":"the \"orders\"","attempt":"000000000000002a","time":"1700000000000"}"#;
         assert_eq!(written(orders()).encode(), text);
         assert_eq!(Written::decode(text), Ok(written(orders())));
-        let bare = SegmentTag { description: None, update_time: None, ..orders() };
+        let bare = SegmentTag {
+            description: None,
+            update_time: None,
+            ..orders()
+        };
         assert!(written(bare).encode().ends_with(
             r#""step":"1000","description":null,"attempt":"000000000000002a","time":null}"#
         ));
@@ -233,11 +294,31 @@ mod tests {
         let text = written(orders()).encode();
         for (at, damaged, why) in [
             ("orders", text.replace(':', ": "), "it should be written as"),
-            ("orders", text.replace("\"11\"", "\"011\""), "it should be written as"),
-            ("orders", text.replace("\"11\"", "\"1e2\""), "its `max_id` makes no sense"),
-            ("orders", text.replace("\"11\"", "11"), "its `max_id` makes no sense"),
-            ("orders", text.replace("\"1700000000000\"", "7"), "its `time` makes no sense"),
-            ("orders", text.replace("\"schema\":1", "\"schema\":2"), "its schema is 2"),
+            (
+                "orders",
+                text.replace("\"11\"", "\"011\""),
+                "it should be written as",
+            ),
+            (
+                "orders",
+                text.replace("\"11\"", "\"1e2\""),
+                "its `max_id` makes no sense",
+            ),
+            (
+                "orders",
+                text.replace("\"11\"", "11"),
+                "its `max_id` makes no sense",
+            ),
+            (
+                "orders",
+                text.replace("\"1700000000000\"", "7"),
+                "its `time` makes no sense",
+            ),
+            (
+                "orders",
+                text.replace("\"schema\":1", "\"schema\":2"),
+                "its schema is 2",
+            ),
             ("users", text.clone(), "another tag, `orders`"),
         ] {
             let store = Arc::new(MemoryStore::new());
@@ -245,7 +326,10 @@ mod tests {
             let tags = KvSegments::new(store);
             let refusal = tags.next_range(at, 1).unwrap_err();
             assert_eq!(tags.tags().unwrap_err().to_string(), refusal.to_string());
-            assert!(refusal.is_permanent() && refusal.to_string().contains(why), "{refusal}");
+            assert!(
+                refusal.is_permanent() && refusal.to_string().contains(why),
+                "{refusal}"
+            );
         }
     }
 
@@ -259,7 +343,10 @@ mod tests {
 
     /// A store that answers changes in the way of the test.
     fn odd(way: Arc<AtomicU8>) -> Intercept {
-        let timing = Timing { request_timeout: std::time::Duration::ZERO, ..Timing::ONE_HOST };
+        let timing = Timing {
+            request_timeout: std::time::Duration::ZERO,
+            ..Timing::ONE_HOST
+        };
         let store = Arc::new(MemoryStore::new());
         let odd = Intercept::new(store, move |request, store| match request {
             Request::Put { .. } => match way.load(Ordering::Relaxed) {
@@ -285,23 +372,46 @@ mod tests {
         goes(REPEATS);
         assert!(tags.create(&orders).unwrap());
         assert!(!tags.create(&orders).unwrap());
-        assert_eq!(tags.next_range("orders", 10).unwrap(), NextRange::Numbers(1..11));
+        assert_eq!(
+            tags.next_range("orders", 10).unwrap(),
+            NextRange::Numbers(1..11)
+        );
         goes(LOSES_REPLIES);
         assert!(!tags.next_range("orders", 10).unwrap_err().is_permanent());
         goes(CONTENDED);
         let error = tags.next_range("orders", 10).unwrap_err();
         assert!(!error.is_permanent(), "{error}");
-        assert!(error.to_string().starts_with("other processes were in the way"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("other processes were in the way"),
+            "{error}"
+        );
         goes(GOOD);
-        assert_eq!(tags.next_range("orders", 10).unwrap(), NextRange::Numbers(21..31));
+        assert_eq!(
+            tags.next_range("orders", 10).unwrap(),
+            NextRange::Numbers(21..31)
+        );
     }
 
     #[test]
     fn a_negative_number_is_somebodys_mistake() {
         let tags = KvSegments::new(Arc::new(MemoryStore::new()));
-        assert!(tags.put(None, SegmentTag { max_id: -5, ..orders() }).unwrap());
+        assert!(
+            tags.put(
+                None,
+                SegmentTag {
+                    max_id: -5,
+                    ..orders()
+                }
+            )
+            .unwrap()
+        );
         let error = tags.next_range("orders", 10).unwrap_err();
-        assert!(error.is_permanent() && error.to_string().contains("negative"), "{error}");
+        assert!(
+            error.is_permanent() && error.to_string().contains("negative"),
+            "{error}"
+        );
         assert_eq!(tags.tags().unwrap()[0].max_id, -5);
     }
 }

@@ -39,14 +39,22 @@ impl Model {
     }
 
     fn reply(&self) {
-        self.key.change(NOW, |buffer| buffer.on_reply(NOW, Ok(NextRange::Numbers(1..5))));
+        self.key.change(NOW, |buffer| {
+            buffer.on_reply(NOW, Ok(NextRange::Numbers(1..5)))
+        });
     }
 
     fn take(&self, want: u64) -> Option<Range<u64>> {
         let closed = self.closed.load(Ordering::Acquire) != 0;
-        let taken = self.key.take(want).or_else(|| self.key.take_slowly(want, NOW).0.ok())?;
+        let taken = self
+            .key
+            .take(want)
+            .or_else(|| self.key.take_slowly(want, NOW).0.ok())?;
         assert!(!closed, "given out after the end: {taken:?}");
-        assert!(1 <= taken.start && taken.end <= 5, "not from the store: {taken:?}");
+        assert!(
+            1 <= taken.start && taken.end <= 5,
+            "not from the store: {taken:?}"
+        );
         Some(taken)
     }
 
@@ -95,7 +103,11 @@ fn two_callers_use_up_what_there_is() {
         let model = Model::with_numbers();
         let taken = at_once(vec![model.caller(&[1, 2]), model.caller(&[1, 1])]);
         let all = unique_and_growing(&taken);
-        assert_eq!(all.last().map(|last| last.end), Some(5), "nothing is left: {all:?}");
+        assert_eq!(
+            all.last().map(|last| last.end),
+            Some(5),
+            "nothing is left: {all:?}"
+        );
     });
 }
 
@@ -109,7 +121,11 @@ fn a_caller_and_the_end() {
         unique_and_growing(&taken);
         note.note(taken[0].len());
         assert_eq!(model.take(1), None);
-        let all: u64 = taken.iter().flatten().map(|taken| taken.end - taken.start).sum();
+        let all: u64 = taken
+            .iter()
+            .flatten()
+            .map(|taken| taken.end - taken.start)
+            .sum();
         assert_eq!(all, 4, "alone, a caller leaves no gap");
     });
     assert_eq!(ends.get().len(), 4, "it ended at every moment");
@@ -158,7 +174,9 @@ fn planted_count_read_after_the_look() {
         let this = model.clone();
         let careless: Thread<_> = Box::new(move || {
             while this.take(1).is_none() {
-                this.key.notify.wait(this.key.notify.changes(), Duration::MAX);
+                this.key
+                    .notify
+                    .wait(this.key.notify.changes(), Duration::MAX);
             }
             Vec::new()
         });

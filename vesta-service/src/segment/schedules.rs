@@ -45,7 +45,11 @@ impl SegmentStore for Store {
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
         yield_now();
-        let fate = if self.lossy { thread_rng().gen_range(0..8) } else { 9 };
+        let fate = if self.lossy {
+            thread_rng().gen_range(0..8)
+        } else {
+            9
+        };
         if fate == 0 {
             return Err(lost());
         }
@@ -59,7 +63,11 @@ impl SegmentStore for Store {
 
     fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
         yield_now();
-        match if self.lossy { thread_rng().gen_range(0..4) } else { 9 } {
+        match if self.lossy {
+            thread_rng().gen_range(0..4)
+        } else {
+            9
+        } {
             0 => Err(lost()),
             1 => self.tags.give_back(key, numbers).and_then(|_| Err(lost())),
             _ => self.tags.give_back(key, numbers),
@@ -83,20 +91,33 @@ impl Model {
     /// itself.
     fn new(threads: bool, forgetful: bool) -> Self {
         let lossy = !threads;
-        let store = Arc::new(Store { tags: MemorySegmentStore::new(), lossy, forgetful });
+        let store = Arc::new(Store {
+            tags: MemorySegmentStore::new(),
+            lossy,
+            forgetful,
+        });
         let tag = NewSegmentTag::new(TAG, 3).expect("a step of 3");
         store.create(&tag).expect("it is new");
-        let service =
-            SegmentService::builder(store.clone()).step_cap(6).max_wait(NEVER).refresh_every(NEVER);
+        let service = SegmentService::builder(store.clone())
+            .step_cap(6)
+            .max_wait(NEVER)
+            .refresh_every(NEVER);
         let service = if threads {
             service
         } else {
             service
-                .clock(Arc::new(ModelClock::at(UnixMillis(0), Duration::from_millis(50))))
+                .clock(Arc::new(ModelClock::at(
+                    UnixMillis(0),
+                    Duration::from_millis(50),
+                )))
                 .drive(Drive::ByHand)
         };
         let service = Arc::new(service.build().expect("it can be built"));
-        Self { store, service, over: Arc::default() }
+        Self {
+            store,
+            service,
+            over: Arc::default(),
+        }
     }
 
     fn caller(&self, wants: &'static [u32]) -> JoinHandle<Taken> {
@@ -105,7 +126,11 @@ impl Model {
             let mut taken = Taken::new();
             for want in wants {
                 let over = this.over.load(Ordering::SeqCst);
-                match this.service.segment(TAG).and_then(|tag| tag.next_run(*want)) {
+                match this
+                    .service
+                    .segment(TAG)
+                    .and_then(|tag| tag.next_run(*want))
+                {
                     Ok(run) => {
                         assert!(!over, "given out after the end: {run:?}");
                         taken.push(run.first..run.first + u64::from(run.count));
@@ -133,8 +158,10 @@ impl Model {
 }
 
 fn joined(threads: Vec<JoinHandle<Taken>>) -> Vec<Range<u64>> {
-    let taken: Vec<_> =
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+    let taken: Vec<_> = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("no panic"))
+        .collect();
     unique_and_growing(&taken)
 }
 
@@ -154,7 +181,11 @@ fn callers_the_threads_of_the_service_and_the_end() {
         threads.extend([model.other(), model.other()]); // they get what came back
         note.note(joined(threads).len());
     });
-    assert!(ends.get().len() > 3, "it ended at different moments: {:?}", ends.get());
+    assert!(
+        ends.get().len() > 3,
+        "it ended at different moments: {:?}",
+        ends.get()
+    );
 }
 
 #[test]
@@ -195,7 +226,11 @@ fn a_tag_that_is_removed() {
         note.note(joined(threads).len());
         model.service.close();
     });
-    assert!(ends.get().len() > 3, "it was removed at different moments: {:?}", ends.get());
+    assert!(
+        ends.get().len() > 3,
+        "it was removed at different moments: {:?}",
+        ends.get()
+    );
 }
 
 #[test]

@@ -79,7 +79,9 @@ impl SegmentService {
     /// - [`IdError::Sealed`]: the service was closed.
     pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
         let since = self.core.now();
-        self.core.wait(&self.core.listed).until(|| self.find(key, since))
+        self.core
+            .wait(&self.core.listed)
+            .until(|| self.find(key, since))
     }
 
     /// [`segment`](Self::segment) without waiting: a table that was read in the last second counts.
@@ -91,14 +93,19 @@ impl SegmentService {
     }
 
     pub(super) fn find(&self, key: &str, since: Duration) -> Result<Segment, IdError> {
-        Ok(Segment { key: self.core.find(key, since)?, core: self.core.clone() })
+        Ok(Segment {
+            key: self.core.find(key, since)?,
+            core: self.core.clone(),
+        })
     }
 
     /// Status of each tag in the table in this process, by name.
     pub fn status(&self) -> Vec<SegmentStatus> {
         let now = self.core.now();
         let keys = self.core.keys();
-        let listed = keys.iter().filter(|key| key.state.lock().health != Health::NoTag);
+        let listed = keys
+            .iter()
+            .filter(|key| key.state.lock().health != Health::NoTag);
         listed.map(|key| key.status(now)).collect()
     }
 
@@ -141,9 +148,17 @@ impl SegmentService {
     pub fn not_ready_because(&self) -> Option<String> {
         let known = self.core.known.lock();
         if known.closed {
-            return Some(IdError::Sealed { reason: SHUT_DOWN.into() }.to_string());
+            return Some(
+                IdError::Sealed {
+                    reason: SHUT_DOWN.into(),
+                }
+                .to_string(),
+            );
         }
-        let failure = known.failure.as_ref().map_or(String::new(), |error| format!(": {error}"));
+        let failure = known
+            .failure
+            .as_ref()
+            .map_or(String::new(), |error| format!(": {error}"));
         let unread = format!("the segment tags have not been read yet{failure}");
         known.read_at.is_none().then_some(unread)
     }
@@ -187,7 +202,9 @@ impl SegmentBuilder {
         if self.refresh_every < Duration::from_millis(1) {
             return Err(IdError::invalid("refresh_every", "it must be 1 ms or more").into());
         }
-        Ok(SegmentService { core: Core::start(self)? })
+        Ok(SegmentService {
+            core: Core::start(self)?,
+        })
     }
 }
 

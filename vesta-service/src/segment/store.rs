@@ -124,7 +124,15 @@ impl SegmentTag {
     /// A tag of every number, with nothing more to be said of it.
     pub fn new(key: impl Into<String>, max_id: i64, step: i64) -> Self {
         let (stride, description, update_time, unusable) = (Stride::ONE, None, None, None);
-        Self { key: key.into(), max_id, step, stride, description, update_time, unusable }
+        Self {
+            key: key.into(),
+            max_id,
+            step,
+            stride,
+            description,
+            update_time,
+            unusable,
+        }
     }
 
     /// Number and step, or the texts that the table has in their place.
@@ -189,7 +197,10 @@ impl NewSegmentTag {
     pub fn described_as(mut self, description: impl Into<String>) -> Result<Self, IdError> {
         let description = description.into();
         if description.chars().count() > Self::MAX_DESCRIPTION {
-            return Err(IdError::invalid("description", "it must have at most 256 characters"));
+            return Err(IdError::invalid(
+                "description",
+                "it must have at most 256 characters",
+            ));
         }
         self.0.description = Some(description);
         Ok(self)

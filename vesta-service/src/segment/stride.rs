@@ -14,7 +14,10 @@ pub struct Stride {
 
 impl Stride {
     /// Every number.
-    pub const ONE: Self = Self { delta: 1, remainder: 0 };
+    pub const ONE: Self = Self {
+        delta: 1,
+        remainder: 0,
+    };
 
     /// True if there are such numbers.
     pub const fn is_valid(self) -> bool {
@@ -46,7 +49,9 @@ mod tests {
 
     /// The numbers of a range, as a person would list them.
     fn listed(range: Range<u64>, stride: Stride) -> Vec<u64> {
-        range.filter(|number| number % stride.delta == stride.remainder).collect()
+        range
+            .filter(|number| number % stride.delta == stride.remainder)
+            .collect()
     }
 
     #[test]
@@ -59,7 +64,11 @@ mod tests {
                     assert!(within.start <= end);
                     let step = usize::try_from(delta).unwrap();
                     let numbers: Vec<_> = within.clone().step_by(step).collect();
-                    assert_eq!(numbers, listed(start..end, stride), "{stride:?} {start}..{end}");
+                    assert_eq!(
+                        numbers,
+                        listed(start..end, stride),
+                        "{stride:?} {start}..{end}"
+                    );
                 }
             }
         }
@@ -87,11 +96,26 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_do_not_overflow() {
-        let stride = Stride { delta: 1 << 31, remainder: (1 << 31) - 1 };
+        let stride = Stride {
+            delta: 1 << 31,
+            remainder: (1 << 31) - 1,
+        };
         let max = i64::MAX.unsigned_abs();
         assert_eq!(stride.align(max), max);
         assert_eq!(stride.within(max - 5..max), max..max);
-        assert!(!Stride { delta: 0, remainder: 0 }.is_valid());
-        assert!(!Stride { delta: 3, remainder: 3 }.is_valid());
+        assert!(
+            !Stride {
+                delta: 0,
+                remainder: 0
+            }
+            .is_valid()
+        );
+        assert!(
+            !Stride {
+                delta: 3,
+                remainder: 3
+            }
+            .is_valid()
+        );
     }
 }

@@ -45,10 +45,19 @@ impl Definition {
             return Err(IdError::invalid("zone", reason));
         }
         if zone.is_some() && !pattern.has_date() {
-            return Err(IdError::invalid("zone", "the pattern has no date that would need one"));
+            return Err(IdError::invalid(
+                "zone",
+                "the pattern has no date that would need one",
+            ));
         }
         let zone = zone.map(|name| Ok::<_, IdError>((name.to_owned(), Zone::new(name)?)));
-        Ok(Self { tag, pattern, zone: zone.transpose()?, key, shuffle: OnceLock::new() })
+        Ok(Self {
+            tag,
+            pattern,
+            zone: zone.transpose()?,
+            key,
+            shuffle: OnceLock::new(),
+        })
     }
 
     /// Why a key is not the one that the pattern needs, if it needs one.
@@ -59,7 +68,9 @@ impl Definition {
             Some(given) => format!("was given {given}"),
             None => "no key was given".to_owned(),
         };
-        Some(format!("serial tag `{tag}` needs the key with fingerprint {wanted}, but {given}"))
+        Some(format!(
+            "serial tag `{tag}` needs the key with fingerprint {wanted}, but {given}"
+        ))
     }
 
     /// The permutation of a key, if the pattern shuffles; or what is wrong with the key.
@@ -67,11 +78,16 @@ impl Definition {
         if let Some(trouble) = self.key_trouble(key) {
             return Err(trouble);
         }
-        let Some(key) = key.filter(|_| self.key.is_some()) else { return Ok(None) };
+        let Some(key) = key.filter(|_| self.key.is_some()) else {
+            return Ok(None);
+        };
         if let Some(known) = self.shuffle.get() {
             return Ok(Some(known.clone()));
         }
-        let new = self.pattern.shuffle(key.clone()).map_err(|error| error.to_string())?;
+        let new = self
+            .pattern
+            .shuffle(key.clone())
+            .map_err(|error| error.to_string())?;
         Ok(new.map(|new| self.shuffle.get_or_init(|| new.into()).clone()))
     }
 
@@ -116,14 +132,24 @@ impl Definition {
     pub(super) fn range(&self, next: u64, start: u64, step: u64) -> Option<Range<u64>> {
         let start = next.max(start);
         let (_, n) = self.reset().split(start);
-        let left = self.pattern.end_of_counters().checked_sub(n).filter(|left| *left > 0)?;
+        let left = self
+            .pattern
+            .end_of_counters()
+            .checked_sub(n)
+            .filter(|left| *left > 0)?;
         Some(start..start + step.min(left))
     }
 }
 
 impl Entry for Definition {
     fn encode(&self) -> String {
-        let Self { tag, pattern, zone, key, .. } = self;
+        let Self {
+            tag,
+            pattern,
+            zone,
+            key,
+            ..
+        } = self;
         let (tag, text) = (Value::from(tag.as_str()), Value::from(pattern.as_str()));
         let (reset, key) = (pattern.reset(), Value::from(key.as_deref()));
         let zone = Value::from(zone.as_ref().map(|(name, _)| name.as_str()));
@@ -174,7 +200,12 @@ impl NewSerialTag {
         }
         let step = Self::STEP.min(pattern.end_of_counters() / 100).max(1);
         let definition = Definition::new(tag, pattern, zone, None)?;
-        Ok(Self { definition, first: 1, step, description: None })
+        Ok(Self {
+            definition,
+            first: 1,
+            step,
+            description: None,
+        })
     }
 
     /// The key of a pattern that shuffles; the tag remembers its fingerprint.
@@ -209,7 +240,12 @@ impl NewSerialTag {
     /// # Errors
     /// [`IdError::OutOfRange`] if the pattern has no room for it.
     pub fn starting_at(mut self, first: u64) -> Result<Self, IdError> {
-        IdError::check("first", first, 0, self.definition.pattern.end_of_counters() - 1)?;
+        IdError::check(
+            "first",
+            first,
+            0,
+            self.definition.pattern.end_of_counters() - 1,
+        )?;
         self.first = first;
         Ok(self)
     }
@@ -246,7 +282,10 @@ impl NewSerialTag {
     /// [`IdError::Invalid`] for `key` if the pattern shuffles and no key was given.
     pub(super) fn check(&self) -> Result<(), IdError> {
         if self.definition.pattern.is_shuffled() && self.definition.key.is_none() {
-            return Err(IdError::invalid("key", "the pattern shuffles: a key is needed"));
+            return Err(IdError::invalid(
+                "key",
+                "the pattern shuffles: a key is needed",
+            ));
         }
         Ok(())
     }
@@ -256,7 +295,12 @@ impl NewSerialTag {
 mod tests {
     use super::*;
 
-    const NOON: CivilHour = CivilHour { year: 2026, month: 11, day: 22, hour: 12 };
+    const NOON: CivilHour = CivilHour {
+        year: 2026,
+        month: 11,
+        day: 22,
+        hour: 12,
+    };
 
     fn days(pattern: &str) -> Definition {
         let pattern = Pattern::new(pattern, Reset::Day).expect("a pattern");
@@ -265,17 +309,29 @@ mod tests {
 
     #[test]
     fn a_range_never_leaves_its_period_and_every_counter_comes() {
-        for pattern in ["{date:yyMMdd}{n:1}", "{date:yyMMdd}{n:1+}", "{date:yyMMdd}{n:18}"] {
+        for pattern in [
+            "{date:yyMMdd}{n:1}",
+            "{date:yyMMdd}{n:1+}",
+            "{date:yyMMdd}{n:18}",
+        ] {
             let days = days(pattern);
             let (start, end) = (days.period_start(&NOON), days.pattern.end_of_counters());
             let period = Reset::Day.period(&NOON);
             let last = Reset::Day.position(period, end);
-            for (next, step) in
-                [(0, 1), (0, u64::MAX), (start + 3, 4), (last - 5, 5), (last - 5, 100)]
-            {
+            for (next, step) in [
+                (0, 1),
+                (0, u64::MAX),
+                (start + 3, 4),
+                (last - 5, 5),
+                (last - 5, 100),
+            ] {
                 let range = days.range(next, start, step).expect("some are left");
                 assert_eq!(range.start, next.max(start));
-                assert_eq!(range.end, range.start.saturating_add(step).min(last), "{pattern}");
+                assert_eq!(
+                    range.end,
+                    range.start.saturating_add(step).min(last),
+                    "{pattern}"
+                );
                 for position in [range.start, range.end - 1, range.end] {
                     assert_eq!(Reset::Day.split(position).0, period, "{pattern}");
                 }
@@ -285,7 +341,13 @@ mod tests {
             let tomorrow = CivilHour { day: 23, ..NOON };
             let next = days.period_start(&tomorrow);
             assert_eq!(days.range(next, start, 2), Some(next..next + 2));
-            assert_eq!(days.split(next, &NOON).2, CivilHour { hour: 0, ..tomorrow });
+            assert_eq!(
+                days.split(next, &NOON).2,
+                CivilHour {
+                    hour: 0,
+                    ..tomorrow
+                }
+            );
         }
     }
 }

@@ -100,7 +100,10 @@ impl SerialBuilder {
     /// Changes how ranges of counters are fetched: everything that [`SegmentBuilder`] offers, but for the
     /// order, which is always strict.
     pub fn segments(self, change: impl FnOnce(SegmentBuilder) -> SegmentBuilder) -> Self {
-        Self { segments: change(self.segments), ..self }
+        Self {
+            segments: change(self.segments),
+            ..self
+        }
     }
 
     /// Builds the service. The store is not waited for: calls wait until it has answered, and fail if it
@@ -109,12 +112,21 @@ impl SerialBuilder {
     /// # Errors
     /// As [`SegmentBuilder::build`].
     pub fn build(self) -> Result<SerialService, BuildError> {
-        let Self { store, keys, mut segments } = self;
+        let Self {
+            store,
+            keys,
+            mut segments,
+        } = self;
         let clock = segments.clock.clone();
         let store = Arc::new(SerialStore::new(store, clock.clone()));
         segments.store = store.clone();
         let segments = segments.build()?;
-        Ok(SerialService { segments, store, keys, clock })
+        Ok(SerialService {
+            segments,
+            store,
+            keys,
+            clock,
+        })
     }
 }
 
@@ -123,7 +135,11 @@ impl SerialService {
     pub fn builder(store: Arc<dyn KvStore>) -> SerialBuilder {
         let tags = SerialStore::new(store.clone(), AnyClock::default());
         let segments = SegmentService::builder(Arc::new(tags));
-        SerialBuilder { store, keys: BTreeMap::new(), segments }
+        SerialBuilder {
+            store,
+            keys: BTreeMap::new(),
+            segments,
+        }
     }
 
     /// A tag, for as many serials of it as are wanted. One that is not known is looked for in the store, as
@@ -155,20 +171,27 @@ impl SerialService {
 
     fn found(&self, segment: Result<Segment, IdError>) -> Result<SerialTag, IdError> {
         let segment = segment.map_err(|error| match error {
-            IdError::NotFound { what } => {
-                IdError::NotFound { what: what.replace("segment tag", "serial tag").into() }
-            }
+            IdError::NotFound { what } => IdError::NotFound {
+                what: what.replace("segment tag", "serial tag").into(),
+            },
             other => other,
         })?;
         let known = self.store.known(segment.key());
-        let definition = known.map(|known| known.definition).ok_or_else(|| IdError::Internal {
-            reason: format!("serial tag `{}` has a counter only", segment.key()).into(),
-            source: None,
-        })?;
+        let definition = known
+            .map(|known| known.definition)
+            .ok_or_else(|| IdError::Internal {
+                reason: format!("serial tag `{}` has a counter only", segment.key()).into(),
+                source: None,
+            })?;
         let shuffle = definition.shuffle(self.keys.get(&definition.tag));
         // Not unavailable: trying again is in vain, and everything else of this process is in order.
         let shuffle = shuffle.map_err(|what| IdError::Unsupported { what: what.into() })?;
-        Ok(SerialTag { segment, definition, shuffle, clock: self.clock.clone() })
+        Ok(SerialTag {
+            segment,
+            definition,
+            shuffle,
+            clock: self.clock.clone(),
+        })
     }
 
     /// Status of each tag in the store in this process, by name.
@@ -191,7 +214,11 @@ impl SerialService {
                 segment,
             })
         };
-        self.segments.status().into_iter().filter_map(status).collect()
+        self.segments
+            .status()
+            .into_iter()
+            .filter_map(status)
+            .collect()
     }
 
     /// Adds a tag to the store, and to this service at once. `false` if there is one of this name: then
@@ -204,7 +231,10 @@ impl SerialService {
         tag.check()?;
         let created = ask_store(|| self.store.add(tag));
         let created = created.and_then(|created| self.segments.refresh().map(|()| created));
-        created.map_err(|source| BuildError::Store { store: self.describe(), source })
+        created.map_err(|source| BuildError::Store {
+            store: self.describe(),
+            source,
+        })
     }
 
     /// Reads now which tags there are, as is otherwise done every minute. Blocks as long as the store does.

@@ -49,8 +49,16 @@ pub(crate) struct Known {
 impl SerialStore {
     pub(super) fn new(store: Arc<dyn KvStore>, clock: AnyClock) -> Self {
         let counters = KvSegments::in_area(store.clone(), COUNTERS);
-        let tags = Area { store, name: TAGS.into() };
-        Self { tags, counters, clock, known: Mutex::default() }
+        let tags = Area {
+            store,
+            name: TAGS.into(),
+        };
+        Self {
+            tags,
+            counters,
+            clock,
+            known: Mutex::default(),
+        }
     }
 
     /// A tag, if it was there when the tags were read.
@@ -63,7 +71,11 @@ impl SerialStore {
         let (now, definition) = (self.clock.wall(), &new.definition);
         let counter = new.counter(now);
         let counter = counter.map_err(|error| StoreError::permanent(error.to_string()))?;
-        self.check_lead(definition, definition.period_start(&definition.hour(now)), now)?;
+        self.check_lead(
+            definition,
+            definition.period_start(&definition.hour(now)),
+            now,
+        )?;
         let place = entry_key(&new.definition.tag);
         match self.tags.put(&place, None, &new.definition)? {
             // One that was not finished, if it is the same.
@@ -79,7 +91,9 @@ impl SerialStore {
         start: u64,
         now: UnixMillis,
     ) -> Result<(), StoreError> {
-        let Some(theirs) = self.tags.store.now()? else { return Ok(()) };
+        let Some(theirs) = self.tags.store.now()? else {
+            return Ok(());
+        };
         let lead = u64::try_from(MAX_LEAD.as_millis()).unwrap_or(u64::MAX);
         let latest = UnixMillis(theirs.0.saturating_add(lead));
         if definition.period_start(&definition.hour(latest)) >= start {
@@ -110,7 +124,13 @@ impl SegmentStore for SerialStore {
                 Some(known) if *known.definition == definition => {}
                 _ => {
                     let (tag, next) = (definition.tag.clone(), 0);
-                    known.insert(tag, Known { definition: definition.into(), next });
+                    known.insert(
+                        tag,
+                        Known {
+                            definition: definition.into(),
+                            next,
+                        },
+                    );
                 }
             }
         }
@@ -127,7 +147,9 @@ impl SegmentStore for SerialStore {
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
-        let Some(Known { definition, .. }) = self.known(key) else { return Ok(NextRange::NoTag) };
+        let Some(Known { definition, .. }) = self.known(key) else {
+            return Ok(NextRange::NoTag);
+        };
         let now = self.clock.wall();
         let start = definition.period_start(&definition.hour(now));
         self.counters.take(key, |next| {
@@ -147,7 +169,10 @@ impl SegmentStore for SerialStore {
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        let why = format!("`{}` has no pattern: serial tags are made from one", tag.key);
+        let why = format!(
+            "`{}` has no pattern: serial tags are made from one",
+            tag.key
+        );
         Err(StoreError::permanent(why))
     }
 }

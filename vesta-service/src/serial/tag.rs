@@ -101,8 +101,14 @@ impl SerialTag {
     #[inline]
     fn serial(&self, position: u64, hour: &CivilHour) -> Result<Serial, IdError> {
         let (_, n, date) = self.definition.split(position, hour);
-        let counter = self.shuffle.as_ref().map_or(n, |shuffle| shuffle.shuffle(n));
-        Ok(Serial { text: self.definition.pattern.format(&date, counter)?, n })
+        let counter = self
+            .shuffle
+            .as_ref()
+            .map_or(n, |shuffle| shuffle.shuffle(n));
+        Ok(Serial {
+            text: self.definition.pattern.format(&date, counter)?,
+            n,
+        })
     }
 
     #[cold]
@@ -120,7 +126,11 @@ impl SerialTag {
             "tag `{tag}` has no more serials{until}: its counter came to {last}, and {pattern} has \
              room for no more"
         );
-        IdError::Unavailable { reason: reason.into(), retry_after: None, source: None }
+        IdError::Unavailable {
+            reason: reason.into(),
+            retry_after: None,
+            source: None,
+        }
     }
 }
 
@@ -155,7 +165,11 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn new(tag: &'a SerialTag, count: u32) -> Self {
-        Self { tag, serials: Vec::new(), wanted: usize::try_from(count).unwrap_or(usize::MAX) }
+        Self {
+            tag,
+            serials: Vec::new(),
+            wanted: usize::try_from(count).unwrap_or(usize::MAX),
+        }
     }
 
     /// Takes serials, without waiting, until the batch is complete.

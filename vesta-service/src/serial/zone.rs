@@ -35,7 +35,10 @@ impl Zone {
                 format!("`{name}` is not a time zone; it must be like Asia/Shanghai or UTC");
             IdError::invalid("zone", reason)
         })?;
-        Ok(Self { zone, cached: AtomicU64::new(NOTHING) })
+        Ok(Self {
+            zone,
+            cached: AtomicU64::new(NOTHING),
+        })
     }
 
     /// The hour of a moment on the wall clocks of the zone.
@@ -51,7 +54,8 @@ impl Zone {
         let (seconds, lasting) = self.look_up(moment);
         if lasting && quarter < 1 << 32 {
             let seconds = u64::from(seconds.cast_unsigned());
-            self.cached.store(quarter << 32 | seconds, Ordering::Relaxed);
+            self.cached
+                .store(quarter << 32 | seconds, Ordering::Relaxed);
         }
         CivilHour::at(moment, seconds)
     }
@@ -59,7 +63,9 @@ impl Zone {
     /// By how many seconds the zone is ahead of UTC, and whether it is so in the whole quarter of an hour.
     fn look_up(&self, moment: UnixMillis) -> (i32, bool) {
         let at = |millis: u64| {
-            i64::try_from(millis).ok().and_then(|it| Timestamp::from_millisecond(it).ok())
+            i64::try_from(millis)
+                .ok()
+                .and_then(|it| Timestamp::from_millisecond(it).ok())
         };
         let start = moment.0 - moment.0 % QUARTER;
         let (Some(now), Some(start), Some(end)) =
@@ -91,15 +97,23 @@ mod tests {
     #[test]
     fn hours_are_those_of_the_place_also_where_clocks_are_set() {
         for (name, moment, expected) in [
-            ("Asia/Shanghai", "2026-11-22T15:59:59.999Z", (2026, 11, 22, 23)),
+            (
+                "Asia/Shanghai",
+                "2026-11-22T15:59:59.999Z",
+                (2026, 11, 22, 23),
+            ),
             ("Asia/Shanghai", "2026-11-22T16:00:00Z", (2026, 11, 23, 0)),
             ("Europe/Berlin", "2026-03-29T00:59:59Z", (2026, 3, 29, 1)), // summer time begins
             ("Europe/Berlin", "2026-03-29T01:00:00Z", (2026, 3, 29, 3)),
             ("Europe/Berlin", "2026-10-25T00:59:59Z", (2026, 10, 25, 2)), // and ends
             ("Europe/Berlin", "2026-10-25T01:00:00Z", (2026, 10, 25, 2)),
             ("America/St_Johns", "2010-11-07T02:30:59Z", (2010, 11, 7, 0)), // at one past midnight
-            ("America/St_Johns", "2010-11-07T02:31:00Z", (2010, 11, 6, 23)), // back to the day before
-            ("Africa/Cairo", "2026-04-23T21:59:59Z", (2026, 4, 23, 23)),     // midnight is left out
+            (
+                "America/St_Johns",
+                "2010-11-07T02:31:00Z",
+                (2010, 11, 6, 23),
+            ), // back to the day before
+            ("Africa/Cairo", "2026-04-23T21:59:59Z", (2026, 4, 23, 23)),    // midnight is left out
             ("Africa/Cairo", "2026-04-23T22:00:00Z", (2026, 4, 24, 1)),
             ("Pacific/Apia", "2011-12-30T09:59:59Z", (2011, 12, 29, 23)), // a day is left out
             ("Pacific/Apia", "2011-12-30T10:00:00Z", (2011, 12, 31, 0)),
@@ -107,7 +121,12 @@ mod tests {
         ] {
             let zone = Zone::new(name).expect(name);
             let (year, month, day, hour) = expected;
-            let expected = CivilHour { year, month, day, hour };
+            let expected = CivilHour {
+                year,
+                month,
+                day,
+                hour,
+            };
             for _ in 0..2 {
                 assert_eq!(zone.hour(at(moment)), expected, "{name} {moment}");
                 zone.hour(at("2026-07-01T12:00:00Z")); // another quarter of an hour
@@ -118,13 +137,27 @@ mod tests {
     /// Each quarter of an hour of 2009 to 2026, in both orders, as jiff has it.
     #[test]
     fn what_is_kept_never_differs_from_what_is_looked_up() {
-        for name in ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu"] {
+        for name in [
+            "Europe/Berlin",
+            "America/St_Johns",
+            "Australia/Lord_Howe",
+            "Asia/Kathmandu",
+        ] {
             let zone = Zone::new(name).expect(name);
             let full = std::env::var_os("VESTA_TEST_FULL").is_some();
-            let first = if full { "2009-01-01T00:00:00Z" } else { "2024-12-31T00:00:00Z" };
+            let first = if full {
+                "2009-01-01T00:00:00Z"
+            } else {
+                "2024-12-31T00:00:00Z"
+            };
             let (first, last) = (at(first).0, at("2026-12-31T00:00:00Z").0);
             for quarter in (first..last).step_by(900_000).chain([last, first]) {
-                for moment in [quarter, quarter + 59_999, quarter + 60_000, quarter + 899_999] {
+                for moment in [
+                    quarter,
+                    quarter + 59_999,
+                    quarter + 60_000,
+                    quarter + 899_999,
+                ] {
                     let expected =
                         CivilHour::at(UnixMillis(moment), zone.look_up(UnixMillis(moment)).0);
                     assert_eq!(zone.hour(UnixMillis(moment)), expected, "{name} {moment}");
@@ -135,7 +168,9 @@ mod tests {
 
     #[test]
     fn an_unknown_zone_is_refused_and_far_moments_do_no_harm() {
-        let said = Zone::new("Asia/Shanghaai").expect_err("unknown").to_string();
+        let said = Zone::new("Asia/Shanghaai")
+            .expect_err("unknown")
+            .to_string();
         assert_eq!(
             said,
             "zone: `Asia/Shanghaai` is not a time zone; it must be like Asia/Shanghai or UTC"

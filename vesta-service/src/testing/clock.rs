@@ -36,7 +36,12 @@ impl ManualClock {
     /// A clock whose wall clock shows `wall`.
     pub fn at(wall: UnixMillis) -> Self {
         let wall = Duration::from_millis(wall.0);
-        Self { time: Arc::new(Mutex::new(Time { wall, monotonic: Duration::ZERO })) }
+        Self {
+            time: Arc::new(Mutex::new(Time {
+                wall,
+                monotonic: Duration::ZERO,
+            })),
+        }
     }
 
     /// Lets time pass, on both clocks.

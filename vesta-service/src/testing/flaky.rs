@@ -55,7 +55,9 @@ struct Event(u64, Box<dyn FnOnce() + Send>);
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Event").field(&self.0).finish_non_exhaustive()
+        f.debug_tuple("Event")
+            .field(&self.0)
+            .finish_non_exhaustive()
     }
 }
 
@@ -66,7 +68,10 @@ fn timed_out() -> StoreError {
 impl FlakyStore {
     /// A good connection, for now.
     pub fn new(inner: Arc<dyn KvStore>) -> Arc<Self> {
-        Arc::new(Self { inner, weather: Mutex::default() })
+        Arc::new(Self {
+            inner,
+            weather: Mutex::default(),
+        })
     }
 
     /// From now on no request reaches the store.
@@ -159,7 +164,10 @@ impl FlakyStore {
             let mut weather = self.weather.lock();
             let number = weather.asked;
             weather.asked += 1;
-            weather.events.extract_if(.., |event| event.0 <= number).collect()
+            weather
+                .events
+                .extract_if(.., |event| event.0 <= number)
+                .collect()
         };
         due.into_iter().for_each(|Event(_, happen)| happen());
         let mut weather = self.weather.lock();
@@ -189,8 +197,15 @@ impl KvStore for FlakyStore {
 
     fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
         let doubted = self.weather.lock().may_forget;
-        let why = || Suspicion { why: "it said so".into(), took_over: false };
-        Ok(if doubted { Some(why()) } else { self.inner.doubt()? })
+        let why = || Suspicion {
+            why: "it said so".into(),
+            took_over: false,
+        };
+        Ok(if doubted {
+            Some(why())
+        } else {
+            self.inner.doubt()?
+        })
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
@@ -214,7 +229,11 @@ impl KvStore for FlakyStore {
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError> {
-        let put = Put { key: key.into(), old: old.map(str::to_owned), new: new.into() };
+        let put = Put {
+            key: key.into(),
+            old: old.map(str::to_owned),
+            new: new.into(),
+        };
         self.put_all(area, &[put]).map(|done| done[0])
     }
 
@@ -226,13 +245,18 @@ impl KvStore for FlakyStore {
             let mut weather = self.weather.lock();
             if weather.hold_back > 0 && puts.iter().any(changes_record) {
                 weather.hold_back -= 1;
-                weather.held.extend(puts.iter().map(|put| (area.to_owned(), put.clone())));
+                weather
+                    .held
+                    .extend(puts.iter().map(|put| (area.to_owned(), put.clone())));
                 return Err(timed_out());
             }
         }
         let done = self.inner.put_all(area, puts)?;
         let mut weather = self.weather.lock();
-        let changed = puts.iter().zip(&done).filter(|(put, done)| **done && changes_record(put));
+        let changed = puts
+            .iter()
+            .zip(&done)
+            .filter(|(put, done)| **done && changes_record(put));
         weather.changes += changed.map(|_| 1).sum::<u64>();
         if weather.lose_replies > 0 {
             weather.lose_replies -= 1;
@@ -242,7 +266,9 @@ impl KvStore for FlakyStore {
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        let Some(clock) = self.weather.lock().clock.clone() else { return Ok(None) };
+        let Some(clock) = self.weather.lock().clock.clone() else {
+            return Ok(None);
+        };
         self.reach()?;
         Ok(Some(clock.wall()))
     }

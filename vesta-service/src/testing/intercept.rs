@@ -45,9 +45,10 @@ impl Request<'_> {
         Ok(match self {
             Self::List { area } => Answer::Entries(store.list(area)?),
             Self::Get { area, key } => Answer::Value(store.get(area, key)?),
-            Self::Put { area, puts: [Put { key, old, new }] } => {
-                Answer::Done(vec![store.put_if(area, key, old.as_deref(), new)?])
-            }
+            Self::Put {
+                area,
+                puts: [Put { key, old, new }],
+            } => Answer::Done(vec![store.put_if(area, key, old.as_deref(), new)?]),
             Self::Put { area, puts } => Answer::Done(store.put_all(area, puts)?),
             Self::Doubt => Answer::Doubt(store.doubt()?),
             Self::Now => Answer::Now(store.now()?),
@@ -89,7 +90,11 @@ impl Intercept {
         store: Arc<dyn KvStore>,
         around: impl Fn(Request<'_>, &dyn KvStore) -> Result<Answer, StoreError> + Send + Sync + 'static,
     ) -> Self {
-        Self { timing: store.timing(), store, around: Box::new(around) }
+        Self {
+            timing: store.timing(),
+            store,
+            around: Box::new(around),
+        }
     }
 
     /// With other durations than the store's.
@@ -116,7 +121,13 @@ impl fmt::Debug for Intercept {
 
 macro_rules! only {
     ($kind:ident) => {
-        |answer| if let Answer::$kind(it) = answer { Some(it) } else { None }
+        |answer| {
+            if let Answer::$kind(it) = answer {
+                Some(it)
+            } else {
+                None
+            }
+        }
     };
 }
 
@@ -152,7 +163,11 @@ impl KvStore for Intercept {
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError> {
-        let put = Put { key: key.into(), old: old.map(str::to_owned), new: new.into() };
+        let put = Put {
+            key: key.into(),
+            old: old.map(str::to_owned),
+            new: new.into(),
+        };
         self.put_all(area, &[put]).map(|done| done[0])
     }
 

@@ -18,7 +18,10 @@ pub struct MemorySegmentStore {
 impl Default for MemorySegmentStore {
     fn default() -> Self {
         let entries = Arc::new(MemoryStore::new());
-        Self { tags: KvSegments::timeless(entries.clone()), entries }
+        Self {
+            tags: KvSegments::timeless(entries.clone()),
+            entries,
+        }
     }
 }
 

@@ -44,7 +44,9 @@ impl KvStore for MemoryStore {
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         let entries = self.entries.lock();
         let inside = entries.iter().filter(|((of, _), _)| of == area);
-        Ok(inside.map(|((_, key), value)| (key.clone(), value.clone())).collect())
+        Ok(inside
+            .map(|((_, key), value)| (key.clone(), value.clone()))
+            .collect())
     }
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {

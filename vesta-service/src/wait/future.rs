@@ -38,7 +38,10 @@ impl Notify {
     /// Ready when the count is another one than `seen`, or after `limit`.
     async fn changed(&self, seen: u64, limit: Duration) {
         let mut delay = Delay::new(limit);
-        let waiter = Waiter { notify: self, number: NEXT_WAITER.fetch_add(1, Ordering::Relaxed) };
+        let waiter = Waiter {
+            notify: self,
+            number: NEXT_WAITER.fetch_add(1, Ordering::Relaxed),
+        };
         poll_fn(|cx: &mut Context<'_>| {
             let mut tasks = self.tasks.lock();
             if self.changes() != seen {

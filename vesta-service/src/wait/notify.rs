@@ -41,6 +41,7 @@ impl Notify {
     /// most.
     pub(crate) fn wait(&self, seen: u64, limit: Duration) {
         let mut tasks = self.tasks.lock();
-        self.changed.wait_while_for(&mut tasks, |_| self.changes() == seen, limit);
+        self.changed
+            .wait_while_for(&mut tasks, |_| self.changes() == seen, limit);
     }
 }

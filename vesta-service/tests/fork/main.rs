@@ -31,7 +31,9 @@ fn issues_nothing(service: &LocalIdService) {
 
 fn fixed(machine: u64, folder: &Path) -> vesta_service::Builder {
     let builder = LocalIdService::builder().namespace(namespace_of(folder));
-    builder.machine(MachineSource::Fixed(machine)).state_dir(folder)
+    builder
+        .machine(MachineSource::Fixed(machine))
+        .state_dir(folder)
 }
 
 /// By the real clock, in the default layout: parent and child would share the rest of a second.
@@ -39,13 +41,19 @@ fn fixed(machine: u64, folder: &Path) -> vesta_service::Builder {
 fn child_issues_no_id_from_its_first_call_on_and_its_parent_goes_on() {
     for populator in PopulatorKind::ALL {
         let folder = tempfile::tempdir().unwrap();
-        let service = fixed(1, folder.path()).populator(populator).build().unwrap();
+        let service = fixed(1, folder.path())
+            .populator(populator)
+            .build()
+            .unwrap();
         let mut issued: HashSet<u64> = (0..10).map(|_| service.gen_id().unwrap()).collect();
         let in_child = forked(|| {
             issues_nothing(&service);
             // A thread has no positions of its own yet.
             std::thread::scope(|scope| {
-                scope.spawn(|| issues_nothing(&service)).join().expect("the same");
+                scope
+                    .spawn(|| issues_nothing(&service))
+                    .join()
+                    .expect("the same");
             });
             service.close();
         });
@@ -60,7 +68,10 @@ fn child_issues_no_id_from_its_first_call_on_and_its_parent_goes_on() {
 fn child_of_a_fork_right_after_the_start_issues_no_id() {
     let folder = tempfile::tempdir().unwrap();
     let service = fixed(1, folder.path()).build().unwrap();
-    assert!(forked(|| issues_nothing(&service)), "see what the child said");
+    assert!(
+        forked(|| issues_nothing(&service)),
+        "see what the child said"
+    );
     service.gen_id().expect("the parent goes on");
 }
 
@@ -70,12 +81,20 @@ fn service_that_is_built_in_the_child_issues_ids_there_and_not_in_a_child_of_tha
     // The place of one that was dropped is used again.
     drop(fixed(3, folder.path()).build().unwrap());
     let services = [1, 2].map(|machine| fixed(machine, folder.path()).build().unwrap());
-    services.iter().for_each(|service| _ = service.gen_id().unwrap());
+    services
+        .iter()
+        .for_each(|service| _ = service.gen_id().unwrap());
     let in_child = forked(|| {
         services.iter().for_each(issues_nothing);
-        let own = fixed(1, other.path()).populator(PopulatorKind::Local).build().unwrap();
+        let own = fixed(1, other.path())
+            .populator(PopulatorKind::Local)
+            .build()
+            .unwrap();
         own.gen_id().expect("it was built here");
-        assert!(forked(|| issues_nothing(&own)), "see what the grandchild said");
+        assert!(
+            forked(|| issues_nothing(&own)),
+            "see what the grandchild said"
+        );
         own.gen_id().expect("it goes on");
     });
     assert!(in_child, "see what the child said");
@@ -85,10 +104,18 @@ fn service_that_is_built_in_the_child_issues_ids_there_and_not_in_a_child_of_tha
 fn child_leaves_store_and_files_alone() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at(START);
-    let builder = || fixed(1, folder.path()).clock(Arc::new(clock.clone())).drive(Drive::ByHand);
+    let builder = || {
+        fixed(1, folder.path())
+            .clock(Arc::new(clock.clone()))
+            .drive(Drive::ByHand)
+    };
     let files = || {
-        let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
-        let mut files: Vec<_> = files.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+        let files = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|file| file.unwrap().path());
+        let mut files: Vec<_> = files
+            .map(|path| (std::fs::read(&path).unwrap(), path))
+            .collect();
         files.sort();
         files
     };
@@ -109,8 +136,13 @@ fn child_leaves_store_and_files_alone() {
     assert!(in_child, "see what the child said");
     assert_eq!(files(), before, "nothing was written");
     let service = service.expect("the child had a copy");
-    let refused = builder().build().expect_err("the parent still holds its machine ID");
-    assert!(refused.is_configuration() || refused.to_string().contains("in use"), "{refused}");
+    let refused = builder()
+        .build()
+        .expect_err("the parent still holds its machine ID");
+    assert!(
+        refused.is_configuration() || refused.to_string().contains("in use"),
+        "{refused}"
+    );
     clock.advance(SECOND);
     service.maintain();
     service.gen_id().expect("the parent goes on");
@@ -120,7 +152,9 @@ fn child_leaves_store_and_files_alone() {
 fn child_gives_out_no_segment_number_and_gives_none_back() {
     let store = Arc::new(MemorySegmentStore::new());
     let service = SegmentService::builder(store.clone()).build().unwrap();
-    service.create(&NewSegmentTag::new("orders", 1000).unwrap()).unwrap();
+    service
+        .create(&NewSegmentTag::new("orders", 1000).unwrap())
+        .unwrap();
     let orders = service.segment("orders").unwrap();
     let before = orders.next().unwrap();
     let rows = service.tags().unwrap();

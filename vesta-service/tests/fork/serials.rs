@@ -9,9 +9,13 @@ use super::{forked, is_told};
 
 #[test]
 fn child_issues_no_serial() {
-    let serials = SerialService::builder(Arc::new(MemoryStore::new())).build().unwrap();
+    let serials = SerialService::builder(Arc::new(MemoryStore::new()))
+        .build()
+        .unwrap();
     let pattern = vesta_intf::Pattern::new("A-{n:6}", vesta_intf::Reset::Never).unwrap();
-    serials.create(&NewSerialTag::new("orders", pattern, None).unwrap()).unwrap();
+    serials
+        .create(&NewSerialTag::new("orders", pattern, None).unwrap())
+        .unwrap();
     let orders = serials.tag("orders").unwrap();
     orders.next().unwrap();
     let in_child = forked(|| {

@@ -46,7 +46,11 @@ async fn runs_async(
     key: &str,
     count: u32,
 ) -> Result<Vec<IdRun>, IdError> {
-    service.segment_async(key).await?.next_runs_async(count).await
+    service
+        .segment_async(key)
+        .await?
+        .next_runs_async(count)
+        .await
 }
 
 async fn ids_async(service: &SegmentService, key: &str, count: u32) -> Result<Vec<u64>, IdError> {
@@ -62,15 +66,27 @@ fn batches_and_runs_need_no_runtime() {
     assert_eq!(batch.len(), 100_000);
     assert!(batch.is_sorted_by(|a, b| a < b) && batch[0] > first);
     let runs = block_on(runs_async(&service, "orders", 100_000)).0.unwrap();
-    assert_eq!(runs.iter().map(|run| u64::from(run.count)).sum::<u64>(), 100_000);
-    assert!(runs[0].first > batch[99_999] && runs.len() < 100, "{} runs", runs.len());
+    assert_eq!(
+        runs.iter().map(|run| u64::from(run.count)).sum::<u64>(),
+        100_000
+    );
+    assert!(
+        runs[0].first > batch[99_999] && runs.len() < 100,
+        "{} runs",
+        runs.len()
+    );
     let orders = block_on(service.segment_async("orders")).0.unwrap();
     assert!(block_on(orders.next_async()).0.is_ok());
     assert_eq!(block_on(orders.next_runs_async(5)).0.unwrap()[0].count, 5);
     let error = block_on(next_async(&service, "users")).0.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(block_on(orders.next_run_async(0)).0.is_err());
-    assert!(block_on(runs_async(&service, "orders", 0)).0.unwrap().is_empty());
+    assert!(
+        block_on(runs_async(&service, "orders", 0))
+            .0
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -99,7 +115,12 @@ fn a_task_that_gives_up_takes_no_number_and_is_not_woken() {
     let waker = Waker::from(woken.clone());
     for _ in 0..100 {
         let mut future = pin!(next_async(&service, "orders"));
-        assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
     }
     // While they waited, a look at the tags may have.
     let before = woken.0.load(Ordering::SeqCst);
@@ -111,7 +132,10 @@ fn a_task_that_gives_up_takes_no_number_and_is_not_woken() {
 #[test]
 fn patience_ends_for_tasks_too() {
     let store = TestStore::with(&[("orders", 10)]);
-    let service = patient(&store).max_wait(Duration::from_millis(1)).build().unwrap();
+    let service = patient(&store)
+        .max_wait(Duration::from_millis(1))
+        .build()
+        .unwrap();
     service.refresh().unwrap();
     store.close_gate("orders");
     let error = block_on(next_async(&service, "orders")).0.unwrap_err();
@@ -141,5 +165,8 @@ fn driven_by_hand_a_task_does_what_is_due_itself() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, _) = by_hand(&store);
     assert_eq!(block_on(next_async(&service, "orders")).0.unwrap(), 1);
-    assert_eq!(block_on(ids_async(&service, "orders", 1000)).0.unwrap()[999], 1001);
+    assert_eq!(
+        block_on(ids_async(&service, "orders", 1000)).0.unwrap()[999],
+        1001
+    );
 }

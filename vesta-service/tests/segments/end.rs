@@ -24,7 +24,10 @@ fn a_clean_stop_loses_nothing_where_nobody_took_a_range_since() {
         }
         service.close();
         assert_eq!(max_id(&store).unsigned_abs(), expected);
-        assert_eq!(next(&service, "orders").unwrap_err().kind(), ErrorKind::Sealed);
+        assert_eq!(
+            next(&service, "orders").unwrap_err().kind(),
+            ErrorKind::Sealed
+        );
     }
 }
 
@@ -63,7 +66,10 @@ fn a_process_goes_on_where_another_gave_numbers_back() {
         assert!(number > last && number != first, "{number} after {last}");
         last = number;
     }
-    assert_eq!(last, 5002, "every number but the one that the other gave out");
+    assert_eq!(
+        last, 5002,
+        "every number but the one that the other gave out"
+    );
 }
 
 #[test]
@@ -95,7 +101,8 @@ fn closing_under_load_repeats_nothing() {
                     // Bounded, for the thread that closes may be kept waiting for its turn.
                     let runs = std::iter::repeat_with(|| orders.next_run(3)).take(8192);
                     for run in runs.map_while(Result::ok) {
-                        run.iter().for_each(|id| assert!(seen.is_new(id), "duplicate: {id}"));
+                        run.iter()
+                            .for_each(|id| assert!(seen.is_new(id), "duplicate: {id}"));
                     }
                 });
             }
@@ -104,10 +111,12 @@ fn closing_under_load_repeats_nothing() {
             }
             service.close();
         });
-        assert!(seen.is_new(match store.rows.next_range("orders", 1).unwrap() {
-            NextRange::Numbers(range) => range.start,
-            other => panic!("{other:?}"),
-        }));
+        assert!(
+            seen.is_new(match store.rows.next_range("orders", 1).unwrap() {
+                NextRange::Numbers(range) => range.start,
+                other => panic!("{other:?}"),
+            })
+        );
     }
     let lost = max_id(&store).unsigned_abs() - 1 - seen.count();
     println!("100 clean stops under load lost {lost} numbers");

@@ -15,15 +15,28 @@ fn a_store_that_is_away_at_the_start_is_waited_for_and_then_used() {
     let store = TestStore::with(&[("orders", 10)]);
     store.set(Mood::Away);
     let (service, clock) = by_hand(&store);
-    assert_eq!(try_next(&service, "orders").unwrap_err().kind(), ErrorKind::AwaitingLease);
+    assert_eq!(
+        try_next(&service, "orders").unwrap_err().kind(),
+        ErrorKind::AwaitingLease
+    );
     let before = clock.monotonic();
     let error = next(&service, "orders").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.retry_after().is_some());
-    assert!(clock.monotonic() - before <= Duration::from_secs(2), "max_wait holds");
-    assert!(service.not_ready_because().unwrap().contains("secret-host"), "for operators");
+    assert!(
+        clock.monotonic() - before <= Duration::from_secs(2),
+        "max_wait holds"
+    );
+    assert!(
+        service.not_ready_because().unwrap().contains("secret-host"),
+        "for operators"
+    );
     store.set(Mood::Good);
-    assert_eq!(next(&service, "orders").unwrap(), 1, "the wait lasts until it is back");
+    assert_eq!(
+        next(&service, "orders").unwrap(),
+        1,
+        "the wait lasts until it is back"
+    );
     assert_eq!(service.not_ready_because(), None);
 }
 
@@ -57,7 +70,10 @@ fn twenty_seconds_without_the_store_end_within_one_and_repeat_nothing() {
         }
         assert!(errors > 0, "the numbers at hand do not last for 20 s");
         let status = &service.status()[0];
-        assert!(status.fetches_failed > 10 && status.not_ready_because.is_some(), "{status:?}");
+        assert!(
+            status.fetches_failed > 10 && status.not_ready_because.is_some(),
+            "{status:?}"
+        );
 
         store.set(Mood::Good);
         clock.advance(Duration::from_secs(1));
@@ -101,7 +117,13 @@ fn what_a_store_refuses_is_waited_for_and_asked_for_again() {
         service.status()[0].not_ready_because.as_deref(),
         Some("table leaf_alloc does not exist")
     );
-    assert!(service.segment("users").unwrap_err().retry_after().is_some());
+    assert!(
+        service
+            .segment("users")
+            .unwrap_err()
+            .retry_after()
+            .is_some()
+    );
     store.set(Mood::Good);
     clock.advance(Duration::from_secs(1));
     service.maintain();
@@ -114,7 +136,10 @@ fn a_store_that_panics_is_a_store_that_failed() {
     let (service, clock) = by_hand(&store);
     service.refresh().unwrap();
     store.set(Mood::Panics);
-    assert_eq!(next(&service, "orders").unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        next(&service, "orders").unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
     assert!(service.refresh().is_err());
     store.set(Mood::Good);
     clock.advance(Duration::from_secs(1));
@@ -125,7 +150,10 @@ fn a_store_that_panics_is_a_store_that_failed() {
 #[test]
 fn a_panic_beside_the_store_leaves_no_tag_stuck() {
     let store = TestStore::with(&[("orders", 10), ("users", 10)]);
-    let service = patient(&store).max_wait(Duration::from_millis(1)).build().unwrap();
+    let service = patient(&store)
+        .max_wait(Duration::from_millis(1))
+        .build()
+        .unwrap();
     service.refresh().unwrap();
     let waiting = patient(&store).build().unwrap();
     waiting.refresh().unwrap();
@@ -140,7 +168,10 @@ fn a_panic_beside_the_store_leaves_no_tag_stuck() {
         while orders.status().fetches_failed == 0 {
             std::thread::yield_now();
         }
-        assert!(orders.status().not_ready_because.is_some(), "a health check sees it");
+        assert!(
+            orders.status().not_ready_because.is_some(),
+            "a health check sees it"
+        );
         store.set(Mood::Good);
         let _ = call.join().unwrap(); // a panic counts as a store that is away
         while orders.try_next().is_err() {
@@ -159,7 +190,11 @@ fn tags_that_cannot_be_read_any_more_go_on_being_used() {
     service.maintain();
     assert!(service.refresh().is_err());
     assert!(next(&service, "orders").is_ok());
-    assert_eq!(next(&service, "users").unwrap_err().kind(), ErrorKind::Unavailable, "who knows");
+    assert_eq!(
+        next(&service, "users").unwrap_err().kind(),
+        ErrorKind::Unavailable,
+        "who knows"
+    );
     assert!(service.last_refresh_age().unwrap() >= Duration::from_secs(300));
 }
 
@@ -181,12 +216,19 @@ fn a_store_restored_from_a_backup_is_refused_until_it_is_repaired() {
             Err(error) => break error,
         }
     };
-    assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Unavailable, None));
+    assert_eq!(
+        (error.kind(), error.retry_after()),
+        (ErrorKind::Unavailable, None)
+    );
     let fetches = store.fetches.load(Ordering::Relaxed);
     assert!(next(&service, "orders").is_err());
     service.refresh().unwrap();
     assert!(next(&service, "orders").is_err());
-    assert_eq!(store.fetches.load(Ordering::Relaxed), fetches, "it does not count its way up");
+    assert_eq!(
+        store.fetches.load(Ordering::Relaxed),
+        fetches,
+        "it does not count its way up"
+    );
     let above = i64::try_from(last).unwrap() + 1_000_000;
     store.rows.put(row("orders", above, 10));
     service.refresh().unwrap();
@@ -201,7 +243,10 @@ fn a_tag_whose_fetch_hangs_does_not_hold_up_the_others() {
     service.refresh().unwrap();
     for key in ["a", "b", "c"] {
         store.close_gate(key);
-        assert_eq!(try_next(&service, key).unwrap_err().kind(), ErrorKind::AwaitingLease);
+        assert_eq!(
+            try_next(&service, key).unwrap_err().kind(),
+            ErrorKind::AwaitingLease
+        );
     }
     store.wait_for_waiting(3);
     for _ in 0..1000 {
@@ -237,16 +282,28 @@ fn closing_ends_those_who_wait_and_does_not_wait_for_the_store() {
     let users = service.segment("users").unwrap();
     users.next().unwrap();
     std::thread::scope(|scope| {
-        let waiters: Vec<_> = (0..4).map(|_| scope.spawn(|| next(&service, "orders"))).collect();
+        let waiters: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| next(&service, "orders")))
+            .collect();
         store.wait_for_waiting(1);
         service.close();
         for waiter in waiters {
-            assert_eq!(waiter.join().unwrap().unwrap_err().kind(), ErrorKind::Sealed);
+            assert_eq!(
+                waiter.join().unwrap().unwrap_err().kind(),
+                ErrorKind::Sealed
+            );
         }
     });
-    assert_eq!(users.next().unwrap_err().kind(), ErrorKind::Sealed, "nothing at hand counts");
+    assert_eq!(
+        users.next().unwrap_err().kind(),
+        ErrorKind::Sealed,
+        "nothing at hand counts"
+    );
     assert_eq!(users.next_runs(3).unwrap_err().kind(), ErrorKind::Sealed);
-    assert_eq!(next(&service, "other").unwrap_err().kind(), ErrorKind::Sealed);
+    assert_eq!(
+        next(&service, "other").unwrap_err().kind(),
+        ErrorKind::Sealed
+    );
     assert!(service.not_ready_because().is_some());
     store.open_gate("orders");
     service.close();

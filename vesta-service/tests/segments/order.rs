@@ -23,7 +23,11 @@ struct Watch {
 
 impl Watch {
     fn new(key: &'static str) -> Self {
-        Self { key, seen: Seen::below(ROOM), returned: AtomicU64::new(0) }
+        Self {
+            key,
+            seen: Seen::below(ROOM),
+            returned: AtomicU64::new(0),
+        }
     }
 }
 
@@ -34,7 +38,11 @@ fn take(service: &SegmentService, watches: &[Watch], thread: u64) {
     let mut rng = Rng::new(thread);
     while taken.iter().any(|taken| *taken < EACH) {
         let index = rng.index(watches.len());
-        let Watch { key, seen, returned } = &watches[index];
+        let Watch {
+            key,
+            seen,
+            returned,
+        } = &watches[index];
         let before = returned.load(Ordering::Acquire);
         let size = u32::try_from(rng.below(128)).unwrap() * 20 + 1;
         let numbers = match rng.below(8) {
@@ -42,9 +50,17 @@ fn take(service: &SegmentService, watches: &[Watch], thread: u64) {
             1 => ids(&[run(service, key, 100).unwrap()]),
             _ => vec![next(service, key).unwrap()],
         };
-        assert!(numbers[0] > before, "{} although {before} had been returned", numbers[0]);
+        assert!(
+            numbers[0] > before,
+            "{} although {before} had been returned",
+            numbers[0]
+        );
         for &number in &numbers {
-            assert!(number > last[index], "{number} after {}: not increasing", last[index]);
+            assert!(
+                number > last[index],
+                "{number} after {}: not increasing",
+                last[index]
+            );
             last[index] = number;
             assert!(seen.is_new(number), "duplicate: {number} of {key}");
         }

@@ -17,7 +17,9 @@ use crate::stores::{TestStore, next, row};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn builder(store: &Arc<TestStore>, clock: &ManualClock) -> SegmentBuilder {
-    SegmentService::builder(store.clone()).clock(Arc::new(clock.clone())).drive(Drive::ByHand)
+    SegmentService::builder(store.clone())
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
 }
 
 fn remembering(store: &Arc<TestStore>, clock: &ManualClock, folder: &Path) -> SegmentService {
@@ -31,9 +33,12 @@ fn clock() -> ManualClock {
 /// Ends without the end of a service, as a kill does; only its lock is gone.
 fn kill(service: SegmentService, store: &TestStore) {
     store.set(crate::stores::Mood::Away); // nothing goes back
-    let files = std::fs::read_dir(FOLDER.with(|it| it.borrow().clone())).unwrap().flatten();
-    let kept: Vec<_> =
-        files.map(|file| (file.path(), std::fs::read(file.path()).unwrap())).collect();
+    let files = std::fs::read_dir(FOLDER.with(|it| it.borrow().clone()))
+        .unwrap()
+        .flatten();
+    let kept: Vec<_> = files
+        .map(|file| (file.path(), std::fs::read(file.path()).unwrap()))
+        .collect();
     drop(service);
     for (path, text) in kept {
         std::fs::write(path, text).unwrap();
@@ -71,10 +76,25 @@ fn a_table_that_went_back_is_refused_also_after_a_restart() {
         service.refresh().unwrap();
         let fetches = store.fetches.load(Ordering::Relaxed);
         let error = next(&service, "orders").unwrap_err();
-        assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Unavailable, None));
-        assert!(error.to_string().contains("set max_id of tag `orders` above"), "{error}");
-        assert_eq!(store.fetches.load(Ordering::Relaxed), fetches, "it takes nothing there");
-        assert!(next(&service, "users").is_ok(), "a tag that is in order is served");
+        assert_eq!(
+            (error.kind(), error.retry_after()),
+            (ErrorKind::Unavailable, None)
+        );
+        assert!(
+            error
+                .to_string()
+                .contains("set max_id of tag `orders` above"),
+            "{error}"
+        );
+        assert_eq!(
+            store.fetches.load(Ordering::Relaxed),
+            fetches,
+            "it takes nothing there"
+        );
+        assert!(
+            next(&service, "users").is_ok(),
+            "a tag that is in order is served"
+        );
         store.rows.put(row("orders", 10_000, 10));
         service.refresh().unwrap();
         assert!(next(&service, "orders").unwrap() >= 10_000, "after {last}");
@@ -117,12 +137,18 @@ fn numbers_do_not_wait_for_what_is_remembered() {
     let files = || {
         let files = std::fs::read_dir(folder.path()).unwrap().flatten();
         let texts = files.filter(|file| file.path().extension().is_some_and(|it| it == "ends"));
-        texts.map(|file| std::fs::read_to_string(file.path()).unwrap()).collect::<String>()
+        texts
+            .map(|file| std::fs::read_to_string(file.path()).unwrap())
+            .collect::<String>()
     };
     for _ in 0..1000 {
         next(&service, "orders").unwrap();
     }
-    assert_eq!(files(), "", "it is written with all that comes within a second");
+    assert_eq!(
+        files(),
+        "",
+        "it is written with all that comes within a second"
+    );
     clock.advance(SECOND);
     service.maintain();
     assert!(files().contains(r#""orders":""#), "{}", files());
@@ -134,7 +160,10 @@ fn a_store_that_may_forget_is_told_of_and_refused_if_it_is_to_be() {
     for required in [false, true] {
         let store = TestStore::with(&[("orders", 10)]);
         let clock = clock();
-        let service = builder(&store, &clock).require_durable(required).build().unwrap();
+        let service = builder(&store, &clock)
+            .require_durable(required)
+            .build()
+            .unwrap();
         assert_eq!(next(&service, "orders").unwrap(), 1);
         assert_eq!(service.doubt(), None);
         *store.doubt.lock() = Some(why.into());
@@ -142,16 +171,29 @@ fn a_store_that_may_forget_is_told_of_and_refused_if_it_is_to_be() {
         service.maintain();
         assert_eq!(service.doubt().as_deref(), Some(why));
         let numbers = (0..5000).map(|_| next(&service, "orders"));
-        let refused = numbers.filter_map(Result::err).fold(None, |_, error| Some(error));
-        assert_eq!(refused.is_some(), required, "what is at hand is used up: {refused:?}");
+        let refused = numbers
+            .filter_map(Result::err)
+            .fold(None, |_, error| Some(error));
+        assert_eq!(
+            refused.is_some(),
+            required,
+            "what is at hand is used up: {refused:?}"
+        );
         let status = &service.status()[0];
         let said = status.not_ready_because.clone().unwrap_or_default();
         assert_eq!(said.contains(why), required, "{said}");
         if !required {
             service.close();
-            assert_eq!(store.backs.load(Ordering::Relaxed), 0, "nothing goes back to it");
+            assert_eq!(
+                store.backs.load(Ordering::Relaxed),
+                0,
+                "nothing goes back to it"
+            );
         }
-        let late = builder(&store, &clock).require_durable(required).build().unwrap();
+        let late = builder(&store, &clock)
+            .require_durable(required)
+            .build()
+            .unwrap();
         assert_eq!(next(&late, "orders").is_err(), required);
         *store.doubt.lock() = None;
         clock.advance(60 * SECOND);

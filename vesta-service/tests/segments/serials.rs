@@ -46,11 +46,19 @@ impl World {
     }
 
     fn next(&self, tag: &str) -> String {
-        self.serials.tag(tag).expect("the tag").next().expect("a serial").text
+        self.serials
+            .tag(tag)
+            .expect("the tag")
+            .next()
+            .expect("a serial")
+            .text
     }
 
     fn refused(&self, tag: &str) -> IdError {
-        self.serials.tag(tag).and_then(|tag| tag.next()).expect_err("refused")
+        self.serials
+            .tag(tag)
+            .and_then(|tag| tag.next())
+            .expect_err("refused")
     }
 }
 
@@ -70,14 +78,29 @@ fn a_counter_starts_anew_each_day_each_month_each_year_or_never() {
         assert!(world.create(tag, pattern, reset));
     }
     let all = || ["days", "months", "years", "all"].map(|tag| world.next(tag));
-    assert_eq!(all(), ["261122-0001", "2611-0001", "26-0001", "261122-0001"]);
-    assert_eq!(all(), ["261122-0002", "2611-0002", "26-0002", "261122-0002"]);
+    assert_eq!(
+        all(),
+        ["261122-0001", "2611-0001", "26-0001", "261122-0001"]
+    );
+    assert_eq!(
+        all(),
+        ["261122-0002", "2611-0002", "26-0002", "261122-0002"]
+    );
     world.clock.advance(12 * HOUR); // midnight
-    assert_eq!(all(), ["261123-0001", "2611-0003", "26-0003", "261123-0003"]);
+    assert_eq!(
+        all(),
+        ["261123-0001", "2611-0003", "26-0003", "261123-0003"]
+    );
     world.clock.advance(8 * DAY); // 2026-12-01
-    assert_eq!(all(), ["261201-0001", "2612-0001", "26-0004", "261201-0004"]);
+    assert_eq!(
+        all(),
+        ["261201-0001", "2612-0001", "26-0004", "261201-0004"]
+    );
     world.clock.advance(31 * DAY); // 2027-01-01
-    assert_eq!(all(), ["270101-0001", "2701-0001", "27-0001", "270101-0005"]);
+    assert_eq!(
+        all(),
+        ["270101-0001", "2701-0001", "27-0001", "270101-0005"]
+    );
 }
 
 #[test]
@@ -121,7 +144,10 @@ fn a_counter_that_has_outgrown_its_digits_says_until_when() {
                 {date:yyMMdd}{n:1} has room for no more";
     for _ in 0..2 {
         let error = world.refused("few");
-        assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Unavailable, None));
+        assert_eq!(
+            (error.kind(), error.retry_after()),
+            (ErrorKind::Unavailable, None)
+        );
         assert_eq!(error.to_string(), said);
     }
     // So does a process that never had any.
@@ -142,32 +168,48 @@ fn coupons_need_their_key() {
     let pattern = Pattern::new("C{shuffle:8}", Reset::Never).expect("a pattern");
     let tag = NewSerialTag::new("coupons", pattern, None).expect("a tag");
     let mut key = [0; 32];
-    key.iter_mut().zip(0..).for_each(|(byte, value)| *byte = value);
+    key.iter_mut()
+        .zip(0..)
+        .for_each(|(byte, value)| *byte = value);
     let world = with_key(store.clone(), Some(key));
     let BuildError::Setting(error) = world.serials.create(&tag).expect_err("no key") else {
         panic!("it is the setting");
     };
-    assert_eq!(error.to_string(), "key: the pattern shuffles: a key is needed");
-    let tag = tag.shuffled_with(&ShuffleKey::new(&key)).expect("it shuffles");
+    assert_eq!(
+        error.to_string(),
+        "key: the pattern shuffles: a key is needed"
+    );
+    let tag = tag
+        .shuffled_with(&ShuffleKey::new(&key))
+        .expect("it shuffles");
     assert!(world.serials.create(&tag).expect("created"));
     let coupons = world.serials.tag("coupons").expect("the tag");
     let serials = coupons.next_many(3).expect("coupons");
     let texts: Vec<_> = serials.iter().map(|it| (it.text.as_str(), it.n)).collect();
-    assert_eq!(texts, [("C48066486", 1), ("C32683105", 2), ("C29330371", 3)]);
+    assert_eq!(
+        texts,
+        [("C48066486", 1), ("C32683105", 2), ("C29330371", 3)]
+    );
     assert_eq!(coupons.parse("C29330371").expect("a coupon").counter, 3);
 
-    let (wanted, given) =
-        (ShuffleKey::new(&key).fingerprint(), ShuffleKey::new(&[7; 32]).fingerprint());
-    for (key, but) in
-        [(None, "no key was given".to_owned()), (Some([7; 32]), format!("was given {given}"))]
-    {
+    let (wanted, given) = (
+        ShuffleKey::new(&key).fingerprint(),
+        ShuffleKey::new(&[7; 32]).fingerprint(),
+    );
+    for (key, but) in [
+        (None, "no key was given".to_owned()),
+        (Some([7; 32]), format!("was given {given}")),
+    ] {
         let other = with_key(store.clone(), key);
         let error = other.refused("coupons");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         let said =
             format!("serial tag `coupons` needs the key with fingerprint {wanted}, but {but}");
         assert_eq!(error.to_string(), said);
-        assert_eq!(other.serials.status()[0].key_trouble.as_deref(), Some(said.as_str()));
+        assert_eq!(
+            other.serials.status()[0].key_trouble.as_deref(),
+            Some(said.as_str())
+        );
     }
 }
 
@@ -185,7 +227,10 @@ fn a_tag_is_created_once_and_stays_as_it_is() {
     let error = world.refused("nights");
     assert_eq!(
         (error.kind(), error.to_string()),
-        (ErrorKind::NotFound, "serial tag `nights` does not exist".to_owned())
+        (
+            ErrorKind::NotFound,
+            "serial tag `nights` does not exist".to_owned()
+        )
     );
 }
 
@@ -212,11 +257,28 @@ fn what_makes_no_sense_is_refused_before_anything_is_stored() {
             None,
             "pattern: it must not have characters that change the direction",
         ),
-        ("a", "\u{2067}{n:6}\u{2069}", None, "pattern: it must not have characters that change"),
-        ("a", "{n:6}", Some("UTC"), "zone: the pattern has no date that would need one"),
-        ("a", "{date:yy}{n:6}", Some("Mars/Base"), "zone: `Mars/Base` is not a time zone"),
+        (
+            "a",
+            "\u{2067}{n:6}\u{2069}",
+            None,
+            "pattern: it must not have characters that change",
+        ),
+        (
+            "a",
+            "{n:6}",
+            Some("UTC"),
+            "zone: the pattern has no date that would need one",
+        ),
+        (
+            "a",
+            "{date:yy}{n:6}",
+            Some("Mars/Base"),
+            "zone: `Mars/Base` is not a time zone",
+        ),
     ] {
-        let error = NewSerialTag::new(tag, pattern(text), zone).expect_err(said).to_string();
+        let error = NewSerialTag::new(tag, pattern(text), zone)
+            .expect_err(said)
+            .to_string();
         assert!(error.contains(said), "{error}");
     }
     let tag = || NewSerialTag::new("a", pattern("{n:2}"), None).expect("a tag");
@@ -231,7 +293,10 @@ fn a_tag_goes_on_where_another_system_stopped() {
     let world = at_noon(store());
     let pattern = Pattern::new("{date:yyMMdd}-{n:4}", Reset::Day).expect("a pattern");
     let tag = NewSerialTag::new("days", pattern, Some("Asia/Shanghai")).expect("a tag");
-    let tag = tag.starting_at(428).and_then(|tag| tag.described_as("the invoices")).expect("a tag");
+    let tag = tag
+        .starting_at(428)
+        .and_then(|tag| tag.described_as("the invoices"))
+        .expect("a tag");
     assert!(world.serials.create(&tag).expect("the store answers"));
     assert_eq!(world.next("days"), "261122-0428");
     let status = &world.serials.status()[0];
@@ -239,7 +304,10 @@ fn a_tag_goes_on_where_another_system_stopped() {
         (status.period.as_deref(), status.next, status.last),
         (Some("2026-11-22"), 429, 9999)
     );
-    assert_eq!((status.reset, status.zone.as_deref()), ("day", Some("Asia/Shanghai")));
+    assert_eq!(
+        (status.reset, status.zone.as_deref()),
+        ("day", Some("Asia/Shanghai"))
+    );
     assert_eq!(status.segment.description.as_deref(), Some("the invoices"));
     world.clock.advance(12 * HOUR);
     assert_eq!(world.next("days"), "261123-0001");
@@ -255,7 +323,11 @@ fn no_period_begins_on_a_clock_that_is_far_ahead_of_the_stores() {
     world.create("hours", "{date:yyMMddHH}-{n:4}", Reset::Day);
     assert_eq!(world.next("hours"), "26112212-0001");
     world.clock.set_wall(UnixMillis(NOON.0 + 365 * 86_400_000));
-    let IdError::Unavailable { source: Some(error), .. } = world.refused("hours") else {
+    let IdError::Unavailable {
+        source: Some(error),
+        ..
+    } = world.refused("hours")
+    else {
         panic!("it is the store");
     };
     let error = error.to_string();
@@ -271,5 +343,8 @@ fn no_period_begins_on_a_clock_that_is_far_ahead_of_the_stores() {
     world.clock.set_wall(UnixMillis(NOON.0 + 2 * 3_600_000));
     world.clock.advance(Duration::from_secs(5)); // a pause after the failure
     let serial = world.next("hours");
-    assert!(serial.starts_with("26112214-"), "the day has begun already: {serial}");
+    assert!(
+        serial.starts_with("26112214-"),
+        "the day has begun already: {serial}"
+    );
 }

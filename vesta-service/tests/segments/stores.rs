@@ -68,7 +68,12 @@ impl TestStore {
     pub(crate) fn with(tags: &[(&str, u64)]) -> Arc<Self> {
         let store = Self::default();
         for (key, step) in tags {
-            assert!(store.rows.create(&NewSegmentTag::new(*key, *step).unwrap()).unwrap());
+            assert!(
+                store
+                    .rows
+                    .create(&NewSegmentTag::new(*key, *step).unwrap())
+                    .unwrap()
+            );
         }
         Arc::new(store)
     }
@@ -90,15 +95,22 @@ impl TestStore {
     pub(crate) fn wait_for_waiting(&self, count: usize) {
         let mut gate = self.gate.lock();
         let limit = Duration::from_secs(300);
-        let wait = self.changed.wait_while_for(&mut gate, |gate| gate.waiting < count, limit);
-        assert!(!wait.timed_out(), "{} of {count} fetches came", gate.waiting);
+        let wait = self
+            .changed
+            .wait_while_for(&mut gate, |gate| gate.waiting < count, limit);
+        assert!(
+            !wait.timed_out(),
+            "{} of {count} fetches came",
+            gate.waiting
+        );
     }
 
     fn pass_gate(&self, key: &str) {
         let mut gate = self.gate.lock();
         gate.waiting += 1;
         self.changed.notify_all();
-        self.changed.wait_while(&mut gate, |gate| gate.closed.contains(key));
+        self.changed
+            .wait_while(&mut gate, |gate| gate.closed.contains(key));
         gate.waiting -= 1;
     }
 
@@ -121,7 +133,10 @@ impl TestStore {
 
 impl SegmentStore for TestStore {
     fn describe(&self) -> String {
-        assert!(*self.mood.lock() != Mood::PanicsWhenNamed, "as the test wants it");
+        assert!(
+            *self.mood.lock() != Mood::PanicsWhenNamed,
+            "as the test wants it"
+        );
         "test store".into()
     }
 
@@ -158,8 +173,9 @@ pub(crate) fn patient(store: &Arc<TestStore>) -> SegmentBuilder {
 /// A service without threads, whose time passes when it is told to.
 pub(crate) fn by_hand(store: &Arc<TestStore>) -> (SegmentService, ManualClock) {
     let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
-    let builder =
-        SegmentService::builder(store.clone()).clock(Arc::new(clock.clone())).drive(Drive::ByHand);
+    let builder = SegmentService::builder(store.clone())
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand);
     (builder.build().unwrap(), clock)
 }
 
@@ -195,7 +211,9 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn below(end: usize) -> Self {
-        Self { bits: (0..end.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
+        Self {
+            bits: (0..end.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+        }
     }
 
     /// `true` if the number is seen for the first time.
@@ -206,6 +224,9 @@ impl Seen {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.bits.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+        self.bits
+            .iter()
+            .map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()))
+            .sum()
     }
 }

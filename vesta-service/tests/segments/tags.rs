@@ -20,17 +20,26 @@ fn an_unknown_tag_is_not_found_and_costs_the_store_nothing() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, _) = by_hand(&store);
     next(&service, "orders").unwrap();
-    let asked = (store.fetches.load(Ordering::Relaxed), store.reads.load(Ordering::Relaxed));
+    let asked = (
+        store.fetches.load(Ordering::Relaxed),
+        store.reads.load(Ordering::Relaxed),
+    );
     for _ in 0..100 {
         let error = next(&service, "no-such-tag").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        assert_eq!(error.to_string(), "segment tag `no-such-tag` does not exist");
+        assert_eq!(
+            error.to_string(),
+            "segment tag `no-such-tag` does not exist"
+        );
         assert_eq!(kind(try_next(&service, "Orders")), ErrorKind::NotFound);
         assert_eq!(kind(batch(&service, "", 5)), ErrorKind::NotFound);
         assert_eq!(kind(run(&service, "x", 5)), ErrorKind::NotFound);
         assert_eq!(kind(service.segment("x")), ErrorKind::NotFound);
     }
-    let now = (store.fetches.load(Ordering::Relaxed), store.reads.load(Ordering::Relaxed));
+    let now = (
+        store.fetches.load(Ordering::Relaxed),
+        store.reads.load(Ordering::Relaxed),
+    );
     assert_eq!(now, asked);
 }
 
@@ -42,7 +51,11 @@ fn a_new_tag_is_found_when_it_is_first_asked_for() {
     store.rows.put(row("orders", 500, 10));
     clock.advance(Duration::from_millis(1));
     let before = clock.monotonic();
-    assert_eq!(next(&service, "orders").unwrap(), 500, "the next look is waited for");
+    assert_eq!(
+        next(&service, "orders").unwrap(),
+        500,
+        "the next look is waited for"
+    );
     assert!(clock.monotonic() - before <= Duration::from_secs(1));
 
     store.rows.put(row("users", 1, 10));
@@ -58,17 +71,26 @@ fn a_flood_of_unknown_tags_costs_one_look_a_second() {
     let (before, began) = (store.reads.load(Ordering::Relaxed), clock.monotonic());
     for number in 0..10_000 {
         clock.advance(Duration::from_millis(1));
-        let error = service.try_segment(&format!("unknown-{number}")).unwrap_err();
+        let error = service
+            .try_segment(&format!("unknown-{number}"))
+            .unwrap_err();
         let waits = error.kind() == ErrorKind::AwaitingLease && error.retry_after().is_some();
         assert!(waits || error.kind() == ErrorKind::NotFound, "{error}");
         service.maintain();
     }
     let seconds = (clock.monotonic() - began).as_secs();
     let looks = store.reads.load(Ordering::Relaxed) - before;
-    assert!((1..=seconds + 1).contains(&looks), "{looks} looks in {seconds} s");
+    assert!(
+        (1..=seconds + 1).contains(&looks),
+        "{looks} looks in {seconds} s"
+    );
     store.set(crate::stores::Mood::Away);
     clock.advance(MINUTE);
-    assert_eq!(kind(next(&service, "unknown")), ErrorKind::Unavailable, "nobody knows");
+    assert_eq!(
+        kind(next(&service, "unknown")),
+        ErrorKind::Unavailable,
+        "nobody knows"
+    );
 }
 
 #[test]
@@ -76,28 +98,64 @@ fn a_created_tag_is_known_at_once_and_an_existing_one_stays() {
     let store = TestStore::with(&[]);
     let (service, _) = by_hand(&store);
     let tag = NewSegmentTag::new("orders", 10).unwrap();
-    let tag = tag.starting_at(7000).unwrap().described_as("order numbers").unwrap();
+    let tag = tag
+        .starting_at(7000)
+        .unwrap()
+        .described_as("order numbers")
+        .unwrap();
     assert!(service.create(&tag).unwrap());
     assert_eq!(next(&service, "orders").unwrap(), 7000);
-    assert!(!service.create(&NewSegmentTag::new("orders", 10).unwrap()).unwrap());
+    assert!(
+        !service
+            .create(&NewSegmentTag::new("orders", 10).unwrap())
+            .unwrap()
+    );
     assert_eq!(next(&service, "orders").unwrap(), 7001);
-    assert_eq!(service.status()[0].description.as_deref(), Some("order numbers"));
+    assert_eq!(
+        service.status()[0].description.as_deref(),
+        Some("order numbers")
+    );
     let tags = service.tags().unwrap();
-    assert_eq!((tags.len(), tags[0].key.as_str(), tags[0].step), (1, "orders", 10));
+    assert_eq!(
+        (tags.len(), tags[0].key.as_str(), tags[0].step),
+        (1, "orders", 10)
+    );
 }
 
 #[test]
 fn what_no_table_can_keep_is_refused() {
     let long = "x".repeat(129);
-    for key in ["", " orders", "orders ", "a\nb", "a\0b", "a\u{202e}b", "a\u{2066}", &long] {
-        assert_eq!(kind(NewSegmentTag::new(key, 10)), ErrorKind::Invalid, "{key:?}");
+    for key in [
+        "",
+        " orders",
+        "orders ",
+        "a\nb",
+        "a\0b",
+        "a\u{202e}b",
+        "a\u{2066}",
+        &long,
+    ] {
+        assert_eq!(
+            kind(NewSegmentTag::new(key, 10)),
+            ErrorKind::Invalid,
+            "{key:?}"
+        );
     }
     for step in [0, 1 << 31, u64::MAX] {
-        assert_eq!(kind(NewSegmentTag::new("orders", step)), ErrorKind::OutOfRange);
+        assert_eq!(
+            kind(NewSegmentTag::new("orders", step)),
+            ErrorKind::OutOfRange
+        );
     }
     let tag = NewSegmentTag::new("é".repeat(128), (1 << 31) - 1).unwrap();
-    assert_eq!(kind(tag.clone().starting_at((1 << 63) - 1)), ErrorKind::OutOfRange);
-    assert_eq!(kind(tag.clone().described_as("x".repeat(257))), ErrorKind::Invalid);
+    assert_eq!(
+        kind(tag.clone().starting_at((1 << 63) - 1)),
+        ErrorKind::OutOfRange
+    );
+    assert_eq!(
+        kind(tag.clone().described_as("x".repeat(257))),
+        ErrorKind::Invalid
+    );
     assert!(tag.starting_at((1 << 63) - 2).is_ok());
 }
 
@@ -115,14 +173,23 @@ fn a_removed_tag_stops_and_comes_back_above_what_it_was() {
         assert_eq!(kind(result), ErrorKind::NotFound);
     }
     assert!(next(&service, "users").is_ok());
-    assert_eq!(service.status().len(), 1, "only what is in the table is shown");
+    assert_eq!(
+        service.status().len(),
+        1,
+        "only what is in the table is shown"
+    );
 
     // Put back where it began, it would repeat; put back higher, it goes on.
     store.rows.put(row("orders", 1, 1000));
     service.refresh().unwrap();
     let error = orders.next().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().contains("set max_id of tag `orders` above"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("set max_id of tag `orders` above"),
+        "{error}"
+    );
     store.rows.put(row("orders", 50_000, 1000));
     service.refresh().unwrap();
     assert!(last < 50_000);
@@ -153,7 +220,10 @@ fn a_step_that_was_changed_in_the_table_is_taken_up() {
     store.rows.put(row("orders", max_id, 5000));
     clock.advance(MINUTE);
     service.maintain();
-    assert_eq!((orders.status().table_step, orders.status().step), (5000, 5000));
+    assert_eq!(
+        (orders.status().table_step, orders.status().step),
+        (5000, 5000)
+    );
 }
 
 #[test]
@@ -175,7 +245,11 @@ fn at_the_end_of_63_bits_there_is_an_error_and_no_wrap() {
         error.to_string(),
         "the generator has stopped: tag `orders` has no more numbers of 63 bits"
     );
-    assert_eq!(numbers, (first..first + 20).collect::<Vec<_>>(), "as far as whole steps go");
+    assert_eq!(
+        numbers,
+        (first..first + 20).collect::<Vec<_>>(),
+        "as far as whole steps go"
+    );
     clock.advance(MINUTE);
     service.maintain();
     assert_eq!(kind(next(&service, "orders")), ErrorKind::Sealed);
@@ -218,7 +292,10 @@ fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
     let (service, clock) = by_hand(&store);
     let orders = service.segment("orders").unwrap();
     let status = orders.status();
-    assert_eq!((status.current, status.fetches_ok, status.last_fetch_age), (None, 0, None));
+    assert_eq!(
+        (status.current, status.fetches_ok, status.last_fetch_age),
+        (None, 0, None)
+    );
 
     for _ in 0..500 {
         clock.advance(Duration::from_millis(10));
@@ -290,6 +367,17 @@ impl Drop for AtTheEnd<'_> {
 #[test]
 fn settings_out_of_their_range_are_refused() {
     let store = TestStore::with(&[]);
-    assert!(patient(&store).step_cap(0).build().unwrap_err().is_configuration());
-    assert!(patient(&store).refresh_every(Duration::ZERO).build().is_err());
+    assert!(
+        patient(&store)
+            .step_cap(0)
+            .build()
+            .unwrap_err()
+            .is_configuration()
+    );
+    assert!(
+        patient(&store)
+            .refresh_every(Duration::ZERO)
+            .build()
+            .is_err()
+    );
 }

@@ -25,7 +25,11 @@ fn a_burst_waits_for_the_database_and_nobody_fails() {
             });
         }
         store.wait_for_waiting(1);
-        assert_eq!(store.fetches.load(Ordering::Relaxed), 1, "64 callers are one request");
+        assert_eq!(
+            store.fetches.load(Ordering::Relaxed),
+            1,
+            "64 callers are one request"
+        );
         store.open_gate("orders");
     });
     assert_eq!(seen.count(), 64 * 50);
@@ -48,7 +52,11 @@ fn numbers_at_hand_are_given_out_while_the_next_ones_are_fetched() {
     store.wait_for_waiting(1);
     let error = orders.try_next().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AwaitingLease);
-    assert!(error.retry_after().is_some_and(|after| after > Duration::ZERO));
+    assert!(
+        error
+            .retry_after()
+            .is_some_and(|after| after > Duration::ZERO)
+    );
     store.open_gate("orders");
     assert_eq!(orders.next().unwrap(), 1001);
 }
@@ -67,10 +75,16 @@ fn a_batch_larger_than_everything_at_hand_is_filled() {
 fn without_waiting_there_is_as_much_as_there_is() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, _) = by_hand(&store);
-    assert!(matches!(service.try_segment("orders"), Err(IdError::NotReady(_))));
+    assert!(matches!(
+        service.try_segment("orders"),
+        Err(IdError::NotReady(_))
+    ));
     service.maintain();
     let orders = service.try_segment("orders").unwrap();
-    assert!(matches!(orders.try_next_run(5000), Err(IdError::NotReady(_))));
+    assert!(matches!(
+        orders.try_next_run(5000),
+        Err(IdError::NotReady(_))
+    ));
     service.maintain();
     let runs = [(); 4].map(|()| orders.try_next_run(5000).unwrap());
     assert_eq!(ids(&runs), (1..=1000).collect::<Vec<_>>());
@@ -91,7 +105,10 @@ fn a_batch_that_fails_says_what_was_lost_with_it() {
     let before = clock.monotonic();
     let error = batch(&service, "orders", 5000).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(clock.monotonic() - before <= Duration::from_secs(2), "max_wait is for the whole call");
+    assert!(
+        clock.monotonic() - before <= Duration::from_secs(2),
+        "max_wait is for the whole call"
+    );
     assert_eq!(service.status()[0].lost_total, 999);
     store.set(Mood::Good);
     clock.advance(Duration::from_secs(1));
@@ -114,7 +131,9 @@ fn many_threads_see_a_new_tag_as_soon_as_it_is_created() {
             });
         }
         barrier.wait();
-        service.create(&vesta_service::segment::NewSegmentTag::new("orders", 10).unwrap()).unwrap();
+        service
+            .create(&vesta_service::segment::NewSegmentTag::new("orders", 10).unwrap())
+            .unwrap();
         barrier.wait();
     });
 }

@@ -55,7 +55,11 @@ fn batches_and_runs_go_over_many_ticks_without_a_runtime() {
     let from_runs: Vec<u64> = runs.iter().flat_map(|run| run.iter()).collect();
     assert_eq!(from_runs.len(), 10_000);
     assert!(from_runs.is_sorted_by(|a, b| a < b) && from_runs[0] > batch[9_999]);
-    assert!(runs.len() < 30, "{} runs say no more than so many ticks", runs.len());
+    assert!(
+        runs.len() < 30,
+        "{} runs say no more than so many ticks",
+        runs.len()
+    );
 }
 
 #[test]
@@ -70,10 +74,18 @@ fn dropping_a_waiting_call_pushes_nothing_into_the_future() {
     let tick = [0; 1024].map(|_| ids.try_gen_id().unwrap());
     for _ in 0..1000 {
         let waiting = pin!(AsyncIdService::gen_id(&ids));
-        assert!(waiting.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            waiting
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
     }
     clock.advance(Duration::from_millis(1));
-    assert_eq!(ids.try_gen_id().unwrap(), tick[1023] + 1024, "the very next position");
+    assert_eq!(
+        ids.try_gen_id().unwrap(),
+        tick[1023] + 1024,
+        "the very next position"
+    );
 }
 
 #[test]
@@ -86,7 +98,11 @@ fn a_wait_longer_than_allowed_ends_at_once_and_says_when() {
         .max_wait(Duration::from_millis(900))
         .build()
         .unwrap();
-    while ids.try_gen_run(u32::MAX).or_else(|_| ids.try_gen_run(1)).is_ok() {}
+    while ids
+        .try_gen_run(u32::MAX)
+        .or_else(|_| ids.try_gen_run(1))
+        .is_ok()
+    {}
     let error = block_on(AsyncIdService::gen_id(&ids)).unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
 }
@@ -116,9 +132,13 @@ fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
         .max_wait(Duration::from_millis(40))
         .build()
         .unwrap();
-    let waker = Arc::new(Woken { count: AtomicUsize::new(0), thread: thread::current() });
-    let mut batches: Vec<_> =
-        (0..50).map(|_| Box::pin(AsyncIdService::gen_runs(&ids, 5 * 1024))).collect();
+    let waker = Arc::new(Woken {
+        count: AtomicUsize::new(0),
+        thread: thread::current(),
+    });
+    let mut batches: Vec<_> = (0..50)
+        .map(|_| Box::pin(AsyncIdService::gen_runs(&ids, 5 * 1024)))
+        .collect();
     let (mut served, mut refused) = (Vec::new(), 0);
     for tick in 0.. {
         batches.retain_mut(|batch| {
@@ -132,7 +152,10 @@ fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
                 Poll::Ready(Err(error)) => {
                     assert_eq!(error.kind(), ErrorKind::SequenceUsedUp);
                     let retry_after = error.retry_after().unwrap();
-                    assert!(tick == 0 && retry_after > Duration::from_millis(10), "{error}");
+                    assert!(
+                        tick == 0 && retry_after > Duration::from_millis(10),
+                        "{error}"
+                    );
                     refused += 1;
                     false
                 }
@@ -148,7 +171,11 @@ fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
         waker.count.store(0, Ordering::SeqCst);
     }
     served.sort_by_key(|run| run.first);
-    assert!(served.windows(2).all(|two| two[0].iter().last() < Some(two[1].first)));
+    assert!(
+        served
+            .windows(2)
+            .all(|two| two[0].iter().last() < Some(two[1].first))
+    );
     let total: u32 = served.iter().map(|run| run.count).sum();
     // 20 ms of patience for all of them together: four batches of 5 ms.
     assert_eq!((total, refused), (4 * 5 * 1024, 46));

@@ -41,7 +41,10 @@ fn manual() -> (ManualClock, Arc<dyn Clock>) {
 fn exhaust(service: &LocalIdService) -> (u64, IdError) {
     let mut count = 0;
     loop {
-        match service.try_gen_run(u32::MAX).or_else(|_| service.try_gen_run(1)) {
+        match service
+            .try_gen_run(u32::MAX)
+            .or_else(|_| service.try_gen_run(1))
+        {
             Ok(run) => count += u64::from(run.count),
             Err(error) => return (count, error),
         }
@@ -78,8 +81,12 @@ fn single_calls_are_served_beside_batches_that_never_pause() {
         for _ in 0..3 {
             while service.try_gen_run(1 << 20).is_ok() {}
             for _ in 0..left {
-                service.try_gen_id().expect("there is one for a single call");
-                let error = service.try_gen_run(2).expect_err("there is none for a batch");
+                service
+                    .try_gen_id()
+                    .expect("there is one for a single call");
+                let error = service
+                    .try_gen_run(2)
+                    .expect_err("there is none for a batch");
                 assert_eq!(error.kind(), ErrorKind::SequenceUsedUp);
             }
             let wait = service.try_gen_id().unwrap_err().retry_after().unwrap();
@@ -94,7 +101,9 @@ fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_tur
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
         let folder = vesta_testkit::fast_folder();
         let (clock, shared) = manual();
-        let service = start(folder.path(), &shared, |builder| builder.layout(layout).pacing(true));
+        let service = start(folder.path(), &shared, |builder| {
+            builder.layout(layout).pacing(true)
+        });
         exhaust(&service);
         for _ in 0..1000 {
             service.try_gen_id().unwrap_err();
@@ -104,8 +113,16 @@ fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_tur
         let waited = clock.wall().since(before).unwrap();
         assert!((1..=4).contains(&waited), "{layout}: {waited} ms");
         let (rest, _) = exhaust(&service);
-        let in_a_slice = if layout == IdMeta::MAX_PEAK { PER_SLICE } else { 1024 };
-        assert_eq!(rest, in_a_slice - 1, "{layout}: all that follows the one who waited");
+        let in_a_slice = if layout == IdMeta::MAX_PEAK {
+            PER_SLICE
+        } else {
+            1024
+        };
+        assert_eq!(
+            rest,
+            in_a_slice - 1,
+            "{layout}: all that follows the one who waited"
+        );
         if layout == IdMeta::MAX_PEAK {
             assert_eq!(last.seq, PER_SLICE, "the very next position");
         }
@@ -120,7 +137,11 @@ fn with_short_ticks_to_borrow_a_wait_brings_those_of_4_ms() {
     let wait = |max_wait| {
         let service = start(folder.path(), &shared, |builder| {
             let borrowed = Duration::from_millis(8);
-            builder.layout(layout).pacing(true).borrow_ahead(borrowed).max_wait(max_wait)
+            builder
+                .layout(layout)
+                .pacing(true)
+                .borrow_ahead(borrowed)
+                .max_wait(max_wait)
         });
         let ticks = (clock.wall().0 - layout.spec().epoch.0) % 4;
         clock.advance(Duration::from_millis(4 - ticks)); // all four are missing
@@ -156,18 +177,29 @@ fn a_wait_that_is_too_long_takes_no_position() {
 #[test]
 fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
     let folder = vesta_testkit::fast_folder();
-    let file = folder.path().join(format!("{}-7.state", namespace_of(folder.path())));
+    let file = folder
+        .path()
+        .join(format!("{}-7.state", namespace_of(folder.path())));
     let (clock, shared) = manual();
-    let tune = |builder: Builder| builder.layout(IdMeta::UID).borrow_ahead(Duration::from_secs(8));
+    let tune = |builder: Builder| {
+        builder
+            .layout(IdMeta::UID)
+            .borrow_ahead(Duration::from_secs(8))
+    };
     let service = start(folder.path(), &shared, tune);
     let first = service.gen_id().unwrap();
     let (count, refusal) = exhaust(&service);
     assert_eq!(count + 1, 9 * UID_PER_SECOND, "this second and eight more");
-    assert_eq!(refusal.retry_after(), Some(Duration::from_secs(1)), "one more is due then");
+    assert_eq!(
+        refusal.retry_after(),
+        Some(Duration::from_secs(1)),
+        "one more is due then"
+    );
     clock.advance(Duration::from_secs(1));
     service.maintain();
     let mut ids = vec![0; 8192];
-    ids.iter_mut().for_each(|id| *id = service.gen_id().unwrap());
+    ids.iter_mut()
+        .for_each(|id| *id = service.gen_id().unwrap());
     let last = *ids.last().unwrap();
     let lead = service.exp_id(last).unwrap().time - service.exp_id(first).unwrap().time;
     assert_eq!(lead, 9, "eight ahead of what is the second second");
@@ -230,21 +262,40 @@ fn by_the_coarse_clock_the_time_lags_by_an_interrupt_and_a_used_up_tick_is_looke
         let shared: Arc<dyn Clock> = Arc::new(Coarse(clock.clone()));
         let folder = vesta_testkit::fast_folder();
         let service = start(folder.path(), &shared, |builder| {
-            builder.layout(IdMeta::MIN_GRANULARITY).clock_kind(ClockKind::Coarse).populator(kind)
+            builder
+                .layout(IdMeta::MIN_GRANULARITY)
+                .clock_kind(ClockKind::Coarse)
+                .populator(kind)
         });
         let time = |id: u64| service.exp_id(id).unwrap().time;
         let now = || service.meta().tick_at(clock.wall()).unwrap();
         let begin = now();
         for step in 0..4 {
-            assert_eq!(time(service.try_gen_id().unwrap()), begin, "{step} ms later it lags");
+            assert_eq!(
+                time(service.try_gen_id().unwrap()),
+                begin,
+                "{step} ms later it lags"
+            );
             clock.advance(Duration::from_millis(1));
         }
-        assert_eq!(time(service.try_gen_id().unwrap()), begin + 4, "another interrupt");
+        assert_eq!(
+            time(service.try_gen_id().unwrap()),
+            begin + 4,
+            "another interrupt"
+        );
         clock.advance(Duration::from_millis(1));
         let mut ids = vec![0; 2000];
         let taken = service.try_gen_ids(&mut ids).unwrap();
-        assert!(taken > 1024, "{}: more than one tick has: {taken}", kind.name());
-        assert_eq!(time(ids[taken - 1]), now(), "the tick that the precise clock shows");
+        assert!(
+            taken > 1024,
+            "{}: more than one tick has: {taken}",
+            kind.name()
+        );
+        assert_eq!(
+            time(ids[taken - 1]),
+            now(),
+            "the tick that the precise clock shows"
+        );
     }
 }
 
@@ -252,7 +303,9 @@ fn by_the_coarse_clock_the_time_lags_by_an_interrupt_and_a_used_up_tick_is_looke
 fn what_a_thread_has_left_of_its_run_is_counted_and_its_ids_ascend() {
     let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
-    let service = start(folder.path(), &shared, |builder| builder.populator(PopulatorKind::Local));
+    let service = start(folder.path(), &shared, |builder| {
+        builder.populator(PopulatorKind::Local)
+    });
     let (mut last, mut ids) = (0, [0; 100]);
     for _ in 0..10 {
         for _ in 0..3 {
@@ -263,7 +316,10 @@ fn what_a_thread_has_left_of_its_run_is_counted_and_its_ids_ascend() {
             last = ids[99];
         }
         let other = std::thread::scope(|scope| {
-            scope.spawn(|| service.try_gen_id().unwrap()).join().unwrap()
+            scope
+                .spawn(|| service.try_gen_id().unwrap())
+                .join()
+                .unwrap()
         });
         assert_ne!(other, last);
         clock.advance(Duration::from_secs(1));
@@ -278,14 +334,19 @@ fn what_a_thread_has_left_of_its_run_is_counted_and_its_ids_ascend() {
 fn thread_run_ends_when_the_service_is_closed() {
     let folder = vesta_testkit::fast_folder();
     let (_, shared) = manual();
-    let service = start(folder.path(), &shared, |builder| builder.populator(PopulatorKind::Local));
+    let service = start(folder.path(), &shared, |builder| {
+        builder.populator(PopulatorKind::Local)
+    });
     service.try_gen_id().unwrap();
     service.try_gen_id().unwrap();
     service.close();
     for refused in [service.try_gen_id(), service.gen_id()] {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Sealed);
     }
-    assert_eq!(service.try_gen_run(5).unwrap_err().kind(), ErrorKind::Sealed);
+    assert_eq!(
+        service.try_gen_run(5).unwrap_err().kind(),
+        ErrorKind::Sealed
+    );
 }
 
 #[test]
@@ -299,7 +360,10 @@ fn settings_that_contradict_each_other_are_refused() {
             (|b| b.borrow_ahead(Duration::from_secs(1))) as fn(Builder) -> Builder,
             "a stateless machine ID cannot borrow",
         ),
-        (|b| b.borrow_ahead(Duration::from_millis(999)), "at least one tick of the layout"),
+        (
+            |b| b.borrow_ahead(Duration::from_millis(999)),
+            "at least one tick of the layout",
+        ),
         (|b| b.borrow_ahead(Duration::from_secs(11)), "0 to 10000"),
         (
             |b| b.pacing(true).sequence_start(SequenceStart::Random(4097)),

@@ -27,12 +27,18 @@ fn with_clock(
     may_forget: bool,
     now: impl Fn() -> Option<UnixMillis> + Send + Sync + 'static,
 ) -> Intercept {
-    let doubt = may_forget.then(|| Suspicion { why: "it said so".into(), took_over: false });
-    let store = Intercept::new(Arc::new(MemoryStore::new()), move |request, store| match request {
-        Request::Now => Ok(Answer::Now(now())),
-        Request::Doubt => Ok(Answer::Doubt(doubt.clone())),
-        _ => request.send(store),
+    let doubt = may_forget.then(|| Suspicion {
+        why: "it said so".into(),
+        took_over: false,
     });
+    let store = Intercept::new(
+        Arc::new(MemoryStore::new()),
+        move |request, store| match request {
+            Request::Now => Ok(Answer::Now(now())),
+            Request::Doubt => Ok(Answer::Doubt(doubt.clone())),
+            _ => request.send(store),
+        },
+    );
     store.timing(timing)
 }
 
@@ -46,26 +52,47 @@ impl Busy {
                 && put.old.is_some()
                 && put.new.contains(r#""released":false"#)
                 && others
-                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                        left.checked_sub(1)
+                    })
                     .is_ok()
             {
                 let machine = put.key.parse().expect("a machine ID");
                 let current = leases(&behind).record(machine)?.expect("a record");
                 // They issued nothing.
                 let (epoch, attempt) = (current.epoch + 1, 1);
-                let theirs = Record { epoch, attempt, owner: 0, released: true, ..current.clone() };
+                let theirs = Record {
+                    epoch,
+                    attempt,
+                    owner: 0,
+                    released: true,
+                    ..current.clone()
+                };
                 leases(&behind).change(machine, Some(&current), &theirs)?;
             }
             request.send(store)
         });
-        Self { records, store: Arc::new(store.timing(Timing::ONE_HOST)) }
+        Self {
+            records,
+            store: Arc::new(store.timing(Timing::ONE_HOST)),
+        }
     }
 
     /// In which machine ID 3 has a record.
     fn with(record: Record) -> Self {
         let this = Self::new(0);
-        let namespace = leases(&this.records).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap().uuid;
-        put(&leases(&this.records), 3, &Record { namespace, ..record });
+        let namespace = leases(&this.records)
+            .open(&IdMeta::MAX_PEAK.fingerprint())
+            .unwrap()
+            .uuid;
+        put(
+            &leases(&this.records),
+            3,
+            &Record {
+                namespace,
+                ..record
+            },
+        );
         this
     }
 
@@ -134,7 +161,10 @@ fn start(
 }
 
 fn only_3(store: Arc<dyn KvStore>) -> MachineSource {
-    MachineSource::Pool { store, range: Some(3..=3) }
+    MachineSource::Pool {
+        store,
+        range: Some(3..=3),
+    }
 }
 
 #[test]
@@ -155,7 +185,10 @@ fn a_claim_says_whose_it_is() {
     let clock = Arc::new(ManualClock::at(START));
     let service = start(only_3(store.store.clone()), folder.path(), clock).unwrap();
     let record = store.record(3);
-    assert!(!record.host.is_empty() && record.owner != 0 && record.attempt != 0, "{record:?}");
+    assert!(
+        !record.host.is_empty() && record.owner != 0 && record.attempt != 0,
+        "{record:?}"
+    );
     assert_eq!((record.pid, record.info_time), (std::process::id(), START));
     drop(service);
 }
@@ -163,12 +196,24 @@ fn a_claim_says_whose_it_is() {
 #[test]
 fn an_expired_owner_is_watched_for_one_and_a_half_renewals() {
     let folder = vesta_testkit::fast_folder();
-    let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 61_000)).unwrap() << 20;
-    let store = Busy::with(Record { epoch: 1, owner: 7, bound, ..Record::default() });
+    let bound = IdMeta::MAX_PEAK
+        .tick_at(UnixMillis(START.0 - 61_000))
+        .unwrap()
+        << 20;
+    let store = Busy::with(Record {
+        epoch: 1,
+        owner: 7,
+        bound,
+        ..Record::default()
+    });
     let clock = Waits::new(u64::MAX, || ());
     let service = start(only_3(store.store.clone()), folder.path(), clock.clone()).unwrap();
     assert_eq!(store.record(3).epoch, 2);
-    assert_eq!(clock.wall().since(START), Some(2250), "milliseconds, at a renewal every 1.5 s");
+    assert_eq!(
+        clock.wall().since(START),
+        Some(2250),
+        "milliseconds, at a renewal every 1.5 s"
+    );
     drop(service);
 }
 
@@ -176,10 +221,21 @@ fn an_expired_owner_is_watched_for_one_and_a_half_renewals() {
 fn a_named_record_up_to_five_seconds_ahead_of_the_clock_is_taken_at_once() {
     for (ahead, waits) in [(4_000, 0), (5_000, 0), (6_000, 1)] {
         let folder = vesta_testkit::fast_folder();
-        let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + ahead)).unwrap() << 20;
-        let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+        let bound = IdMeta::MAX_PEAK
+            .tick_at(UnixMillis(START.0 + ahead))
+            .unwrap()
+            << 20;
+        let store = Busy::with(Record {
+            epoch: 1,
+            bound,
+            released: true,
+            ..Record::default()
+        });
         let clock = Waits::new(u64::MAX, || ());
-        let named = MachineSource::Reserved { store: store.store, id: 3 };
+        let named = MachineSource::Reserved {
+            store: store.store,
+            id: 3,
+        };
         let service = start(named, folder.path(), clock.clone()).unwrap();
         assert_eq!(clock.count(), waits, "{ahead} ms ahead");
         drop(service);
@@ -190,12 +246,23 @@ fn a_named_record_up_to_five_seconds_ahead_of_the_clock_is_taken_at_once() {
 fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
     for (above, seconds) in [(0, 100), (1, 101)] {
         let folder = vesta_testkit::fast_folder();
-        let tick = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 + 100_000)).unwrap();
+        let tick = IdMeta::MAX_PEAK
+            .tick_at(UnixMillis(START.0 + 100_000))
+            .unwrap();
         let bound = (tick << 20) + above;
-        let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+        let store = Busy::with(Record {
+            epoch: 1,
+            bound,
+            released: true,
+            ..Record::default()
+        });
         let clock = Arc::new(ManualClock::at(START));
         let error = start(only_3(store.store), folder.path(), clock).unwrap_err();
-        let BuildError::Exhausted { ahead: Some((until, now)), .. } = error else {
+        let BuildError::Exhausted {
+            ahead: Some((until, now)),
+            ..
+        } = error
+        else {
             panic!("{error}");
         };
         assert_eq!((until, now), (UnixMillis(START.0 + seconds * 1000), START));
@@ -206,7 +273,9 @@ fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
 fn an_unused_machine_id_begins_at_the_floor_of_its_namespace() {
     let folder = vesta_testkit::fast_folder();
     let store = Arc::new(MemoryStore::new());
-    leases(&store).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
+    leases(&store)
+        .open(&IdMeta::MAX_PEAK.fingerprint())
+        .unwrap();
     let floor = (IdMeta::MAX_PEAK.tick_at(START).unwrap() << 20) + 1000;
     leases(&store).raise_floor(floor).unwrap();
     let clock = Arc::new(ManualClock::at(START));
@@ -228,9 +297,12 @@ fn a_namespace_that_was_not_opened_has_no_floor_and_an_error_names_its_cause() {
 #[test]
 fn a_clock_that_differs_from_the_stores_is_refused() {
     for (may_forget, limit) in [(false, 60_000), (true, 1_000)] {
-        for (apart, fits) in
-            [(None, true), (Some(0), true), (Some(limit), true), (Some(limit + 1), false)]
-        {
+        for (apart, fits) in [
+            (None, true),
+            (Some(0), true),
+            (Some(limit), true),
+            (Some(limit + 1), false),
+        ] {
             for behind in [false, true] {
                 let folder = vesta_testkit::fast_folder();
                 let now = apart.map(|apart| match behind {
@@ -270,9 +342,11 @@ impl tracing::Subscriber for Warnings {
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
     fn event(&self, event: &tracing::Event<'_>) {
         let mut said = String::new();
-        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
-            said += &format!("{field}={value:?} ");
-        });
+        event.record(
+            &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                said += &format!("{field}={value:?} ");
+            },
+        );
         let ours = std::thread::current().id() == self.1 && said.contains("and the store's");
         self.0.lock().extend(ours.then_some(said));
     }
@@ -293,7 +367,10 @@ fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
             let slow = clock.clone();
             move || {
                 slow.advance(Duration::from_millis(1_200));
-                let now = slow.wall().0.wrapping_add_signed(OFFSET.load(Ordering::Relaxed));
+                let now = slow
+                    .wall()
+                    .0
+                    .wrapping_add_signed(OFFSET.load(Ordering::Relaxed));
                 slow.advance(Duration::from_millis(1_200));
                 Some(UnixMillis(now))
             }
@@ -306,7 +383,10 @@ fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
         });
         let store = Arc::new(store);
         OFFSET.store(0, Ordering::Relaxed);
-        let pool = MachineSource::Pool { store, range: Some(0..=63) };
+        let pool = MachineSource::Pool {
+            store,
+            range: Some(0..=63),
+        };
         let service = LocalIdService::builder()
             .machine(pool)
             .machine_count(64)
@@ -329,7 +409,10 @@ fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
         assert!(told[0].contains("differ"), "{told:?}");
         let told = pass(0);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains("agree again") && told[0].contains("times="), "{told:?}");
+        assert!(
+            told[0].contains("agree again") && told[0].contains("times="),
+            "{told:?}"
+        );
     }
 }
 
@@ -392,8 +475,16 @@ fn who_waits_in_vain_for_a_state_file_is_not_sent_to_the_clock() {
     let folder = vesta_testkit::fast_folder();
     let theirs = Arc::new(ManualClock::at(START));
     let _other = start(only_3(Arc::new(MemoryStore::new())), folder.path(), theirs).unwrap();
-    let bound = IdMeta::MAX_PEAK.tick_at(UnixMillis(START.0 - 100_000)).unwrap() << 20;
-    let store = Busy::with(Record { epoch: 1, bound, released: true, ..Record::default() });
+    let bound = IdMeta::MAX_PEAK
+        .tick_at(UnixMillis(START.0 - 100_000))
+        .unwrap()
+        << 20;
+    let store = Busy::with(Record {
+        epoch: 1,
+        bound,
+        released: true,
+        ..Record::default()
+    });
     let clock = Arc::new(ManualClock::at(START));
     let error = start(only_3(store.store), folder.path(), clock).unwrap_err();
     let exhausted = matches!(error, BuildError::Exhausted { ahead: None, .. });
@@ -425,7 +516,11 @@ fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
         let service = start(source, folder.path(), Arc::new(ManualClock::at(START))).unwrap();
         let now = IdMeta::MAX_PEAK.tick_at(START).unwrap();
         let record = leases(&records).record(3).unwrap().unwrap();
-        assert_eq!(record.bound >> 20, now + seconds, "{timing:?}, named: {named}");
+        assert_eq!(
+            record.bound >> 20,
+            now + seconds,
+            "{timing:?}, named: {named}"
+        );
         service.gen_id().unwrap();
     }
 }
@@ -433,13 +528,27 @@ fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
 #[test]
 fn a_machine_id_that_is_spent_for_good_is_left_for_another() {
     let end = (IdMeta::MAX_PEAK.max(Field::Time) + 1) << 20;
-    let record = Record { epoch: 1, bound: end, released: true, ..Record::default() };
+    let record = Record {
+        epoch: 1,
+        bound: end,
+        released: true,
+        ..Record::default()
+    };
     let spent = || Busy::with(record.clone()).store;
     let folder = vesta_testkit::fast_folder();
     let clock = Arc::new(ManualClock::at(START));
-    let named = MachineSource::Reserved { store: spent(), id: 3 };
+    let named = MachineSource::Reserved {
+        store: spent(),
+        id: 3,
+    };
     let error = start(named, folder.path(), clock.clone()).unwrap_err();
-    assert!(matches!(error, BuildError::Time(IdError::TimeExhausted)), "{error}");
-    let pool = MachineSource::Pool { store: spent(), range: Some(3..=4) };
+    assert!(
+        matches!(error, BuildError::Time(IdError::TimeExhausted)),
+        "{error}"
+    );
+    let pool = MachineSource::Pool {
+        store: spent(),
+        range: Some(3..=4),
+    };
     assert_eq!(start(pool, folder.path(), clock).unwrap().machine(), 4);
 }

@@ -41,7 +41,9 @@ fn steps_of_up_to_five_seconds_are_invisible() {
             if step % 500 == 0 {
                 service.maintain();
             }
-            let id = service.try_gen_id().unwrap_or_else(|e| panic!("step {step}: {e}"));
+            let id = service
+                .try_gen_id()
+                .unwrap_or_else(|e| panic!("step {step}: {e}"));
             assert!(id > last);
             last = id;
         }
@@ -60,7 +62,11 @@ fn a_clock_far_behind_is_an_error_that_says_when_and_ends_when_the_clock_has_cau
     assert_eq!(error.kind(), ErrorKind::ClockBehind);
     assert_eq!(error.retry_after(), Some(Duration::from_secs(3595)));
     let blocking = service.gen_id().unwrap_err();
-    assert_eq!(blocking.kind(), ErrorKind::ClockBehind, "max_wait is shorter, so it does not wait");
+    assert_eq!(
+        blocking.kind(),
+        ErrorKind::ClockBehind,
+        "max_wait is shorter, so it does not wait"
+    );
     assert!(!service.status().ready);
 
     clock.advance(Duration::from_secs(3596));
@@ -74,7 +80,10 @@ fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = LocalIdService::builder()
-        .machine(MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None })
+        .machine(MachineSource::Pool {
+            store: Arc::new(MemoryStore::new()),
+            range: None,
+        })
         .state_dir(folder.path())
         .clock(Arc::new(clock.clone()))
         .drive(Drive::ByHand)
@@ -93,7 +102,11 @@ fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
     assert_ne!(service.machine(), first);
     let time = service.exp_id(service.gen_id().unwrap()).unwrap().time;
     let shown = service.trans_time(time).unwrap();
-    assert_eq!(shown, UnixMillis(START.0 - 3_600_000).to_system_time(), "on time again");
+    assert_eq!(
+        shown,
+        UnixMillis(START.0 - 3_600_000).to_system_time(),
+        "on time again"
+    );
 }
 
 /// For hours the clock is hours behind; with and without another machine ID to go on with meanwhile.
@@ -105,7 +118,10 @@ fn a_clock_set_right_after_hours_is_followed() {
         let clock = ManualClock::at(START);
         let pool = Arc::new(MemoryStore::new());
         let service = LocalIdService::builder()
-            .machine(MachineSource::Pool { store: pool, range: Some(1..=machines) })
+            .machine(MachineSource::Pool {
+                store: pool,
+                range: Some(1..=machines),
+            })
             .state_dir(folder.path())
             .clock(Arc::new(clock.clone()))
             .drive(Drive::ByHand)
@@ -126,8 +142,14 @@ fn a_clock_set_right_after_hours_is_followed() {
         let id = service.try_gen_id().unwrap();
         assert!(id > before);
         assert!(!service.status().clock_suspect);
-        let moment = service.meta().moment_of(service.exp_id(id).unwrap().time).unwrap();
-        assert!((right..UnixMillis(right.0 + 12_000)).contains(&moment), "{moment}");
+        let moment = service
+            .meta()
+            .moment_of(service.exp_id(id).unwrap().time)
+            .unwrap();
+        assert!(
+            (right..UnixMillis(right.0 + 12_000)).contains(&moment),
+            "{moment}"
+        );
     }
 }
 
@@ -148,7 +170,9 @@ fn a_jump_far_ahead_is_not_followed_and_nothing_far_ahead_is_recorded() {
         assert!(service.status().clock_suspect);
         drop(service);
         clock.set_wall(UnixMillis(START.0 + 10_000));
-        fixed(&clock, IdMeta::MIN_GRANULARITY, &folder).gen_id().unwrap();
+        fixed(&clock, IdMeta::MIN_GRANULARITY, &folder)
+            .gen_id()
+            .unwrap();
     }
 }
 
@@ -161,7 +185,10 @@ fn pool(
     store: &Arc<FlakyStore>,
 ) -> LocalIdService {
     LocalIdService::builder()
-        .machine(MachineSource::Pool { store: store.clone(), range: Some(1..=1) })
+        .machine(MachineSource::Pool {
+            store: store.clone(),
+            range: Some(1..=1),
+        })
         .timing(Timing::NETWORK)
         .state_dir(folder.path())
         .clock(Arc::new(clock.clone()))
@@ -179,7 +206,10 @@ fn recovers(service: &LocalIdService, clocks: &[&ManualClock]) -> Option<u64> {
             let shown = service.meta().moment_of(time).unwrap();
             shown.0.abs_diff(clocks[0].wall().0) <= 2_000
         });
-        clocks.iter().filter(|_| !right).for_each(|clock| clock.advance(Duration::from_secs(1)));
+        clocks
+            .iter()
+            .filter(|_| !right)
+            .for_each(|clock| clock.advance(Duration::from_secs(1)));
         right
     })
 }
@@ -203,9 +233,15 @@ fn a_clock_set_right_is_followed_once_the_store_agrees_or_after_ten_minutes() {
             store.show_clock(&right);
         }
         let after = recovers(&service, &[&clock, &right]);
-        assert!(after.is_some_and(|seconds| within.contains(&seconds)), "{store_is:?}: {after:?}");
+        assert!(
+            after.is_some_and(|seconds| within.contains(&seconds)),
+            "{store_is:?}: {after:?}"
+        );
         assert!(!service.status().clock_suspect);
-        println!("store with a clock: {}, IDs on time after {after:?} s", store_is.is_some());
+        println!(
+            "store with a clock: {}, IDs on time after {after:?} s",
+            store_is.is_some()
+        );
     }
 }
 
@@ -256,9 +292,16 @@ fn a_process_without_a_machine_id_claims_one_once_its_clock_is_believed() {
         clock.advance(Duration::from_secs(60));
         service.maintain();
         let status = service.status();
-        assert!(status.restart_helps && !status.ready && status.clock_suspect, "{status:?}");
+        assert!(
+            status.restart_helps && !status.ready && status.clock_suspect,
+            "{status:?}"
+        );
         let why = status.all.not_ready_because.unwrap();
-        let said = if store_has_clock { "synchronise them" } else { "is not believed yet" };
+        let said = if store_has_clock {
+            "synchronise them"
+        } else {
+            "is not believed yet"
+        };
         assert!(why.contains(said), "{why}");
         right.set_wall(clock.wall());
         let after = recovers(&service, &[&clock, &right]).expect("it recovers");
@@ -283,8 +326,12 @@ fn a_doubt_reaches_no_further_than_the_believed_clock() {
         clock.advance(Duration::from_secs(1));
         service.maintain();
     }
-    let doubt =
-        crate::common::leases(&memory).find().unwrap().unwrap().doubt.expect("it is written");
+    let doubt = crate::common::leases(&memory)
+        .find()
+        .unwrap()
+        .unwrap()
+        .doubt
+        .expect("it is written");
     assert!(doubt.reach.0 < START.0 + HOUR, "{}", doubt.reach);
 }
 
@@ -309,7 +356,10 @@ fn the_end_of_the_layout_is_an_error_and_never_a_wrap() {
             }
         }
     }
-    assert_eq!(service.gen_id().unwrap_err().kind(), ErrorKind::TimeExhausted);
+    assert_eq!(
+        service.gen_id().unwrap_err().kind(),
+        ErrorKind::TimeExhausted
+    );
     assert!(!service.status().ready);
 }
 
@@ -323,10 +373,17 @@ fn a_call_that_gives_up_pushes_nothing_into_the_future() {
         let error = service.try_gen_id().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SequenceUsedUp);
         assert!(error.retry_after() <= Some(Duration::from_millis(1)));
-        assert_eq!(service.try_gen_ids(&mut [0; 5]).unwrap_err().kind(), ErrorKind::SequenceUsedUp);
+        assert_eq!(
+            service.try_gen_ids(&mut [0; 5]).unwrap_err().kind(),
+            ErrorKind::SequenceUsedUp
+        );
     }
     clock.advance(Duration::from_millis(1));
-    assert_eq!(service.try_gen_id().unwrap(), tick[1023] + 1024, "the very next position");
+    assert_eq!(
+        service.try_gen_id().unwrap(),
+        tick[1023] + 1024,
+        "the very next position"
+    );
 }
 
 #[test]
@@ -335,8 +392,16 @@ fn a_batch_larger_than_a_tick_is_filled_over_several() {
     let clock = ManualClock::at(START);
     let service = fixed(&clock, IdMeta::MIN_GRANULARITY, &folder);
     let mut batch = vec![0; 5_000];
-    assert_eq!(service.try_gen_ids(&mut batch).unwrap(), 960, "all but a sixteenth of this tick");
+    assert_eq!(
+        service.try_gen_ids(&mut batch).unwrap(),
+        960,
+        "all but a sixteenth of this tick"
+    );
     service.gen_ids(&mut batch).unwrap();
     assert!(batch.is_sorted_by(|a, b| a < b));
-    assert_eq!(clock.wall(), UnixMillis(START.0 + 6), "it waited for the ticks and no longer");
+    assert_eq!(
+        clock.wall(),
+        UnixMillis(START.0 + 6),
+        "it waited for the ticks and no longer"
+    );
 }

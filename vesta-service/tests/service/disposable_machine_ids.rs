@@ -52,7 +52,9 @@ fn start(
 ) -> Result<LocalIdService, BuildError> {
     LocalIdService::builder()
         .layout(layout)
-        .machine(MachineSource::Disposable { nodes: table.clone() })
+        .machine(MachineSource::Disposable {
+            nodes: table.clone(),
+        })
         .clock(Arc::new(clock.clone()))
         .drive(Drive::ByHand)
         .build()
@@ -60,7 +62,9 @@ fn start(
 
 fn outside(refused: &BuildError) -> (u64, RangeInclusive<u64>) {
     match refused {
-        BuildError::WorkerNodeOutside { number, machines, .. } => (*number, machines.clone()),
+        BuildError::WorkerNodeOutside {
+            number, machines, ..
+        } => (*number, machines.clone()),
         other => panic!("{other}"),
     }
 }
@@ -83,14 +87,27 @@ fn each_start_has_another_number_and_needs_no_store_afterwards() {
 fn at_the_end_of_the_machine_field_there_is_an_error_and_no_wrap() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
     table.last.store(1022, Ordering::Relaxed);
-    assert_eq!(start(&table, &clock, IdMeta::MAX_PEAK).unwrap().machine(), 1023);
+    assert_eq!(
+        start(&table, &clock, IdMeta::MAX_PEAK).unwrap().machine(),
+        1023
+    );
     for _ in 0..6 {
         let refused = start(&table, &clock, IdMeta::MAX_PEAK).unwrap_err();
         assert_eq!(outside(&refused), (1024, 0..=1023));
-        assert!(refused.to_string().contains("the machine IDs end at 1023"), "{refused}");
-        assert!(refused.is_configuration(), "a supervisor does not start it again");
+        assert!(
+            refused.to_string().contains("the machine IDs end at 1023"),
+            "{refused}"
+        );
+        assert!(
+            refused.is_configuration(),
+            "a supervisor does not start it again"
+        );
     }
-    assert_eq!(table.last.load(Ordering::Relaxed), 1023, "a start that fails takes no number");
+    assert_eq!(
+        table.last.load(Ordering::Relaxed),
+        1023,
+        "a start that fails takes no number"
+    );
 }
 
 /// A table's numbers are different, so they are the machine IDs as they are: no region, none at all or
@@ -101,14 +118,26 @@ fn in_a_region_the_table_must_begin_with_its_first_machine_id() {
     let region = |number| IdMeta::MAX_PEAK.in_region(8, number).unwrap();
     let refused = start(&table, &clock, region(3)).unwrap_err();
     assert_eq!(outside(&refused), (1, 12..=15));
-    assert!(refused.to_string().contains("machine IDs begin with 12"), "{refused}");
+    assert!(
+        refused.to_string().contains("machine IDs begin with 12"),
+        "{refused}"
+    );
     table.last.store(11, Ordering::Relaxed);
     for machine in [12, 13] {
         assert_eq!(start(&table, &clock, region(3)).unwrap().machine(), machine);
     }
-    assert_eq!(outside(&start(&table, &clock, region(4)).unwrap_err()), (14, 16..=19));
-    assert_eq!(start(&table, &clock, IdMeta::MAX_PEAK).unwrap().machine(), 15);
-    assert_eq!(outside(&start(&table, &clock, region(3)).unwrap_err()), (16, 12..=15));
+    assert_eq!(
+        outside(&start(&table, &clock, region(4)).unwrap_err()),
+        (14, 16..=19)
+    );
+    assert_eq!(
+        start(&table, &clock, IdMeta::MAX_PEAK).unwrap().machine(),
+        15
+    );
+    assert_eq!(
+        outside(&start(&table, &clock, region(3)).unwrap_err()),
+        (16, 12..=15)
+    );
 }
 
 #[test]
@@ -125,7 +154,10 @@ fn a_table_that_may_hand_a_number_out_again_is_told_of() {
         let builder = LocalIdService::builder()
             .layout(IdMeta::UID)
             .machine(MachineSource::Disposable {
-                nodes: Arc::new(Table { may_forget, ..Table::default() }),
+                nodes: Arc::new(Table {
+                    may_forget,
+                    ..Table::default()
+                }),
             })
             .clock(Arc::new(ManualClock::at(START)))
             .drive(Drive::ByHand);
@@ -133,10 +165,19 @@ fn a_table_that_may_hand_a_number_out_again_is_told_of() {
             Some(said) => builder.store_may_forget(said),
             None => builder,
         };
-        builder.build().unwrap().status().doubt.clone().map(|doubt| doubt.why)
+        builder
+            .build()
+            .unwrap()
+            .status()
+            .doubt
+            .clone()
+            .map(|doubt| doubt.why)
     };
     assert_eq!(told(false, None), None);
     assert_eq!(told(true, None).as_deref(), Some("a replica lags"));
     assert_eq!(told(true, Some(false)), None);
-    assert_eq!(told(false, Some(true)).as_deref(), Some("the settings say so"));
+    assert_eq!(
+        told(false, Some(true)).as_deref(),
+        Some("the settings say so")
+    );
 }

@@ -14,11 +14,18 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Another host, to whom the store gives no reason to doubt it: after a fail-over, say.
 fn unsuspecting(setting: &Setting) -> Setting {
-    Setting { store: FlakyStore::new(setting.memory.clone()), ..setting.elsewhere() }
+    Setting {
+        store: FlakyStore::new(setting.memory.clone()),
+        ..setting.elsewhere()
+    }
 }
 
 fn doubt(setting: &Setting) -> Option<Doubt> {
-    leases(&setting.memory).find().expect("memory").expect("it was opened").doubt
+    leases(&setting.memory)
+        .find()
+        .expect("memory")
+        .expect("it was opened")
+        .doubt
 }
 
 /// So many seconds pass, and everybody does what is due.
@@ -49,7 +56,10 @@ fn a_doubt_that_one_has_seen_counts_for_all_until_somebody_clears_it() {
 
     let other = unsuspecting(&first);
     let heedful = other.builder().timing(Timing::NETWORK).build().unwrap();
-    assert_eq!(heedful.try_gen_id().unwrap_err().kind(), ErrorKind::ClockBehind);
+    assert_eq!(
+        heedful.try_gen_id().unwrap_err().kind(),
+        ErrorKind::ClockBehind
+    );
     // A window of 10 s whatever the store's is, and the 2 s by which clocks may differ.
     assert_eq!(begins_in(&other, &heedful), 12 * SECOND);
     assert_eq!(heedful.status().doubt, Some(written.clone()));
@@ -91,7 +101,10 @@ fn what_was_reserved_before_the_doubt_is_kept_clear_of() {
         owner.gen_id().expect("it goes on");
     }
     let furthest = position(UnixMillis(early.clock.wall().0 + 10_000));
-    assert!(early.record(owner.machine()).bound <= furthest, "its windows are short now");
+    assert!(
+        early.record(owner.machine()).bound <= furthest,
+        "its windows are short now"
+    );
     newcomer.gen_id().expect("its IDs have begun");
     assert_eq!(newcomer.status().rehomed_total, 0);
 }
@@ -113,13 +126,23 @@ fn a_store_that_becomes_doubtful_is_noticed_by_who_holds_a_machine_id_of_it() {
 #[test]
 fn one_look_at_the_store_serves_all_machine_ids_of_a_process() {
     let setting = Setting::new();
-    let pool = MachineSource::Pool { store: setting.store.clone(), range: Some(0..=31) };
-    let many = setting.builder().machine(pool).machine_count(32).timing(Timing::NETWORK);
+    let pool = MachineSource::Pool {
+        store: setting.store.clone(),
+        range: Some(0..=31),
+    };
+    let many = setting
+        .builder()
+        .machine(pool)
+        .machine_count(32)
+        .timing(Timing::NETWORK);
     let service = many.build().unwrap();
     let (asked, changes) = (setting.store.asked(), setting.store.changes());
     pass(&setting, 400, &[&service]);
     let renewals = setting.store.changes() - changes;
-    assert!(renewals >= 32 * 18 && renewals.is_multiple_of(32), "{renewals}, always all together");
+    assert!(
+        renewals >= 32 * 18 && renewals.is_multiple_of(32),
+        "{renewals}, always all together"
+    );
     let looks = setting.store.asked() - asked - renewals / 32;
     assert!((8..=10).contains(&looks), "one each third round: {looks}");
     setting.store.set_may_forget();
@@ -140,13 +163,26 @@ fn a_doubt_that_is_written_between_any_two_steps_of_a_claim_counts() {
         setting.store.after(after, move || {
             // A stop of any length before.
             clock.advance(25 * SECOND);
-            let machine = MachineSource::Reserved { store: other.store.clone(), id: 9 };
-            drop(other.builder().machine(machine).build().expect("it is free"));
+            let machine = MachineSource::Reserved {
+                store: other.store.clone(),
+                id: 9,
+            };
+            drop(
+                other
+                    .builder()
+                    .machine(machine)
+                    .build()
+                    .expect("it is free"),
+            );
             assert!(leases(&memory).find().unwrap().unwrap().doubt.is_some());
         });
         // That may be longer than it looks for a machine ID.
-        let Ok(service) = setting.builder().timing(Timing::NETWORK).build() else { continue };
-        let Some(Doubt { reach, .. }) = doubt(&setting) else { continue };
+        let Ok(service) = setting.builder().timing(Timing::NETWORK).build() else {
+            continue;
+        };
+        let Some(Doubt { reach, .. }) = doubt(&setting) else {
+            continue;
+        };
         if service.status().doubt.is_none() {
             let bound = setting.record(service.machine()).bound;
             assert!(bound <= position(reach), "after {after} requests");
@@ -171,10 +207,15 @@ fn a_claim_that_took_long_keeps_its_distance_from_its_end() {
         let setting = Setting::new();
         setting.store.set_may_forget();
         let clock = setting.clock.clone();
-        setting.store.after(after, move || clock.advance(20 * SECOND));
+        setting
+            .store
+            .after(after, move || clock.advance(20 * SECOND));
         let service = setting.start_from_memory();
         for _ in 0..6 {
-            assert!(service.try_gen_id().is_err(), "after {after} of {requests} requests");
+            assert!(
+                service.try_gen_id().is_err(),
+                "after {after} of {requests} requests"
+            );
             pass(&setting, 1, &[&service]);
         }
         pass(&setting, 2, &[&service]);
@@ -192,8 +233,14 @@ fn an_operator_may_know_better_than_the_store() {
 
     let doubted = Setting::new();
     let service = doubted.builder().store_may_forget(true).build().unwrap();
-    assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::ClockBehind);
-    assert_eq!(doubt(&doubted).expect("written down").why, "the settings say so");
+    assert_eq!(
+        service.try_gen_id().unwrap_err().kind(),
+        ErrorKind::ClockBehind
+    );
+    assert_eq!(
+        doubt(&doubted).expect("written down").why,
+        "the settings say so"
+    );
     // What is written down counts, also for who would trust the store.
     let late = doubted.elsewhere();
     let trusting = late.builder().store_may_forget(false).build().unwrap();
@@ -217,7 +264,9 @@ fn a_host_that_remembers_a_little_more_than_a_doubtful_store_goes_on_above_that(
     drop(service);
     // The copy that took over has an older state, of when the owner was alive.
     let now = setting.record(machine);
-    leases(&setting.memory).change(machine, Some(&now), &forgotten).unwrap();
+    leases(&setting.memory)
+        .change(machine, Some(&now), &forgotten)
+        .unwrap();
     assert!(forgotten.bound < remembered.bound);
     let again = setting.start_from_memory();
     pass(&setting, 8, &[&again]);

@@ -34,7 +34,10 @@ impl Backup {
 /// Another host that uses the same store over a second connection.
 fn elsewhere(setting: &Setting) -> Setting {
     let memory = setting.memory.clone();
-    Setting { store: FlakyStore::new(memory), ..setting.elsewhere() }
+    Setting {
+        store: FlakyStore::new(memory),
+        ..setting.elsewhere()
+    }
 }
 
 fn position(id: u64) -> u64 {
@@ -48,7 +51,10 @@ fn run(service: &LocalIdService, setting: &Setting, seconds: u32, known: &mut BT
         setting.clock.advance(SECOND);
         service.maintain();
         for _ in 0..10 {
-            assert!(known.insert(service.try_gen_id().expect("a lease")), "an ID came twice");
+            assert!(
+                known.insert(service.try_gen_id().expect("a lease")),
+                "an ID came twice"
+            );
         }
     }
 }
@@ -75,8 +81,16 @@ fn a_holder_that_is_refused_issues_up_to_its_bound_and_recovers_with_the_same_le
         }
     }
     let refused_at = refused_at.expect("the window ends");
-    assert!((30..=60).contains(&refused_at), "after {refused_at} tenths of a second");
-    let because = service.status().all.not_ready_because.clone().expect("it is not ready");
+    assert!(
+        (30..=60).contains(&refused_at),
+        "after {refused_at} tenths of a second"
+    );
+    let because = service
+        .status()
+        .all
+        .not_ready_because
+        .clone()
+        .expect("it is not ready");
     assert!(because.contains("UPDATE command denied"), "{because}");
 
     setting.store.set_refuses(false);
@@ -85,7 +99,10 @@ fn a_holder_that_is_refused_issues_up_to_its_bound_and_recovers_with_the_same_le
     service.maintain();
     assert!(known.insert(service.try_gen_id().expect("within one renewal")));
     let status = service.status();
-    assert_eq!((status.fenced_total, status.rehomed_total, status.epoch), (0, 0, 1));
+    assert_eq!(
+        (status.fenced_total, status.rehomed_total, status.epoch),
+        (0, 0, 1)
+    );
     assert_eq!((service.machine(), &status.sealed), (machine, &None));
 }
 
@@ -103,7 +120,11 @@ fn a_process_repeats_nothing_when_the_store_goes_back_under_it() {
     let setting = Setting::new();
     let file = setting.folder.path().join("not-a-folder");
     std::fs::write(&file, "").expect("a file");
-    let service = setting.builder().state_dir(file.join("state")).build().expect("a machine ID");
+    let service = setting
+        .builder()
+        .state_dir(file.join("state"))
+        .build()
+        .expect("a machine ID");
     let mut known = BTreeSet::new();
     let backup = Backup::of(&setting.memory);
     run(&service, &setting, 8, &mut known);
@@ -128,15 +149,24 @@ fn the_first_holder_that_sees_it_leaves_a_floor_above_what_it_issued() {
     backup.restore(&setting.memory);
     setting.clock.advance(2 * SECOND);
     service.maintain();
-    let floor = leases(&setting.memory).find().expect("memory").expect("a namespace").floor;
+    let floor = leases(&setting.memory)
+        .find()
+        .expect("memory")
+        .expect("a namespace")
+        .floor;
     assert!(floor > last, "{floor} is not above {last}");
     // A clock that is behind: only the floor keeps the positions apart.
     let starter = elsewhere(&setting);
     let now = setting.clock.wall();
-    starter.clock.set_wall(vesta_service::contract::UnixMillis(now.0 - 4_000));
+    starter
+        .clock
+        .set_wall(vesta_service::contract::UnixMillis(now.0 - 4_000));
     let successor = starter.start();
     for _ in 0..100 {
-        assert!(known.insert(successor.gen_id().expect("an ID")), "an ID came twice");
+        assert!(
+            known.insert(successor.gen_id().expect("an ID")),
+            "an ID came twice"
+        );
     }
 }
 
@@ -144,7 +174,11 @@ fn the_first_holder_that_sees_it_leaves_a_floor_above_what_it_issued() {
 #[test]
 fn a_process_that_the_store_forgot_twice_says_so_instead_of_repeating() {
     let setting = Setting::new();
-    let service = setting.builder().state_dir("/dev/null/state").build().expect("a machine ID");
+    let service = setting
+        .builder()
+        .state_dir("/dev/null/state")
+        .build()
+        .expect("a machine ID");
     let mut known = BTreeSet::new();
     let backup = Backup::of(&setting.memory);
     run(&service, &setting, 8, &mut known);
@@ -155,12 +189,22 @@ fn a_process_that_the_store_forgot_twice_says_so_instead_of_repeating() {
     clock.advance(2 * SECOND);
     for request in 0..40 {
         let (memory, entries) = (memory.clone(), Backup(backup.0.clone()));
-        setting.store.after(request, move || entries.restore(&memory));
+        setting
+            .store
+            .after(request, move || entries.restore(&memory));
     }
     service.maintain();
     assert!(service.try_gen_id().is_err());
-    let because = service.status().all.not_ready_because.clone().expect("it is not ready");
-    assert!(because.contains("has forgotten that machine ID"), "{because}");
+    let because = service
+        .status()
+        .all
+        .not_ready_because
+        .clone()
+        .expect("it is not ready");
+    assert!(
+        because.contains("has forgotten that machine ID"),
+        "{because}"
+    );
 }
 
 /// Services of one process share what it remembers, on the system's clock.
@@ -169,7 +213,10 @@ fn a_process_remembers_its_positions_after_its_service_ended() {
     let memory = Arc::new(MemoryStore::new());
     let pool = || {
         LocalIdService::builder()
-            .machine(MachineSource::Pool { store: memory.clone(), range: Some(3..=3) })
+            .machine(MachineSource::Pool {
+                store: memory.clone(),
+                range: Some(3..=3),
+            })
             .state_dir("/dev/null/state")
             .drive(Drive::ByHand)
             .build()
@@ -181,10 +228,18 @@ fn a_process_remembers_its_positions_after_its_service_ended() {
     }
     drop(first);
     memory.forget();
-    let entries: Vec<_> = backup.0.iter().filter(|(key, _)| key != "3").cloned().collect();
+    let entries: Vec<_> = backup
+        .0
+        .iter()
+        .filter(|(key, _)| key != "3")
+        .cloned()
+        .collect();
     Backup(entries).restore(&memory);
     let refused = pool().expect_err("the store forgot the record");
-    assert!(matches!(refused, BuildError::StoreRegressed { machine: 3, .. }), "{refused}");
+    assert!(
+        matches!(refused, BuildError::StoreRegressed { machine: 3, .. }),
+        "{refused}"
+    );
 }
 
 /// A window of ten minutes beside a process with the usual one, and a fail-over that loses a renewal.
@@ -197,13 +252,23 @@ fn the_distance_from_what_a_store_forgot_covers_the_longest_window_in_the_namesp
         ..Timing::ONE_HOST
     };
     let setting = Setting::new();
-    let service = setting.builder().timing(minutes).build().expect("a machine ID");
+    let service = setting
+        .builder()
+        .timing(minutes)
+        .build()
+        .expect("a machine ID");
     let machine = service.machine();
     let ahead = |setting: &Setting| {
-        let tick = IdMeta::MAX_PEAK.tick_at(setting.clock.wall()).expect("inside");
+        let tick = IdMeta::MAX_PEAK
+            .tick_at(setting.clock.wall())
+            .expect("inside");
         (setting.record(machine).bound >> 20) - tick
     };
-    assert!(ahead(&setting) <= 15, "{} s before it was announced", ahead(&setting));
+    assert!(
+        ahead(&setting) <= 15,
+        "{} s before it was announced",
+        ahead(&setting)
+    );
     for _ in 0..120 {
         setting.clock.advance(10 * SECOND);
         service.maintain();
@@ -219,5 +284,9 @@ fn the_distance_from_what_a_store_forgot_covers_the_longest_window_in_the_namesp
     other.store.set_may_forget();
     let successor = other.start();
     let record = other.record(successor.machine());
-    assert!(record.from >= bound, "{} s too early", (bound - record.from) >> 20);
+    assert!(
+        record.from >= bound,
+        "{} s too early",
+        (bound - record.from) >> 20
+    );
 }

@@ -19,15 +19,27 @@ impl Opened {
         let memory = Arc::new(MemoryStore::new());
         let leases = leases(&memory);
         let uuid = leases.open("a layout").unwrap().uuid;
-        Self { memory, leases, uuid }
+        Self {
+            memory,
+            leases,
+            uuid,
+        }
     }
 
     fn born(&self, birth: u64) -> Record {
-        Record { namespace: self.uuid, birth, info_time: START, ..Record::default() }
+        Record {
+            namespace: self.uuid,
+            birth,
+            info_time: START,
+            ..Record::default()
+        }
     }
 
     fn create(&self, machine: u64, record: &Record) {
-        assert_eq!(self.leases.change(machine, None, record).unwrap(), Cas::Done);
+        assert_eq!(
+            self.leases.change(machine, None, record).unwrap(),
+            Cas::Done
+        );
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -39,7 +51,12 @@ impl Opened {
         let seen = self.snapshot();
         let all = (0..10).filter(|machine| seen.is_lost(*machine)).collect();
         assert_eq!(seen.lost().into_iter().collect::<Vec<_>>(), all);
-        (all, (0..10).filter(|machine| seen.is_unmarked(*machine)).collect())
+        (
+            all,
+            (0..10)
+                .filter(|machine| seen.is_unmarked(*machine))
+                .collect(),
+        )
     }
 }
 
@@ -48,7 +65,10 @@ fn each_namespace_has_an_area_of_its_own() {
     let memory = Arc::new(MemoryStore::new());
     let [one, two] = ["one", "two"].map(|name| Leases::new(memory.clone(), name));
     assert_eq!((one.name(), two.name()), ("one", "two"));
-    assert_ne!(one.open("a layout").unwrap().uuid, two.open("a layout").unwrap().uuid);
+    assert_ne!(
+        one.open("a layout").unwrap().uuid,
+        two.open("a layout").unwrap().uuid
+    );
     for area in ["lease/one", "lease/two"] {
         assert_eq!(memory.list(area).unwrap().len(), 1, "{area}");
     }
@@ -60,14 +80,25 @@ fn a_record_counts_by_the_mark_of_its_birth() {
     let first = opened.born(5);
     opened.create(3, &first);
     assert_eq!(opened.odd(), (vec![], vec![3]));
-    assert!(opened.leases.mark_birth(&opened.snapshot(), 3, &first).unwrap());
+    assert!(
+        opened
+            .leases
+            .mark_birth(&opened.snapshot(), 3, &first)
+            .unwrap()
+    );
     assert_eq!(opened.odd(), (vec![], vec![]));
 
     opened.memory.delete("lease/default", "3");
     assert_eq!(opened.odd(), (vec![3], vec![]), "deleted");
     opened.create(3, &opened.born(6));
     assert_eq!(opened.odd(), (vec![3], vec![]), "another in its place");
-    opened.create(4, &Record { namespace: opened.uuid + 1, ..opened.born(5) });
+    opened.create(
+        4,
+        &Record {
+            namespace: opened.uuid + 1,
+            ..opened.born(5)
+        },
+    );
     assert_eq!(opened.odd(), (vec![3, 4], vec![]), "of another namespace");
 }
 
@@ -78,11 +109,23 @@ fn who_marks_after_somebody_else_hears_of_it() {
     opened.create(3, &first);
     let before = opened.snapshot();
     for _ in 0..2 {
-        assert!(opened.leases.mark_birth(&before, 3, &first).unwrap(), "also if it is there");
+        assert!(
+            opened.leases.mark_birth(&before, 3, &first).unwrap(),
+            "also if it is there"
+        );
     }
-    assert!(!opened.leases.mark_birth(&before, 3, &second).unwrap(), "not in place of it");
+    assert!(
+        !opened.leases.mark_birth(&before, 3, &second).unwrap(),
+        "not in place of it"
+    );
     assert_eq!(opened.odd(), (vec![], vec![]));
-    assert!(opened.leases.mark_birth(&opened.snapshot(), 3, &second).unwrap(), "who has seen it");
+    assert!(
+        opened
+            .leases
+            .mark_birth(&opened.snapshot(), 3, &second)
+            .unwrap(),
+        "who has seen it"
+    );
     assert_eq!(opened.odd(), (vec![3], vec![]));
 }
 
@@ -98,7 +141,9 @@ fn marks_leave_those_of_others_as_they_are() {
     // Another host marks between what this one reads and writes.
     let store = FlakyStore::new(opened.memory.clone());
     let (theirs, before, at_once) = (opened.leases.clone(), seen.clone(), record.clone());
-    store.after(1, move || assert!(theirs.mark_birth(&before, 1, &at_once).unwrap()));
+    store.after(1, move || {
+        assert!(theirs.mark_birth(&before, 1, &at_once).unwrap())
+    });
     let ours = Leases::new(store, "default");
     assert!(ours.mark_birth(&seen, 2, &record).unwrap());
     assert_eq!(opened.odd(), (vec![], vec![3]));
@@ -107,12 +152,25 @@ fn marks_leave_those_of_others_as_they_are() {
 #[test]
 fn marks_of_another_namespace_are_put_aside() {
     let opened = Opened::new();
-    let foreign = Record { namespace: opened.uuid + 1, ..opened.born(5) };
-    assert!(opened.leases.mark_birth(&opened.snapshot(), 3, &foreign).unwrap());
+    let foreign = Record {
+        namespace: opened.uuid + 1,
+        ..opened.born(5)
+    };
+    assert!(
+        opened
+            .leases
+            .mark_birth(&opened.snapshot(), 3, &foreign)
+            .unwrap()
+    );
     let own = opened.born(6);
     opened.create(3, &own);
     assert!(opened.snapshot().is_lost(3));
-    assert!(opened.leases.mark_birth(&opened.snapshot(), 3, &own).unwrap());
+    assert!(
+        opened
+            .leases
+            .mark_birth(&opened.snapshot(), 3, &own)
+            .unwrap()
+    );
     assert_eq!(opened.odd(), (vec![], vec![]));
 }
 
@@ -122,7 +180,9 @@ fn of_two_who_raise_a_floor_the_higher_one_counts() {
         let opened = Opened::new();
         let store = FlakyStore::new(opened.memory.clone());
         let others = opened.leases.clone();
-        store.after(1, move || assert_eq!(others.raise_floor(theirs).unwrap(), theirs));
+        store.after(1, move || {
+            assert_eq!(others.raise_floor(theirs).unwrap(), theirs)
+        });
         let raised = Leases::new(store, "default").raise_floor(ours).unwrap();
         assert_eq!((raised, opened.snapshot().namespace.floor), (20, raised));
     }
@@ -132,9 +192,17 @@ fn of_two_who_raise_a_floor_the_higher_one_counts() {
 fn a_tag_comes_back_with_what_is_optional() {
     let tags = KvSegments::new(Arc::new(MemoryStore::new()));
     let orders = NewSegmentTag::new("orders", 1000).unwrap();
-    let described = NewSegmentTag::new("users", 1).unwrap().described_as("all of them").unwrap();
+    let described = NewSegmentTag::new("users", 1)
+        .unwrap()
+        .described_as("all of them")
+        .unwrap();
     assert!(tags.create(&orders).unwrap() && tags.create(&described).unwrap());
-    let [orders, users] = &tags.tags().unwrap()[..] else { panic!("two tags") };
-    assert_eq!((&orders.description, users.description.as_deref()), (&None, Some("all of them")));
+    let [orders, users] = &tags.tags().unwrap()[..] else {
+        panic!("two tags")
+    };
+    assert_eq!(
+        (&orders.description, users.description.as_deref()),
+        (&None, Some("all of them"))
+    );
     assert!(orders.update_time.is_some());
 }

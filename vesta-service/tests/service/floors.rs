@@ -33,20 +33,37 @@ impl Raised {
         let namespace = leases(&memory).open(&LAYOUT.fingerprint()).unwrap().uuid;
         if present {
             let bound = position(UnixMillis(START.0 - 60 * SECOND));
-            let free = Record { namespace, epoch: 1, bound, released: true, ..Record::default() };
+            let free = Record {
+                namespace,
+                epoch: 1,
+                bound,
+                released: true,
+                ..Record::default()
+            };
             put(&leases(&memory), 0, &free);
         }
         let store = FlakyStore::new(memory.clone());
         let raised = leases(&memory);
-        store.after(after, move || assert_eq!(raised.raise_floor(floor).unwrap(), floor));
+        store.after(after, move || {
+            assert_eq!(raised.raise_floor(floor).unwrap(), floor)
+        });
         store.after(50, || panic!("it asks again and again"));
-        Self { memory, store, floor, after, folder: vesta_testkit::fast_folder() }
+        Self {
+            memory,
+            store,
+            floor,
+            after,
+            folder: vesta_testkit::fast_folder(),
+        }
     }
 
     fn builder(&self) -> Builder {
         LocalIdService::builder()
             .layout(LAYOUT)
-            .machine(MachineSource::Pool { store: self.store.clone(), range: Some(0..=0) })
+            .machine(MachineSource::Pool {
+                store: self.store.clone(),
+                range: Some(0..=0),
+            })
             .state_dir(self.folder.path())
             .clock(Arc::new(ManualClock::at(START)))
             .drive(Drive::ByHand)
@@ -60,12 +77,17 @@ impl Raised {
 
 /// Claims with the floor raised before each request in turn, until there are no more requests.
 fn each_step(present: bool, ahead: Duration, check: impl Fn(&Raised)) {
-    let floor = position(UnixMillis(START.0 + u64::try_from(ahead.as_millis()).unwrap())) + 7;
+    let floor = position(UnixMillis(
+        START.0 + u64::try_from(ahead.as_millis()).unwrap(),
+    )) + 7;
     for after in 0.. {
         let raised = Raised::new(present, floor, after);
         check(&raised);
         if !raised.is_raised() {
-            assert!(after >= 4, "the floor was raised between any two of {after} requests");
+            assert!(
+                after >= 4,
+                "the floor was raised between any two of {after} requests"
+            );
             return;
         }
     }
@@ -78,7 +100,11 @@ fn starts_above_a_floor_four_seconds_ahead(present: bool) {
         let in_time = raised.is_raised();
         let id = LAYOUT.unpack(service.gen_id().unwrap()).unwrap();
         let first = id.time << LAYOUT.spec().seq_bits | id.seq;
-        assert!(first >= raised.floor || !in_time, "after {} requests", raised.after);
+        assert!(
+            first >= raised.floor || !in_time,
+            "after {} requests",
+            raised.after
+        );
     });
 }
 
@@ -105,10 +131,16 @@ fn a_floor_far_ahead_leaves_no_claim_behind() {
                 _ => panic!("it was not refused, after {} requests", raised.after),
             };
             assert!(error.contains("used up to"), "{error}");
-            let record = leases(&raised.memory).record(0).unwrap().unwrap_or_default();
+            let record = leases(&raised.memory)
+                .record(0)
+                .unwrap()
+                .unwrap_or_default();
             assert_eq!(record.owner, 0, "after {} requests", raised.after);
             assert!(record.released || record.epoch == 0, "it was given back");
-            assert!(record.bound <= position(START), "it bought nothing beyond the clock");
+            assert!(
+                record.bound <= position(START),
+                "it bought nothing beyond the clock"
+            );
         });
     }
 }
@@ -122,17 +154,29 @@ fn namespace_that_is_replaced_at_any_step_of_a_claim_grants_nothing_of_the_old_o
         let memory = raised.memory.clone();
         raised.store.after(after, move || {
             let area = "lease/default";
-            let old = memory.get(area, "namespace").unwrap().expect("it was opened");
+            let old = memory
+                .get(area, "namespace")
+                .unwrap()
+                .expect("it was opened");
             let uuid = leases(&memory).find().unwrap().unwrap().uuid;
             let other = old.replace(&format!("{uuid:032x}"), &format!("{:032x}", 1));
             assert_ne!(old, other);
-            assert!(memory.put_if(area, "namespace", Some(&old), &other).unwrap());
+            assert!(
+                memory
+                    .put_if(area, "namespace", Some(&old), &other)
+                    .unwrap()
+            );
         });
-        let Ok(service) = raised.builder().build() else { continue };
+        let Ok(service) = raised.builder().build() else {
+            continue;
+        };
         granted += 1;
         let record = leases(&raised.memory).record(0).unwrap().unwrap();
         let namespace = leases(&raised.memory).find().unwrap().unwrap();
-        assert!(raised.store.asked() <= after || record.namespace == namespace.uuid, "{after}");
+        assert!(
+            raised.store.asked() <= after || record.namespace == namespace.uuid,
+            "{after}"
+        );
         drop(service);
     }
     assert!(granted > 0, "undisturbed, it is granted");

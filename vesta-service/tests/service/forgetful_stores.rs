@@ -19,18 +19,33 @@ fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_ra
     let service = setting.start();
     let before = service.gen_id().unwrap();
     drop(service);
-    let wiped = Setting { clock: setting.clock, folder: setting.folder, ..Setting::new() };
+    let wiped = Setting {
+        clock: setting.clock,
+        folder: setting.folder,
+        ..Setting::new()
+    };
     wiped.clock.set_wall(UnixMillis(START.0 - 3_000));
     let refused = wiped.try_start().unwrap_err();
     let BuildError::StoreRegressed { used_until, .. } = &refused else {
         panic!("{refused}");
     };
-    assert!(refused.to_string().contains("store raise-floor"), "{refused}");
+    assert!(
+        refused.to_string().contains("store raise-floor"),
+        "{refused}"
+    );
 
     let bound = position(*used_until);
-    assert_eq!(wiped.memory.list("lease/default").unwrap(), [], "what was lost may be put back");
-    leases(&wiped.memory).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
-    leases(&wiped.memory).raise_floor(bound - (1 << 20)).unwrap();
+    assert_eq!(
+        wiped.memory.list("lease/default").unwrap(),
+        [],
+        "what was lost may be put back"
+    );
+    leases(&wiped.memory)
+        .open(&IdMeta::MAX_PEAK.fingerprint())
+        .unwrap();
+    leases(&wiped.memory)
+        .raise_floor(bound - (1 << 20))
+        .unwrap();
     wiped.try_start().expect_err("still below");
     leases(&wiped.memory).raise_floor(bound).unwrap();
     let id = wiped.start().gen_id().unwrap();
@@ -52,9 +67,14 @@ fn a_store_that_forgot_a_renewal_is_refused() {
     setting.store.go_away();
     drop(service);
     setting.store.come_back();
-    leases(&setting.memory).change(machine, Some(&renewed), &claimed).unwrap();
+    leases(&setting.memory)
+        .change(machine, Some(&renewed), &claimed)
+        .unwrap();
     let refused = setting.try_start().unwrap_err();
-    assert!(matches!(refused, BuildError::StoreRegressed { .. }), "{refused}");
+    assert!(
+        matches!(refused, BuildError::StoreRegressed { .. }),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -69,9 +89,14 @@ fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() 
     let status = service.status();
     assert!(!status.ready);
     let because = status.all.not_ready_because.unwrap();
-    assert!(because.contains("has forgotten that machine ID"), "{because}");
+    assert!(
+        because.contains("has forgotten that machine ID"),
+        "{because}"
+    );
     let bound = position(UnixMillis(setting.clock.wall().0 + 60_000));
-    leases(&setting.memory).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
+    leases(&setting.memory)
+        .open(&IdMeta::MAX_PEAK.fingerprint())
+        .unwrap();
     leases(&setting.memory).raise_floor(bound).unwrap();
     setting.clock.advance(Duration::from_secs(60));
     let id = service.gen_id().expect("the floor was raised");
@@ -84,18 +109,30 @@ fn a_store_that_may_forget_is_kept_a_window_ahead_of() {
     setting.store.set_may_forget();
     let service = setting.start_from_memory();
     let first = service.try_gen_id().unwrap_err();
-    assert_eq!(first.kind(), ErrorKind::ClockBehind, "the window of somebody forgotten may last");
+    assert_eq!(
+        first.kind(),
+        ErrorKind::ClockBehind,
+        "the window of somebody forgotten may last"
+    );
     let machine = service.machine();
-    setting.clock.advance(Duration::from_secs(7) + Duration::from_millis(1));
+    setting
+        .clock
+        .advance(Duration::from_secs(7) + Duration::from_millis(1));
     service.maintain();
     let id = service.exp_id(service.try_gen_id().unwrap()).unwrap();
-    let ahead =
-        service.trans_time(id.time).unwrap().duration_since(START.to_system_time()).unwrap();
+    let ahead = service
+        .trans_time(id.time)
+        .unwrap()
+        .duration_since(START.to_system_time())
+        .unwrap();
     assert!(
         ahead >= Duration::from_secs(12),
         "one window of 10 s and the skew of 2 s, not {ahead:?}"
     );
-    assert_eq!((service.machine(), service.status().rehomed_total), (machine, 0));
+    assert_eq!(
+        (service.machine(), service.status().rehomed_total),
+        (machine, 0)
+    );
 }
 
 /// Whatever window is asked for, and for a number of one's own.
@@ -122,9 +159,14 @@ fn of_two_claims_of_a_store_that_forgot_the_first_at_once_only_the_second_issues
     let successor = first.elsewhere().start_from_memory();
     assert_eq!(successor.machine(), forgotten.machine());
     first.clock.advance(Duration::from_secs(8));
-    assert_eq!(forgotten.try_gen_id().unwrap_err().kind(), ErrorKind::AwaitingLease);
+    assert_eq!(
+        forgotten.try_gen_id().unwrap_err().kind(),
+        ErrorKind::AwaitingLease
+    );
     successor.maintain();
-    successor.try_gen_id().expect("it is the one that the store knows");
+    successor
+        .try_gen_id()
+        .expect("it is the one that the store knows");
     forgotten.maintain();
     assert!(forgotten.try_gen_id().is_err());
     assert_eq!(forgotten.status().went_back_total, 1);
@@ -137,7 +179,11 @@ fn a_machine_id_in_use_on_this_host_is_not_claimed_although_the_store_forgot_it(
     let setting = Setting::new();
     let owner = setting.start();
     let wiped = Setting::new();
-    let newcomer = wiped.builder().state_dir(setting.folder.path()).build().unwrap();
+    let newcomer = wiped
+        .builder()
+        .state_dir(setting.folder.path())
+        .build()
+        .unwrap();
     assert_ne!(newcomer.machine(), owner.machine());
 }
 
@@ -164,7 +210,10 @@ fn begun(setting: &Setting, right: Option<&ManualClock>, holder: Builder) -> Loc
     if let Some(right) = right {
         setting.store.show_clock(right);
     }
-    let holder = holder.timing(Timing::IN_MEMORY).build().expect("a machine ID is free");
+    let holder = holder
+        .timing(Timing::IN_MEMORY)
+        .build()
+        .expect("a machine ID is free");
     for _ in 0..8 {
         setting.clock.advance(SECOND);
         right.inspect(|right| right.advance(SECOND));
@@ -188,9 +237,15 @@ fn pass<T>(seconds: u32, clocks: &[&ManualClock], mut act: impl FnMut(u32) -> T)
 fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
     let setting = Setting::new();
     let right = ManualClock::at(START);
-    let holder = begun(&setting, store_has_clock.then_some(&right), setting.builder());
+    let holder = begun(
+        &setting,
+        store_has_clock.then_some(&right),
+        setting.builder(),
+    );
     right.set_wall(setting.clock.wall());
-    setting.clock.set_wall(UnixMillis(setting.clock.wall().0.checked_add_signed(step).unwrap()));
+    setting.clock.set_wall(UnixMillis(
+        setting.clock.wall().0.checked_add_signed(step).unwrap(),
+    ));
     let (mut issued, mut twice) = (BTreeSet::new(), 0);
     let mut issue = |service: &LocalIdService| {
         let ids = (0..100).filter_map(|_| service.try_gen_id().ok());
@@ -203,10 +258,17 @@ fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
     if store_has_clock {
         let furthest = position(UnixMillis(right.wall().0 + 10_000));
         let bound = setting.record(holder.machine()).bound;
-        assert!(bound <= furthest, "{step}: {} s too far", (bound - furthest) >> 20);
+        assert!(
+            bound <= furthest,
+            "{step}: {} s too far",
+            (bound - furthest) >> 20
+        );
     }
     setting.memory.forget();
-    let starter = Setting { clock: right.clone(), ..setting.elsewhere() };
+    let starter = Setting {
+        clock: right.clone(),
+        ..setting.elsewhere()
+    };
     let successor = starter.start_from_memory();
     assert_eq!(successor.machine(), holder.machine());
     pass(120, &[&setting.clock, &right], |_| {
@@ -219,7 +281,12 @@ fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
 
 #[test]
 fn a_holder_whose_clock_was_stepped_repeats_nothing_after_a_fail_over() {
-    for (step, at_least) in [(60_000, 10_000), (3_000, 17_000), (900, 17_000), (-3_000, 17_000)] {
+    for (step, at_least) in [
+        (60_000, 10_000),
+        (3_000, 17_000),
+        (900, 17_000),
+        (-3_000, 17_000),
+    ] {
         let (issued, twice) = fail_over_after_step(step, true);
         println!("{step} ms: {twice} of {issued} twice");
         assert!(issued > at_least, "{step}: {issued}");
@@ -233,7 +300,11 @@ fn a_store_without_a_clock_shows_what_a_step_repeats() {
     let (issued, twice) = fail_over_after_step(60_000, false);
     println!("{twice} of {issued} twice");
     assert!(twice > 1_000, "{twice} of {issued}");
-    assert_eq!(fail_over_after_step(900, false).1, 0, "clocks are less than 2 s apart");
+    assert_eq!(
+        fail_over_after_step(900, false).1,
+        0,
+        "clocks are less than 2 s apart"
+    );
 }
 
 #[test]
@@ -241,14 +312,27 @@ fn a_holder_far_ahead_of_a_store_that_may_forget_goes_on_once_its_clock_is_right
     for reserved in [false, true] {
         let setting = Setting::new();
         let right = ManualClock::at(START);
-        let source = if reserved { setting.reserved() } else { setting.builder() };
+        let source = if reserved {
+            setting.reserved()
+        } else {
+            setting.builder()
+        };
         let holder = begun(&setting, Some(&right), source);
-        setting.clock.set_wall(UnixMillis(setting.clock.wall().0 + 60_000));
+        setting
+            .clock
+            .set_wall(UnixMillis(setting.clock.wall().0 + 60_000));
         let asked = setting.store.asked();
         pass(30, &[&setting.clock, &right], |_| holder.maintain());
         // A clock and a change every 2.5 s, a look every 40 s.
-        assert!(setting.store.asked() - asked <= 30, "{}", setting.store.asked() - asked);
-        assert_eq!(holder.try_gen_id().unwrap_err().kind(), ErrorKind::AwaitingLease);
+        assert!(
+            setting.store.asked() - asked <= 30,
+            "{}",
+            setting.store.asked() - asked
+        );
+        assert_eq!(
+            holder.try_gen_id().unwrap_err().kind(),
+            ErrorKind::AwaitingLease
+        );
         setting.clock.set_wall(right.wall());
         let mut waited = 0;
         while holder.maintain().is_some() && holder.try_gen_id().is_err() {
@@ -264,22 +348,34 @@ fn a_holder_far_ahead_of_a_store_that_may_forget_goes_on_once_its_clock_is_right
 fn one_look_at_the_stores_clock_serves_all_machine_ids_of_a_process() {
     let setting = Setting::new();
     let right = ManualClock::at(START);
-    let pool = MachineSource::Pool { store: setting.store.clone(), range: Some(0..=31) };
-    let holder = begun(&setting, Some(&right), setting.builder().machine(pool).machine_count(32));
+    let pool = MachineSource::Pool {
+        store: setting.store.clone(),
+        range: Some(0..=31),
+    };
+    let holder = begun(
+        &setting,
+        Some(&right),
+        setting.builder().machine(pool).machine_count(32),
+    );
     let (asked, changes) = (setting.store.asked(), setting.store.changes());
     pass(100, &[&setting.clock, &right], |_| holder.maintain());
     let rounds = (setting.store.changes() - changes) / 32;
     assert!((30..=50).contains(&rounds), "{rounds}");
     let others = setting.store.asked() - asked - 2 * rounds;
-    assert!(others <= 4, "{others} more than a clock and a change each round, and three looks");
+    assert!(
+        others <= 4,
+        "{others} more than a clock and a change each round, and three looks"
+    );
 }
 
 /// The outage that is survived under a doubt, and its price; without a doubt the window is the store's.
 #[test]
 fn the_window_under_doubt_is_a_setting_with_a_price() {
-    for (doubted, window, first_id, outage) in
-        [(false, None, 0, 60), (true, None, 7, 10), (true, Some(60), 57, 60)]
-    {
+    for (doubted, window, first_id, outage) in [
+        (false, None, 0, 60),
+        (true, None, 7, 10),
+        (true, Some(60), 57, 60),
+    ] {
         let setting = Setting::new();
         if doubted {
             setting.store.set_may_forget();
@@ -307,12 +403,22 @@ fn the_window_under_doubt_is_a_setting_with_a_price() {
             "in doubt: {doubted}, window {window:?}: first ID after {begins} s, outage {lasted} s"
         );
         let renew = if doubted { 3 } else { 17 };
-        assert!((outage - renew..=outage).contains(&lasted), "{doubted}, {window:?}: {lasted} s");
+        assert!(
+            (outage - renew..=outage).contains(&lasted),
+            "{doubted}, {window:?}: {lasted} s"
+        );
     }
     for millis in [9_999, 60_001] {
         let window = Duration::from_millis(millis);
-        let refused = Setting::new().builder().doubtful_window(window).build().unwrap_err();
-        assert!(refused.to_string().contains("doubtful_window_ms"), "{refused}");
+        let refused = Setting::new()
+            .builder()
+            .doubtful_window(window)
+            .build()
+            .unwrap_err();
+        assert!(
+            refused.to_string().contains("doubtful_window_ms"),
+            "{refused}"
+        );
     }
 }
 
@@ -324,7 +430,10 @@ fn who_needs_a_machine_id_whose_record_is_lost_hears_so() {
     drop(service);
     setting.memory.delete("lease/default", "7");
     let error = setting.elsewhere().reserved().build().unwrap_err();
-    assert!(matches!(error, BuildError::RecordLost { machine: 7, .. }), "{error}");
+    assert!(
+        matches!(error, BuildError::RecordLost { machine: 7, .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("store repair 7"), "{error}");
 }
 
@@ -332,13 +441,17 @@ fn who_needs_a_machine_id_whose_record_is_lost_hears_so() {
 #[test]
 fn a_creation_whose_reply_is_lost_is_not_sent_again() {
     let setting = Setting::new();
-    leases(&setting.memory).open(&IdMeta::MAX_PEAK.fingerprint()).unwrap();
+    leases(&setting.memory)
+        .open(&IdMeta::MAX_PEAK.fingerprint())
+        .unwrap();
     // The namespace, its entries, and the creation of a record.
     setting.store.lose_replies(1);
     let first = Arc::new(Mutex::new(None));
     let (memory, seen) = (setting.memory.clone(), first.clone());
     setting.store.after(3, move || {
-        let [created] = &records(&memory)[..] else { panic!("one record") };
+        let [created] = &records(&memory)[..] else {
+            panic!("one record")
+        };
         memory.delete("lease/default", &created.0.to_string());
         *seen.lock() = Some(created.1.birth);
     });
@@ -349,5 +462,10 @@ fn a_creation_whose_reply_is_lost_is_not_sent_again() {
 }
 
 fn records(memory: &Arc<MemoryStore>) -> Vec<(u64, Record)> {
-    leases(memory).snapshot().unwrap().records.into_iter().collect()
+    leases(memory)
+        .snapshot()
+        .unwrap()
+        .records
+        .into_iter()
+        .collect()
 }

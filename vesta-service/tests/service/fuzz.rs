@@ -37,7 +37,9 @@ fn layout(widths: &[u8; 6], order: u8, unit: u8, epoch: u64) -> Option<IdMeta> {
 }
 
 fn check_service((widths, order, unit, epoch, seed, parts, few): &Numbers) {
-    let Some(meta) = layout(widths, *order, *unit, *epoch) else { return };
+    let Some(meta) = layout(widths, *order, *unit, *epoch) else {
+        return;
+    };
     // The service counts nanoseconds, in 64 bits: up to the year 2554.
     let (epoch, end) = (meta.spec().epoch.0, meta.end().0.min(1 << 44));
     if epoch >= end {
@@ -98,7 +100,10 @@ fn check_service((widths, order, unit, epoch, seed, parts, few): &Numbers) {
 
 #[test]
 fn services_of_any_layout() {
-    bolero::check!().with_iterations(20_000).with_type().for_each(check_service);
+    bolero::check!()
+        .with_iterations(20_000)
+        .with_type()
+        .for_each(check_service);
 }
 
 fn next(service: &SegmentService, key: &str) -> Result<u64, IdError> {
@@ -109,8 +114,10 @@ fn next(service: &SegmentService, key: &str) -> Result<u64, IdError> {
 #[test]
 fn tags_of_any_rows() {
     type Rows = Vec<(u8, i64, i64, u8)>;
-    bolero::check!().with_iterations(vesta_testkit::full_or(10_000, 3_000)).with_type().for_each(
-        |rows: &Rows| {
+    bolero::check!()
+        .with_iterations(vesta_testkit::full_or(10_000, 3_000))
+        .with_type()
+        .for_each(|rows: &Rows| {
             let store = Arc::new(MemorySegmentStore::new());
             let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
             let mut first = HashMap::new();
@@ -137,7 +144,10 @@ fn tags_of_any_rows() {
             for (key, max_id) in &first {
                 let mut next = u64::try_from(*max_id).ok();
                 for want in [1, 7, 5_000] {
-                    match (service.segment(key).and_then(|tag| tag.next_run(want)), next) {
+                    match (
+                        service.segment(key).and_then(|tag| tag.next_run(want)),
+                        next,
+                    ) {
                         (Ok(run), Some(from)) => {
                             assert_eq!((run.first, run.step), (from, 1), "{key}");
                             assert!((1..=want).contains(&run.count));
@@ -147,11 +157,16 @@ fn tags_of_any_rows() {
                         (Err(error), _) => drop(error.to_string()),
                     }
                 }
-                assert!(next <= Some(i64::MAX.unsigned_abs()), "{key}: more than 63 bits");
+                assert!(
+                    next <= Some(i64::MAX.unsigned_abs()),
+                    "{key}: more than 63 bits"
+                );
             }
             // Rows change while they are in use; no number repeats.
-            let highest: HashMap<_, _> =
-                first.keys().map(|key| (key, next(&service, key).ok())).collect();
+            let highest: HashMap<_, _> = first
+                .keys()
+                .map(|key| (key, next(&service, key).ok()))
+                .collect();
             rows.iter().rev().for_each(|row| drop(write(&store, row)));
             let _ = service.refresh();
             clock.advance(Duration::from_secs(3_600));
@@ -161,7 +176,9 @@ fn tags_of_any_rows() {
                     assert!(next > last, "{key}: {next} after {last}");
                 }
             }
-            assert!(clock.monotonic() - before < Duration::from_secs(7_200), "max_wait holds");
-        },
-    );
+            assert!(
+                clock.monotonic() - before < Duration::from_secs(7_200),
+                "max_wait holds"
+            );
+        });
 }

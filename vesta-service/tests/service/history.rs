@@ -20,8 +20,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 }
@@ -48,7 +50,10 @@ fn killed_a_thousand_times(
     let mut kills = 0;
     while kills < KILLS {
         if alive.len() < 3 || alive.len() < 8 && random.below(2) == 0 {
-            let source = MachineSource::Pool { store: Arc::clone(store), range: Some(0..=15) };
+            let source = MachineSource::Pool {
+                store: Arc::clone(store),
+                range: Some(0..=15),
+            };
             let folder = vesta_testkit::fast_folder();
             let process = LocalIdService::builder()
                 .layout(LAYOUT)
@@ -83,8 +88,9 @@ fn killed_a_thousand_times(
 fn wrongly_attributed(store: &Arc<dyn KvStore>, made: &BTreeMap<u64, (u64, u64)>) -> usize {
     let leases = Leases::new(Arc::clone(store), "default");
     let rules = Rules::new(LAYOUT.bits(Field::Time), LAYOUT.bits(Field::Seq), 0);
-    let claims: BTreeMap<_, _> =
-        (0..=15).map(|machine| (machine, leases.claims(machine).expect("memory"))).collect();
+    let claims: BTreeMap<_, _> = (0..=15)
+        .map(|machine| (machine, leases.claims(machine).expect("memory")))
+        .collect();
     let wrong = made.iter().filter(|(id, (machine, epoch))| {
         let fields = LAYOUT.unpack(**id).expect("an ID");
         let origin = Origin::of(&claims[&fields.machine], rules.position(fields.time) + fields.seq);
@@ -109,11 +115,22 @@ fn every_id_of_a_thousand_kills_is_attributed_to_the_process_that_made_it() {
     let claims = leases.claims(3).expect("memory");
     let last = claims.last().expect("it was claimed");
     assert!(claims.len() > 10, "{}", claims.len());
-    assert!(matches!(Origin::of(&claims, last.bound), Origin::NotReserved(_)));
-    assert!(matches!(Origin::of(&claims, claims[0].from - 1), Origin::Skipped(_)));
-    assert_eq!(Origin::of(&leases.claims(99).expect("memory"), 1), Origin::NeverClaimed);
+    assert!(matches!(
+        Origin::of(&claims, last.bound),
+        Origin::NotReserved(_)
+    ));
+    assert!(matches!(
+        Origin::of(&claims, claims[0].from - 1),
+        Origin::Skipped(_)
+    ));
+    assert_eq!(
+        Origin::of(&leases.claims(99).expect("memory"), 1),
+        Origin::NeverClaimed
+    );
     assert!(
-        claims.iter().all(|claim| claim.pid == std::process::id() && !claim.version.is_empty())
+        claims
+            .iter()
+            .all(|claim| claim.pid == std::process::id() && !claim.version.is_empty())
     );
     assert!(
         claims

@@ -65,7 +65,10 @@ fn renews(builder: Builder) {
     let leases = Leases::new(store.clone(), "default");
     let service = builder
         .layout(IdMeta::MIN_GRANULARITY)
-        .machine(MachineSource::Pool { store: store.clone(), range: Some(3..=3) })
+        .machine(MachineSource::Pool {
+            store: store.clone(),
+            range: Some(3..=3),
+        })
         .state_dir(folder.path())
         .build()
         .unwrap();
@@ -77,7 +80,11 @@ fn renews(builder: Builder) {
         }
     }
     let renewed = leases.record(3).unwrap().unwrap();
-    assert_eq!((renewed.epoch, renewed.owner), (first.epoch, first.owner), "the same lease");
+    assert_eq!(
+        (renewed.epoch, renewed.owner),
+        (first.epoch, first.owner),
+        "the same lease"
+    );
     assert!(renewed.bound >= first.bound);
     service.close();
     let after = leases.record(3).unwrap().unwrap();
@@ -96,7 +103,10 @@ impl Clock for Failing {
     }
     fn monotonic(&self) -> Duration {
         let of_the_keeper = std::thread::current().name() == Some("vesta-keeper");
-        assert!(!of_the_keeper || !self.1.load(Ordering::SeqCst), "a planted panic");
+        assert!(
+            !of_the_keeper || !self.1.load(Ordering::SeqCst),
+            "a planted panic"
+        );
         self.0.monotonic()
     }
     fn park(&self, duration: Duration) {
@@ -111,7 +121,10 @@ fn a_panic_of_the_keeper_seals_all_machine_ids_and_health_says_so() {
     let clock = SystemClock::new();
     let service = LocalIdService::builder()
         .layout(IdMeta::MIN_GRANULARITY)
-        .machine(MachineSource::Pool { store: busy(&Arc::default()), range: Some(3..=7) })
+        .machine(MachineSource::Pool {
+            store: busy(&Arc::default()),
+            range: Some(3..=7),
+        })
         .machine_count(5)
         .state_dir(folder.path())
         .clock(Arc::new(Failing(SystemClock::new(), fails.clone())))
@@ -121,7 +134,11 @@ fn a_panic_of_the_keeper_seals_all_machine_ids_and_health_says_so() {
     fails.store(true, Ordering::SeqCst);
     let until = clock.monotonic() + Duration::from_secs(60);
     while service.status().all.sealed.is_none() {
-        assert!(clock.monotonic() < until, "nobody noticed: {:?}", service.status());
+        assert!(
+            clock.monotonic() < until,
+            "nobody noticed: {:?}",
+            service.status()
+        );
         std::thread::yield_now();
     }
     assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::Sealed);

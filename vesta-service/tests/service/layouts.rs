@@ -46,7 +46,10 @@ fn every_layout_that_may_generate_does_and_explains_what_it_made() {
             let raw = service.gen_id().unwrap();
             assert!(seen.insert(raw), "{}", layout.name());
             let id = service.exp_id(raw).unwrap();
-            assert_eq!((id.machine, layout.tick_at(clock_of(&clock)).unwrap()), (3, id.time));
+            assert_eq!(
+                (id.machine, layout.tick_at(clock_of(&clock)).unwrap()),
+                (3, id.time)
+            );
             clock.advance(Duration::from_millis(7));
         }
     }

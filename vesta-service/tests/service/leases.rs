@@ -36,14 +36,23 @@ fn with_the_store_away_it_issues_up_to_the_bound_and_recovers_by_itself() {
         service.maintain();
     }
     let lasted = refused_at.expect("the bound must hold");
-    assert!((40..=50).contains(&lasted), "a window of 5 s lasted {lasted} tenths of a second");
+    assert!(
+        (40..=50).contains(&lasted),
+        "a window of 5 s lasted {lasted} tenths of a second"
+    );
     assert!(service.status().renewals_failed > 0);
-    let bound = leases(&setting.memory).record(machine).unwrap().unwrap().bound;
+    let bound = leases(&setting.memory)
+        .record(machine)
+        .unwrap()
+        .unwrap()
+        .bound;
     let last = service.exp_id(last).unwrap();
     assert!(last.time << 20 | last.seq < bound);
 
     setting.store.come_back();
-    service.gen_id().expect("the waiting call renews and goes on");
+    service
+        .gen_id()
+        .expect("the waiting call renews and goes on");
     assert_eq!(service.machine(), machine, "it is the same lease");
     assert_eq!(service.status().fenced_total, 0);
 }
@@ -63,7 +72,10 @@ fn a_renewal_whose_reply_was_lost_is_recognised() {
     let status = service.status();
     assert_eq!(status.fenced_total, 0);
     assert_eq!(setting.record(service.machine()).epoch, 1);
-    assert!(status.renewals_failed >= 20 && status.renewals_ok >= 20, "{status:?}");
+    assert!(
+        status.renewals_failed >= 20 && status.renewals_ok >= 20,
+        "{status:?}"
+    );
 }
 
 #[test]
@@ -72,7 +84,11 @@ fn a_claim_whose_reply_was_lost_is_recognised() {
     setting.store.lose_replies(3);
     let service = setting.start();
     service.gen_id().unwrap();
-    assert_eq!(setting.record(service.machine()).epoch, 1, "claimed once, not four times");
+    assert_eq!(
+        setting.record(service.machine()).epoch,
+        1,
+        "claimed once, not four times"
+    );
 }
 
 #[test]
@@ -95,7 +111,11 @@ fn who_is_fenced_seals_and_goes_on_with_another_machine_id() {
         let id = service.exp_id(service.gen_id().unwrap()).unwrap();
         assert_eq!(id.machine, service.machine());
     }
-    assert_eq!(setting.record(lost), thief, "the lost record was not touched again");
+    assert_eq!(
+        setting.record(lost),
+        thief,
+        "the lost record was not touched again"
+    );
 }
 
 /// Its bound is ahead of the clock still, and it has no other machine ID yet.
@@ -132,7 +152,11 @@ fn a_clean_stop_gives_the_id_back_at_exactly_the_position_reached() {
     assert_eq!(record.bound, (last.time << 20 | last.seq) + 1);
     assert_eq!(service.gen_id().unwrap_err().kind(), ErrorKind::Sealed);
     service.close();
-    assert_eq!(setting.record(machine), record, "closing again does nothing");
+    assert_eq!(
+        setting.record(machine),
+        record,
+        "closing again does nothing"
+    );
 
     let again = setting.start();
     assert_eq!(again.machine(), machine, "its own one first");
@@ -160,7 +184,10 @@ fn two_services_get_different_ids_and_the_third_hears_who_holds_them() {
     assert_ne!(first.machine(), second.machine());
     let error = setting.try_start().unwrap_err().to_string();
     let pid = format!("(pid {})", std::process::id());
-    assert!(error.contains("every machine ID of 3 to 4 is in use"), "{error}");
+    assert!(
+        error.contains("every machine ID of 3 to 4 is in use"),
+        "{error}"
+    );
     assert_eq!(error.matches(&pid).count(), 2, "{error}");
     let births = [3, 4].map(|machine| setting.record(machine).birth);
     assert!(births[0] != births[1] && !births.contains(&0), "{births:?}");
@@ -191,17 +218,27 @@ fn a_pool_that_is_free_but_used_beyond_the_clock_says_up_to_when() {
     for setting in [elsewhere, setting] {
         let error = setting.try_start().unwrap_err();
         assert!(!error.is_configuration());
-        let BuildError::Exhausted { holders, range, ahead: Some(ahead) } = &error else {
+        let BuildError::Exhausted {
+            holders,
+            range,
+            ahead: Some(ahead),
+        } = &error
+        else {
             panic!("{error}");
         };
         assert_eq!((holders.len(), range), (0, &(3..=4)));
         let (used_until, now) = ahead;
-        assert!((START..UnixMillis(START.0 + 2_000)).contains(used_until), "{error}");
+        assert!(
+            (START..UnixMillis(START.0 + 2_000)).contains(used_until),
+            "{error}"
+        );
         assert!(*now < UnixMillis(START.0 - 3_500_000), "{error}");
         let sentence = error.to_string();
-        for part in
-            ["no machine ID of 3 to 4 can be had", &used_until.to_string(), &now.to_string()]
-        {
+        for part in [
+            "no machine ID of 3 to 4 can be had",
+            &used_until.to_string(),
+            &now.to_string(),
+        ] {
             assert!(sentence.contains(part), "{sentence}");
         }
     }
@@ -226,7 +263,12 @@ fn a_namespace_is_for_one_layout() {
     let other = setting.builder().layout(IdMeta::MIN_GRANULARITY).build();
     let error = other.unwrap_err();
     assert!(error.is_configuration());
-    assert!(error.to_string().contains("another namespace for another layout"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("another namespace for another layout"),
+        "{error}"
+    );
 }
 
 /// The window is beyond reach at once, and the next one is asked for at once.
@@ -236,10 +278,17 @@ fn a_clock_stepped_ahead_beyond_the_window_costs_one_renewal() {
     let service = setting.start();
     setting.clock.advance(Duration::from_millis(10));
     service.try_gen_id().unwrap();
-    setting.clock.set_wall(UnixMillis(setting.clock.wall().0 + 30 * 60 * 1000));
-    assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::AwaitingLease);
+    setting
+        .clock
+        .set_wall(UnixMillis(setting.clock.wall().0 + 30 * 60 * 1000));
+    assert_eq!(
+        service.try_gen_id().unwrap_err().kind(),
+        ErrorKind::AwaitingLease
+    );
     service.maintain();
-    service.try_gen_id().expect("it was extended before its time");
+    service
+        .try_gen_id()
+        .expect("it was extended before its time");
 }
 
 #[test]
@@ -252,7 +301,10 @@ fn a_store_that_panics_is_a_store_that_did_not_answer() {
         setting.clock.advance(Duration::from_millis(100));
         service.maintain();
     }
-    assert_eq!(service.try_gen_id().unwrap_err().kind(), ErrorKind::AwaitingLease);
+    assert_eq!(
+        service.try_gen_id().unwrap_err().kind(),
+        ErrorKind::AwaitingLease
+    );
     setting.store.set_panics(false);
     setting.clock.advance(Duration::from_secs(1));
     service.maintain();
@@ -266,7 +318,10 @@ fn a_machine_id_whose_state_file_fails_is_not_taken_for_free_on_its_host() {
     let setting = Setting::new();
     let service = setting.start();
     let machine = service.machine();
-    let file = setting.folder.path().join(format!("default-{machine}.state"));
+    let file = setting
+        .folder
+        .path()
+        .join(format!("default-{machine}.state"));
     std::fs::rename(&file, setting.folder.path().join("away")).unwrap();
     setting.clock.advance(Duration::from_secs(2));
     service.maintain(); // the renewal finds that it cannot be remembered
@@ -306,7 +361,11 @@ fn a_batch_ascends_even_if_the_machine_id_changes_while_it_is_filled() {
     service.gen_ids(&mut batch).unwrap();
     assert!(batch.is_sorted_by(|a, b| a < b));
     assert_ne!(service.machine(), lost);
-    let has_of = |machine| batch.iter().any(|id| service.exp_id(*id).unwrap().machine == machine);
+    let has_of = |machine| {
+        batch
+            .iter()
+            .any(|id| service.exp_id(*id).unwrap().machine == machine)
+    };
     assert!(has_of(lost) && has_of(service.machine()));
     assert_eq!(service.status().rehomed_total, 1);
 }
@@ -379,7 +438,11 @@ fn a_claim_that_its_host_cannot_remember_is_given_back() {
         });
         let service = own.claim_order(ClaimOrder::Lowest).build().unwrap();
         if let (4, Ok(Some(record))) = (service.machine(), leases.record(3)) {
-            assert_eq!((record.owner, record.released), (0, record.epoch > 0), "after {after}");
+            assert_eq!(
+                (record.owner, record.released),
+                (0, record.epoch > 0),
+                "after {after}"
+            );
             given_back += u32::from(record.epoch > 0);
         }
         drop(holder);
@@ -390,8 +453,12 @@ fn a_claim_that_its_host_cannot_remember_is_given_back() {
 /// With the bound that the store acknowledged last, and no longer any store.
 fn at_the_bound(pacing: bool) -> (Setting, LocalIdService, u64) {
     let setting = Setting::new();
-    let service =
-        setting.builder().pacing(pacing).max_wait(Duration::from_secs(1)).build().unwrap();
+    let service = setting
+        .builder()
+        .pacing(pacing)
+        .max_wait(Duration::from_secs(1))
+        .build()
+        .unwrap();
     let first = setting.record(service.machine()).bound;
     setting.clock.advance(Duration::from_secs(2));
     service.maintain();
@@ -402,7 +469,11 @@ fn at_the_bound(pacing: bool) -> (Setting, LocalIdService, u64) {
     let end = service.meta().moment_of(bound >> 20).unwrap();
     let left = end.since(setting.clock.wall()).unwrap();
     setting.clock.advance(Duration::from_millis(left - 2));
-    while service.try_gen_run(u32::MAX).or_else(|_| service.try_gen_run(1)).is_ok() {}
+    while service
+        .try_gen_run(u32::MAX)
+        .or_else(|_| service.try_gen_run(1))
+        .is_ok()
+    {}
     (setting, service, bound)
 }
 
@@ -411,7 +482,11 @@ fn waiting_caller_gets_no_position_at_or_beyond_the_bound() {
     for pacing in [false, true] {
         let (_setting, service, bound) = at_the_bound(pacing);
         let refused = service.gen_id().expect_err("the bound is reached");
-        assert_eq!(refused.kind(), ErrorKind::AwaitingLease, "pacing {pacing}, bound {bound}");
+        assert_eq!(
+            refused.kind(),
+            ErrorKind::AwaitingLease,
+            "pacing {pacing}, bound {bound}"
+        );
     }
 }
 

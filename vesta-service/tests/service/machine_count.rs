@@ -28,7 +28,10 @@ impl Setting {
     fn start(&self, layout: IdMeta, count: usize) -> Result<LocalIdService, BuildError> {
         LocalIdService::builder()
             .layout(layout)
-            .machine(MachineSource::Pool { store: self.store.clone(), range: Some(0..=5) })
+            .machine(MachineSource::Pool {
+                store: self.store.clone(),
+                range: Some(0..=5),
+            })
             .machine_count(count)
             .state_dir(self.folder.path())
             .clock(Arc::new(self.clock.clone()))
@@ -39,8 +42,16 @@ impl Setting {
     fn steal(&self, machine: u64) {
         let record = leases(&self.store).record(machine).unwrap().unwrap();
         let (epoch, from) = (record.epoch + 1, record.bound);
-        let thief = Record { epoch, owner: 99, from, attempt: 1, ..record.clone() };
-        leases(&self.store).change(machine, Some(&record), &thief).unwrap();
+        let thief = Record {
+            epoch,
+            owner: 99,
+            from,
+            attempt: 1,
+            ..record.clone()
+        };
+        leases(&self.store)
+            .change(machine, Some(&record), &thief)
+            .unwrap();
     }
 }
 
@@ -61,9 +72,16 @@ fn capacity_multiplies_and_each_line_strictly_increases() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(taken, 4 << layout.spec().seq_bits, "four times what a tick of one line has");
+        assert_eq!(
+            taken,
+            4 << layout.spec().seq_bits,
+            "four times what a tick of one line has"
+        );
         assert_eq!(refused.kind(), ErrorKind::SequenceUsedUp);
-        assert_eq!(last.keys().copied().collect::<Vec<_>>(), service.status().machines.sorted());
+        assert_eq!(
+            last.keys().copied().collect::<Vec<_>>(),
+            service.status().machines.sorted()
+        );
     }
 }
 
@@ -97,7 +115,10 @@ fn threads_are_spread_and_nothing_repeats() {
         let service = LocalIdService::builder()
             .layout(layout)
             .populator(populator)
-            .machine(MachineSource::Pool { store: setting.store.clone(), range: Some(0..=5) })
+            .machine(MachineSource::Pool {
+                store: setting.store.clone(),
+                range: Some(0..=5),
+            })
             .machine_count(4)
             .state_dir(setting.folder.path())
             .clock(Arc::new(setting.clock.clone()))
@@ -105,13 +126,26 @@ fn threads_are_spread_and_nothing_repeats() {
             .build()
             .unwrap();
         let ids: Vec<Vec<u64>> = std::thread::scope(|scope| {
-            let start = || (0..5_000).map(|_| service.gen_id().unwrap()).collect::<Vec<_>>();
+            let start = || {
+                (0..5_000)
+                    .map(|_| service.gen_id().unwrap())
+                    .collect::<Vec<_>>()
+            };
             let workers: Vec<_> = (0..16).map(|_| scope.spawn(start)).collect();
-            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap())
+                .collect()
         });
-        let lines: HashSet<u64> =
-            ids.iter().map(|of| service.exp_id(of[0]).unwrap().machine).collect();
-        assert_eq!(lines.len(), 4, "threads that start one after another begin on different lines");
+        let lines: HashSet<u64> = ids
+            .iter()
+            .map(|of| service.exp_id(of[0]).unwrap().machine)
+            .collect();
+        assert_eq!(
+            lines.len(),
+            4,
+            "threads that start one after another begin on different lines"
+        );
         let all: HashSet<u64> = ids.into_iter().flatten().collect();
         assert_eq!(all.len(), 80_000);
     }
@@ -129,10 +163,16 @@ fn losing_one_line_costs_its_share_until_another_machine_id_is_found() {
     }
     service.maintain();
     let status = service.status();
-    assert!(status.ready && !status.machines.contains(&lost), "{status:?}");
+    assert!(
+        status.ready && !status.machines.contains(&lost),
+        "{status:?}"
+    );
     assert_eq!((status.fenced_total, status.rehomed_total), (1, 1));
     let lines = service.machines();
-    assert_eq!(lines.iter().filter(|line| line.fenced_total == 1).count(), 1);
+    assert_eq!(
+        lines.iter().filter(|line| line.fenced_total == 1).count(),
+        1
+    );
     assert!(lines.iter().all(|line| line.ready));
 }
 
@@ -140,10 +180,17 @@ fn losing_one_line_costs_its_share_until_another_machine_id_is_found() {
 fn what_was_claimed_goes_back_when_the_pool_has_not_enough() {
     let setting = Setting::new();
     let refused = setting.start(IdMeta::MAX_PEAK, 7).unwrap_err();
-    assert!(refused.to_string().contains("every machine ID of 0 to 5 is in use"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("every machine ID of 0 to 5 is in use"),
+        "{refused}"
+    );
     let held = leases(&setting.store).snapshot().unwrap().records;
     assert!(held.iter().all(|(_, record)| record.owner == 0), "{held:?}");
-    setting.start(IdMeta::MAX_PEAK, 6).expect("they are free again");
+    setting
+        .start(IdMeta::MAX_PEAK, 6)
+        .expect("they are free again");
 }
 
 #[test]

@@ -60,7 +60,12 @@ struct Setting {
 impl Setting {
     fn new() -> Self {
         let ((counting, store), clock) = (Counting::store(), ManualClock::at(START));
-        Self { counting, store, clock, folder: vesta_testkit::fast_folder() }
+        Self {
+            counting,
+            store,
+            clock,
+            folder: vesta_testkit::fast_folder(),
+        }
     }
 
     fn start(&self, count: usize) -> LocalIdService {
@@ -113,13 +118,19 @@ fn claims_go_side_by_side() {
         let service = setting.start(count);
         assert_eq!(machines(&service).len(), count, "each another one");
         let requests = setting.counting.requests();
-        assert!(requests <= at_first, "{requests} requests for {count} on an empty pool");
+        assert!(
+            requests <= at_first,
+            "{requests} requests for {count} on an empty pool"
+        );
         let had = machines(&service);
         drop(service);
         setting.counting.requests();
         let service = setting.start(count);
         let requests = setting.counting.requests();
-        assert!(requests <= again, "{requests} requests for {count} after a restart");
+        assert!(
+            requests <= again,
+            "{requests} requests for {count} after a restart"
+        );
         assert_eq!(machines(&service), had);
     }
 }
@@ -138,9 +149,16 @@ fn renewals_fall_together() {
         renewals += requests;
         assert!(service.machines().iter().all(|machine| machine.ready));
     }
-    let all: u64 = service.machines().iter().map(|machine| machine.renewals_ok).sum();
+    let all: u64 = service
+        .machines()
+        .iter()
+        .map(|machine| machine.renewals_ok)
+        .sum();
     assert!(all >= 9 * 256, "{all}");
-    assert!(rounds <= 12 && renewals <= 2 * rounds, "{renewals} requests in {rounds} rounds");
+    assert!(
+        rounds <= 12 && renewals <= 2 * rounds,
+        "{renewals} requests in {rounds} rounds"
+    );
 }
 
 #[test]
@@ -151,8 +169,16 @@ fn one_that_is_taken_over_costs_the_others_nothing() {
     take(&service, &mut known);
     let record = setting.records()[&lost].clone();
     let (epoch, from) = (record.epoch + 1, record.bound);
-    let thief = Record { epoch, owner: 99, from, attempt: 1, ..record.clone() };
-    store_leases(&setting.store).change(lost, Some(&record), &thief).unwrap();
+    let thief = Record {
+        epoch,
+        owner: 99,
+        from,
+        attempt: 1,
+        ..record.clone()
+    };
+    store_leases(&setting.store)
+        .change(lost, Some(&record), &thief)
+        .unwrap();
     let before = setting.records();
     setting.clock.advance(2 * SECOND);
     service.maintain();
@@ -165,7 +191,11 @@ fn one_that_is_taken_over_costs_the_others_nothing() {
     let renewed = held
         .iter()
         .filter(|machine| after[machine].bound > before.get(machine).map_or(0, |r| r.bound));
-    assert_eq!(renewed.count(), 256, "all others were renewed in the same round");
+    assert_eq!(
+        renewed.count(),
+        256,
+        "all others were renewed in the same round"
+    );
     assert_eq!(after[&lost], thief);
 }
 
@@ -173,7 +203,10 @@ fn one_that_is_taken_over_costs_the_others_nothing() {
 fn a_row_that_is_locked_holds_up_nobody_else() {
     let setting = Setting::new();
     let service = setting.start(256);
-    let locked = machines(&service).into_iter().find(|machine| *machine > 0).unwrap();
+    let locked = machines(&service)
+        .into_iter()
+        .find(|machine| *machine > 0)
+        .unwrap();
     setting.counting.locked.store(locked, Ordering::SeqCst);
     for _ in 0..8 {
         setting.clock.advance(SECOND);
@@ -186,7 +219,12 @@ fn a_row_that_is_locked_holds_up_nobody_else() {
     setting.counting.locked.store(0, Ordering::SeqCst);
     setting.clock.advance(SECOND);
     service.maintain();
-    assert!(service.machines().iter().all(|machine| machine.ready && machine.fenced_total == 0));
+    assert!(
+        service
+            .machines()
+            .iter()
+            .all(|machine| machine.ready && machine.fenced_total == 0)
+    );
 }
 
 #[test]
@@ -200,14 +238,27 @@ fn an_outage_ends_at_the_bounds_and_all_come_back_together() {
         setting.clock.advance(SECOND / 4);
         service.maintain();
     }
-    assert!(service.machines().iter().all(|machine| !machine.ready && machine.renewals_failed > 3));
+    assert!(
+        service
+            .machines()
+            .iter()
+            .all(|machine| !machine.ready && machine.renewals_failed > 3)
+    );
     assert!(service.try_gen_id().is_err(), "beyond every bound");
     flaky.come_back();
     setting.clock.advance(SECOND);
     setting.counting.requests();
     service.maintain();
-    assert!(setting.counting.requests() <= 8, "the held-up renewals, a look, and the next ones");
-    assert!(service.machines().iter().all(|machine| machine.ready && machine.fenced_total == 0));
+    assert!(
+        setting.counting.requests() <= 8,
+        "the held-up renewals, a look, and the next ones"
+    );
+    assert!(
+        service
+            .machines()
+            .iter()
+            .all(|machine| machine.ready && machine.fenced_total == 0)
+    );
     take(&service, &mut known);
 }
 
@@ -230,11 +281,19 @@ fn lost_replies_are_recognised_one_by_one() {
         setting.clock.advance(SECOND / 2);
         service.maintain();
         let late = flaky.deliver();
-        assert!(late.iter().all(|late| !late.as_ref().unwrap()), "it was sent again before");
+        assert!(
+            late.iter().all(|late| !late.as_ref().unwrap()),
+            "it was sent again before"
+        );
         take(&service, &mut known);
     }
     assert_eq!(machines(&service), held);
-    assert!(service.machines().iter().all(|machine| machine.fenced_total == 0));
+    assert!(
+        service
+            .machines()
+            .iter()
+            .all(|machine| machine.fenced_total == 0)
+    );
     assert!(service.status().renewals_failed > 0);
 }
 
@@ -251,7 +310,11 @@ fn a_process_that_is_killed_goes_on_with_its_machine_ids_above_what_it_issued() 
         take(&service, &mut known);
         let held = machines(&service);
         let had = had.get_or_insert(held.clone());
-        assert!(*had == held, "the files of this host say which: {:?}", held.difference(had));
+        assert!(
+            *had == held,
+            "the files of this host say which: {:?}",
+            held.difference(had)
+        );
         if killed {
             flaky.go_away(); // no release reaches the store
         }
@@ -268,7 +331,12 @@ fn a_stop_gives_all_back_with_few_requests() {
     setting.counting.requests();
     service.close();
     assert!(setting.counting.requests() <= 8);
-    assert!(setting.records().values().all(|record| record.released && record.owner == 0));
+    assert!(
+        setting
+            .records()
+            .values()
+            .all(|record| record.released && record.owner == 0)
+    );
     let next = setting.start(1024);
     assert!((0..100).all(|_| !last.contains(&next.gen_id().unwrap())));
 }
@@ -276,9 +344,14 @@ fn a_stop_gives_all_back_with_few_requests() {
 #[test]
 fn a_start_that_fails_gives_back_what_it_claimed() {
     let setting = Setting::new();
-    let refused = setting.builder(setting.store.clone(), 201, Some(0..=199)).build();
+    let refused = setting
+        .builder(setting.store.clone(), 201, Some(0..=199))
+        .build();
     let refused = refused.expect_err("the pool is too small").to_string();
-    assert!(refused.contains("every machine ID of 0 to 199 is in use"), "{refused}");
+    assert!(
+        refused.contains("every machine ID of 0 to 199 is in use"),
+        "{refused}"
+    );
     let records = setting.records();
     assert!(records.len() == 200 && records.values().all(|record| record.owner == 0));
 }

@@ -31,7 +31,10 @@ fn region(number: u64) -> IdMeta {
 }
 
 fn pool(store: &Arc<MemoryStore>) -> MachineSource {
-    MachineSource::Pool { store: store.clone(), range: None }
+    MachineSource::Pool {
+        store: store.clone(),
+        range: None,
+    }
 }
 
 #[test]
@@ -42,13 +45,19 @@ fn the_same_moment_in_two_regions_has_different_ids_and_the_prover_says_always()
         let store = Arc::new(MemoryStore::new());
         let service = start(region(number), pool(&store), folder.path()).unwrap();
         let machine = service.status().machine;
-        assert!(region(number).machines().contains(&machine), "{machine} in region {number}");
+        assert!(
+            region(number).machines().contains(&machine),
+            "{machine} in region {number}"
+        );
         for _ in 0..100 {
             assert!(seen.insert(service.gen_id().unwrap()));
         }
         for other in 0..8 {
             let set = |number| IdSet::of(&IdMeta::MAX_PEAK).region(3, number).unwrap();
-            assert_eq!(overlap(&set(number), &set(other)).is_some(), number == other);
+            assert_eq!(
+                overlap(&set(number), &set(other)).is_some(),
+                number == other
+            );
         }
     }
 }
@@ -57,7 +66,11 @@ fn the_same_moment_in_two_regions_has_different_ids_and_the_prover_says_always()
 fn a_namespace_belongs_to_one_region() {
     let (store, folder) = (Arc::new(MemoryStore::new()), vesta_testkit::fast_folder());
     drop(start(region(2), pool(&store), folder.path()).unwrap());
-    for other in [region(3), IdMeta::MAX_PEAK, IdMeta::MAX_PEAK.in_region(4, 2).unwrap()] {
+    for other in [
+        region(3),
+        IdMeta::MAX_PEAK,
+        IdMeta::MAX_PEAK.in_region(4, 2).unwrap(),
+    ] {
         let error = start(other, pool(&store), folder.path()).unwrap_err();
         assert!(matches!(error, BuildError::Fingerprint { .. }), "{error}");
         assert!(error.to_string().contains("region 2 of 8"), "{error}");
@@ -71,21 +84,39 @@ fn a_namespace_belongs_to_one_region() {
 #[test]
 fn machine_ids_outside_are_refused_with_those_inside() {
     let (store, folder) = (Arc::new(MemoryStore::new()), vesta_testkit::fast_folder());
-    let of = |range| MachineSource::Pool { store: store.clone(), range: Some(range) };
+    let of = |range| MachineSource::Pool {
+        store: store.clone(),
+        range: Some(range),
+    };
     for source in [
         MachineSource::Fixed(255),
         MachineSource::Fixed(384),
         MachineSource::Stateless(7),
-        MachineSource::Reserved { store: store.clone(), id: 1023 },
+        MachineSource::Reserved {
+            store: store.clone(),
+            id: 1023,
+        },
         of(0..=1023),
         of(255..=300),
         of(300..=384),
     ] {
         let what = format!("{source:?}");
         let error = start(region(2), source, folder.path()).unwrap_err();
-        let inside =
-            matches!(error, BuildError::Setting(IdError::OutOfRange { min: 256, max: 383, .. }));
+        let inside = matches!(
+            error,
+            BuildError::Setting(IdError::OutOfRange {
+                min: 256,
+                max: 383,
+                ..
+            })
+        );
         assert!(inside, "{what}: {error}");
     }
-    assert_eq!(start(region(2), of(300..=300), folder.path()).unwrap().status().machine, 300);
+    assert_eq!(
+        start(region(2), of(300..=300), folder.path())
+            .unwrap()
+            .status()
+            .machine,
+        300
+    );
 }

@@ -40,7 +40,13 @@ struct Host {
 
 impl Host {
     fn start(layout: IdMeta) -> Self {
-        Self::start_on(&Arc::new(MemoryStore::default()), ManualClock::at(START), layout, 3, 1)
+        Self::start_on(
+            &Arc::new(MemoryStore::default()),
+            ManualClock::at(START),
+            layout,
+            3,
+            1,
+        )
     }
 
     fn start_on(
@@ -53,7 +59,10 @@ impl Host {
         let second = Duration::from_secs(1);
         let service = LocalIdService::builder()
             .layout(layout)
-            .machine(MachineSource::Pool { store: store.clone(), range: Some(0..=last_machine) })
+            .machine(MachineSource::Pool {
+                store: store.clone(),
+                range: Some(0..=last_machine),
+            })
             .machine_count(machines)
             .max_wait(MAX_WAIT)
             .timing(Timing {
@@ -71,7 +80,9 @@ impl Host {
     }
 
     fn step(&self, millis: i64) {
-        self.clock.set_wall(UnixMillis(self.clock.wall().0.checked_add_signed(millis).unwrap()));
+        self.clock.set_wall(UnixMillis(
+            self.clock.wall().0.checked_add_signed(millis).unwrap(),
+        ));
     }
 
     fn refusal(&self) -> Option<NotReady> {
@@ -97,7 +108,10 @@ impl Host {
         // A lead is told by a wall clock that is right to the millisecond.
         self.clock.advance(refusal.retry_after);
         if let Some(again) = same() {
-            assert!(again.retry_after <= 2 * milli, "{refusal:?}, and then {again:?}");
+            assert!(
+                again.retry_after <= 2 * milli,
+                "{refusal:?}, and then {again:?}"
+            );
             self.clock.advance(again.retry_after);
             assert_eq!(same(), None, "{refusal:?}, and then {again:?}");
         }
@@ -142,7 +156,10 @@ fn the_time_holds_with_the_clock_far_behind() {
     host.clock.advance(Duration::from_millis(6));
     host.service.maintain();
     host.step(-2_345);
-    assert_eq!(host.refusal().map(|refusal| refusal.why), Some(NotReadyReason::ClockBehind));
+    assert_eq!(
+        host.refusal().map(|refusal| refusal.why),
+        Some(NotReadyReason::ClockBehind)
+    );
     host.retry(true);
 }
 
@@ -153,7 +170,10 @@ fn a_service_that_is_closed_says_so_whatever_the_clock_shows() {
     assert_eq!(host.refusal(), None);
     host.service.close();
     host.step(-86_400_000);
-    assert_eq!(host.service.try_gen_id().unwrap_err().kind(), ErrorKind::Sealed);
+    assert_eq!(
+        host.service.try_gen_id().unwrap_err().kind(),
+        ErrorKind::Sealed
+    );
     assert_eq!(host.service.gen_id().unwrap_err().kind(), ErrorKind::Sealed);
 }
 
@@ -208,12 +228,17 @@ fn while_the_store_is_away_the_time_grows_and_is_never_before_the_next_request()
     let (mut refusals, mut times) = (0, Vec::new());
     let began = setting.clock.monotonic();
     while setting.clock.monotonic() - began < Duration::from_secs(60) {
-        let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else { panic!() };
+        let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else {
+            panic!()
+        };
         assert_eq!(refusal.why, NotReadyReason::AwaitingLease);
         refusals += 1;
         times.push(refusal.retry_after);
         let due = service.maintain().expect("it goes on");
-        assert!(refusal.retry_after >= due, "{refusal:?}, the next request is in {due:?}");
+        assert!(
+            refusal.retry_after >= due,
+            "{refusal:?}, the next request is in {due:?}"
+        );
         setting.clock.advance(refusal.retry_after);
         service.maintain();
     }
@@ -223,12 +248,18 @@ fn while_the_store_is_away_the_time_grows_and_is_never_before_the_next_request()
     assert_eq!(times.last(), Some(&Duration::from_secs(2)));
 
     setting.store.come_back();
-    let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else { panic!() };
+    let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else {
+        panic!()
+    };
     setting.clock.advance(refusal.retry_after);
     service.maintain();
     service.try_gen_id().expect("the time was true");
     // The next window is asked for at once: nothing of the outage stays.
-    setting.clock.set_wall(UnixMillis(setting.clock.wall().0 + 30 * 60 * 1000));
-    let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else { panic!() };
+    setting
+        .clock
+        .set_wall(UnixMillis(setting.clock.wall().0 + 30 * 60 * 1000));
+    let IdError::NotReady(refusal) = service.try_gen_id().unwrap_err() else {
+        panic!()
+    };
     assert!(refusal.retry_after <= 10 * milli, "{refusal:?}");
 }

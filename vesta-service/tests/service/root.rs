@@ -7,14 +7,30 @@ use vesta_service::*;
 fn the_root_shows_at_most_twenty_names() {
     let source = include_str!("../../src/lib.rs");
     let mut names = Vec::new();
-    for item in source.split(';').filter_map(|item| Some(item.split_once("\npub ")?.1)) {
-        let item = item.strip_prefix("use ").or(item.strip_prefix("mod ")).expect(item);
+    for item in source
+        .split(';')
+        .filter_map(|item| Some(item.split_once("\npub ")?.1))
+    {
+        let item = item
+            .strip_prefix("use ")
+            .or(item.strip_prefix("mod "))
+            .expect(item);
         let item = item.rsplit(" as ").next().unwrap_or(item);
-        let list = item.rsplit_once("::{").map(|(_, list)| list.trim_end_matches('}'));
+        let list = item
+            .rsplit_once("::{")
+            .map(|(_, list)| list.trim_end_matches('}'));
         let last = || item.rsplit("::").next().unwrap_or(item);
-        names.extend(list.unwrap_or_else(last).split(',').map(str::trim).filter(|n| !n.is_empty()));
+        names.extend(
+            list.unwrap_or_else(last)
+                .split(',')
+                .map(str::trim)
+                .filter(|n| !n.is_empty()),
+        );
     }
-    assert!(names.contains(&"VestaId") && names.contains(&"testing"), "{names:?}");
+    assert!(
+        names.contains(&"VestaId") && names.contains(&"testing"),
+        "{names:?}"
+    );
     assert!(!names.contains(&"*"), "{names:?}");
     assert!(names.len() <= 20, "{}: {names:?}", names.len());
 }
@@ -31,8 +47,10 @@ fn everyday_calls_are_not_ambiguous() {
     assert!(ids.next::<u64>().unwrap() > id.into());
     assert!(VestaId::from(ids.gen_id().unwrap()) > id);
     let parts = ids.exp_id(id).unwrap();
-    let made =
-        contract::MakeId { machine: Some(1), ..contract::MakeId::new(parts.time, parts.seq) };
+    let made = contract::MakeId {
+        machine: Some(1),
+        ..contract::MakeId::new(parts.time, parts.seq)
+    };
     assert_eq!(ids.make_id(&made).unwrap(), u64::from(id));
     assert_eq!(
         ids.trans_time(parts.time).unwrap(),

@@ -56,7 +56,11 @@ fn after_a_kill_in_the_same_second_it_starts_at_the_old_bound() {
             assert!(id > last);
             last = id;
         }
-        assert!(service.status().lead <= Duration::from_secs(5), "{:?}", service.status());
+        assert!(
+            service.status().lead <= Duration::from_secs(5),
+            "{:?}",
+            service.status()
+        );
         kill(folder.path(), service);
     }
 }
@@ -132,7 +136,10 @@ fn with_the_clock_set_back_across_a_restart_the_bound_decides() {
     clock.set_wall(UnixMillis(START.0 - 20_000));
     let service = start(folder.path(), &clock).unwrap();
     assert!(service.gen_id().unwrap() > before);
-    assert!(clock.wall().0 > START.0 - 20_000 + 10_000, "it waited for the clock");
+    assert!(
+        clock.wall().0 > START.0 - 20_000 + 10_000,
+        "it waited for the clock"
+    );
     kill(folder.path(), service);
 
     clock.set_wall(UnixMillis(START.0 - 86_400_000));
@@ -173,7 +180,10 @@ fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
         restart_with(&flipped, format!("flipped at {at}"));
         restart_with(&good[..at], format!("cut at {at}"));
     }
-    assert_eq!(refused, 1024, "both slots are gone when the file is cut inside the first");
+    assert_eq!(
+        refused, 1024,
+        "both slots are gone when the file is cut inside the first"
+    );
     assert_eq!(started, 2048 + 1024);
 }
 
@@ -187,7 +197,12 @@ fn an_empty_or_foreign_file_is_refused_with_instructions() {
     assert!(error.to_string().contains("damaged or empty"), "{error}");
 
     fs::write(file(folder.path()), vec![b'x'; 2048]).unwrap();
-    assert!(start(folder.path(), &clock).unwrap_err().to_string().contains("damaged"));
+    assert!(
+        start(folder.path(), &clock)
+            .unwrap_err()
+            .to_string()
+            .contains("damaged")
+    );
     fs::remove_file(file(folder.path())).unwrap();
 
     drop(start(folder.path(), &clock).unwrap());
@@ -203,7 +218,11 @@ fn an_empty_or_foreign_file_is_refused_with_instructions() {
     let error = other_layout.unwrap_err();
     assert!(matches!(error, BuildError::Foreign { .. }), "{error}");
 
-    fs::rename(file(folder.path()), folder.path().join(format!("{namespace}-8.state"))).unwrap();
+    fs::rename(
+        file(folder.path()),
+        folder.path().join(format!("{namespace}-8.state")),
+    )
+    .unwrap();
     let renamed = LocalIdService::builder()
         .namespace(&namespace)
         .machine(MachineSource::Fixed(8))
@@ -272,7 +291,10 @@ fn a_fixed_id_whose_state_folder_was_moved_or_deleted_is_refused_while_its_holde
             false => fs::remove_file(&file).unwrap(),
         }
         let error = start(folder.path(), &clock).unwrap_err();
-        assert!(matches!(error, BuildError::InUseHere { machine: 7, .. }), "{error}");
+        assert!(
+            matches!(error, BuildError::InUseHere { machine: 7, .. }),
+            "{error}"
+        );
     }
 }
 
@@ -290,13 +312,23 @@ fn a_folder_that_cannot_be_written_is_a_clear_error() {
 fn settings_that_cannot_work_are_refused() {
     let folder = vesta_testkit::fast_folder();
     let build = |machine| {
-        LocalIdService::builder().machine(machine).state_dir(folder.path()).build().unwrap_err()
+        LocalIdService::builder()
+            .machine(machine)
+            .state_dir(folder.path())
+            .build()
+            .unwrap_err()
     };
     let error = build(MachineSource::Fixed(1024));
-    assert_eq!(error.to_string(), "machine ID must be 0 to 1023, but is 1024");
+    assert_eq!(
+        error.to_string(),
+        "machine ID must be 0 to 1023, but is 1024"
+    );
     assert!(build(MachineSource::Stateless(1024)).is_configuration());
     let error = LocalIdService::builder().build().unwrap_err();
-    assert!(error.to_string().contains("no machine ID is configured"), "{error}");
+    assert!(
+        error.to_string().contains("no machine ID is configured"),
+        "{error}"
+    );
     let error = LocalIdService::builder()
         .machine(MachineSource::Fixed(1))
         .namespace("../etc")
@@ -306,7 +338,10 @@ fn settings_that_cannot_work_are_refused() {
     assert!(error.to_string().contains("namespace: `../etc`"), "{error}");
     let before_epoch = ManualClock::at(UnixMillis(1_000_000_000_000));
     let error = start(folder.path(), &before_epoch).unwrap_err();
-    assert!(error.to_string().contains("before the layout's epoch"), "{error}");
+    assert!(
+        error.to_string().contains("before the layout's epoch"),
+        "{error}"
+    );
     let after_end = ManualClock::at(IdMeta::MAX_PEAK.end());
     let error = start(folder.path(), &after_end).unwrap_err();
     assert!(error.to_string().contains("run out"), "{error}");

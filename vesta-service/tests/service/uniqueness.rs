@@ -26,7 +26,11 @@ fn take(service: &LocalIdService, seen: &Seen, thread: u64, wanted: u64) {
     let mut batch = vec![0; 3000];
     let (mut taken, mut last, mut rng) = (0, 0, Rng::new(thread));
     while taken < wanted {
-        let size = if rng.percent(50) { 1 } else { rng.within(1..=3000) };
+        let size = if rng.percent(50) {
+            1
+        } else {
+            rng.within(1..=3000)
+        };
         let out = &mut batch[..usize::try_from(size).expect("small")];
         if size == 1 {
             out[0] = service.gen_id().expect("an ID");
@@ -73,17 +77,27 @@ fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
         .drive(Drive::ByHand)
         // A thread that is not scheduled for a while sees much scripted time pass.
         .max_wait(Duration::from_secs(1_000_000))
-        .machine(MachineSource::Pool { store: Arc::new(MemoryStore::new()), range: None })
+        .machine(MachineSource::Pool {
+            store: Arc::new(MemoryStore::new()),
+            range: None,
+        })
         .state_dir(vesta_testkit::fast_folder().path())
         .build()
         .unwrap();
     // Each of the threads that wait at an overflow moves the clock on by what it waits for.
     // What it has for itself then is never issued.
-    let unused = if populator == PopulatorKind::Local { 4 } else { 1 };
+    let unused = if populator == PopulatorKind::Local {
+        4
+    } else {
+        1
+    };
     let ticks = total / (1 << layout.spec().seq_bits) * (THREADS + 2) * unused;
     take_with_all_threads(&service, &Seen::new(&layout, START, ticks), total);
     let passed = clock.wall().since(START).unwrap() / layout.spec().unit.millis();
-    assert!(passed > total / (1 << layout.spec().seq_bits) / 2, "only {passed} overflows");
+    assert!(
+        passed > total / (1 << layout.spec().seq_bits) / 2,
+        "only {passed} overflows"
+    );
 }
 
 fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
@@ -124,7 +138,11 @@ fn every_layout_scripted(populator: PopulatorKind) {
                 .build()
                 .unwrap();
             // As above; with a random start a tick has half of its numbers at least.
-            let unused = if populator == PopulatorKind::Local { 4 } else { 1 };
+            let unused = if populator == PopulatorKind::Local {
+                4
+            } else {
+                1
+            };
             let ticks = (EACH.div_ceil(numbers) + 1) * 2 * (THREADS + 2) * unused;
             take_with_all_threads(&service, &Seen::new(&layout, START, ticks), EACH);
         }
@@ -142,7 +160,10 @@ fn every_layout_real(populator: PopulatorKind) {
 
 fn one_layout_real(populator: PopulatorKind, mut layout: IdMeta) {
     if layout.end() <= SystemClock::new().wall() {
-        let spec = LayoutSpec { epoch: START_OF_2023, ..*layout.spec() };
+        let spec = LayoutSpec {
+            epoch: START_OF_2023,
+            ..*layout.spec()
+        };
         layout = IdMeta::new(spec).unwrap();
     }
     let folder = vesta_testkit::fast_folder();
@@ -236,9 +257,16 @@ fn the_checker_notices_a_duplicate() {
     let meta = IdMeta::MAX_PEAK;
     let seen = Seen::new(&meta, START, 2);
     let first = meta.tick_at(START).unwrap();
-    let id = vesta_service::contract::Id { time: first + 1, seq: 1_048_575, ..Default::default() };
+    let id = vesta_service::contract::Id {
+        time: first + 1,
+        seq: 1_048_575,
+        ..Default::default()
+    };
     assert!(seen.is_new(&id));
-    assert!(seen.is_new(&vesta_service::contract::Id { seq: 1_048_574, ..id }));
+    assert!(seen.is_new(&vesta_service::contract::Id {
+        seq: 1_048_574,
+        ..id
+    }));
     assert!(!seen.is_new(&id), "a planted duplicate must be found");
     assert_eq!(seen.count(), 2);
 }

@@ -20,7 +20,10 @@ fn world(
 ) -> (World, tempfile::TempDir) {
     let folder = fast_folder();
     let plan = Plan::simple(layout, sources, remembers);
-    (World::new(plan, Rng::new(seed), folder.path(), false), folder)
+    (
+        World::new(plan, Rng::new(seed), folder.path(), false),
+        folder,
+    )
 }
 
 impl World {
@@ -34,7 +37,10 @@ impl World {
         let id = node.service.as_ref().expect("it runs").gen_id()?;
         let (of_the_store, sender) = (node.is_of_the_store(), node.wire.sender);
         let window = |Stretch { machine, start, .. }| match of_the_store {
-            true => self.shared.window(sender, NAMESPACES[0], machine, start).positions(),
+            true => self
+                .shared
+                .window(sender, NAMESPACES[0], machine, start)
+                .positions(),
             false => (0, u64::MAX),
         };
         let taken = self.ledgers[0].id(id, &mut node.progress, window);
@@ -42,7 +48,9 @@ impl World {
     }
 
     fn bound(&self, machine: u64) -> u64 {
-        self.shared.record(NAMESPACES[0], machine).map_or(0, |record| record.bound)
+        self.shared
+            .record(NAMESPACES[0], machine)
+            .map_or(0, |record| record.bound)
     }
 }
 
@@ -64,7 +72,9 @@ fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
             .expect("it starts");
         let (mut ledger, mut progress) = (Ledger::new(&layout), Progress::new(1));
         let mut take = |id| {
-            ledger.id(id, &mut progress, |_| (0, u64::MAX)).unwrap_or_else(|flaw| panic!("{flaw}"));
+            ledger
+                .id(id, &mut progress, |_| (0, u64::MAX))
+                .unwrap_or_else(|flaw| panic!("{flaw}"));
         };
         let mut ids = [0; BATCH];
         let rounds = rounds(100_000);
@@ -90,7 +100,9 @@ fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
 fn many_hosts_that_come_and_go_do_not_use_up_sixteen_machine_ids() {
     let (mut world, _folder) = world(IdMeta::MAX_PEAK, &[Source::Pool(15)], false, 9);
     for host in 0..rounds(10_000) {
-        world.begin(0).unwrap_or_else(|error| panic!("host {host}: {error}"));
+        world
+            .begin(0)
+            .unwrap_or_else(|error| panic!("host {host}: {error}"));
         world.make(0).expect("it has just started");
         world.pass(8 * SECOND).expect("nothing is wrong");
         world.make(0).expect("it goes on");
@@ -112,7 +124,9 @@ fn starts_of_one_host_keep_its_machine_id() {
             world.nodes[0].crash();
             world.time.advance(11 * SECOND);
         }
-        world.begin(0).unwrap_or_else(|error| panic!("start {start}: {error}"));
+        world
+            .begin(0)
+            .unwrap_or_else(|error| panic!("start {start}: {error}"));
         let made = world.make(0).expect("it has just started");
         assert_eq!(made.machine, own, "start {start}");
     }
@@ -126,11 +140,16 @@ fn successors_begin_at_or_above_the_bound() {
     let rounds = rounds(200_000);
     for handover in 0..rounds {
         let node = usize::from(handover % 2 == 1);
-        world.begin(node).unwrap_or_else(|error| panic!("handover {handover}: {error}"));
+        world
+            .begin(node)
+            .unwrap_or_else(|error| panic!("handover {handover}: {error}"));
         let count = 1 + world.rng.below(3);
         for nth in 0..count {
             let first = world.make(node).expect("it has just started");
-            assert!(nth > 0 || first.start >= before, "{first:?} is below the bound {before:#x}");
+            assert!(
+                nth > 0 || first.start >= before,
+                "{first:?} is below the bound {before:#x}"
+            );
         }
         if world.rng.percent(30) {
             world.time.advance(MILLI);
@@ -163,7 +182,9 @@ fn restarts_with_the_clock_set_back() {
         }
         world.nodes[number].clock.correct();
         let back = world.rng.span(YEAR);
-        world.nodes[number].clock.step(-i64::try_from(back).expect("a year"));
+        world.nodes[number]
+            .clock
+            .step(-i64::try_from(back).expect("a year"));
         let began = world.time.now();
         match world.begin(number) {
             Ok(()) => waited += u64::from(world.time.now() > began + SECOND),
@@ -188,7 +209,10 @@ fn restarts_with_the_clock_set_back() {
         world.time.advance(SECOND);
     }
     let least = restarts / 100;
-    assert!(refused > least && waited > least, "{refused} refused, {waited} waited");
+    assert!(
+        refused > least && waited > least,
+        "{refused} refused, {waited} waited"
+    );
 }
 
 #[test]
@@ -199,8 +223,12 @@ fn steps_of_up_to_five_seconds_back_are_not_noticed() {
         for step in 0..rounds(400_000) {
             world.nodes[0].clock.correct();
             let back = world.rng.within(0..=5 * SECOND);
-            world.nodes[0].clock.step(-i64::try_from(back).expect("seconds"));
-            world.make(0).unwrap_or_else(|error| panic!("step {step}: {error}"));
+            world.nodes[0]
+                .clock
+                .step(-i64::try_from(back).expect("seconds"));
+            world
+                .make(0)
+                .unwrap_or_else(|error| panic!("step {step}: {error}"));
             let passes = world.rng.within(MILLI..=10 * MILLI);
             world.time.advance(passes);
             if step % 200 == 0 {
@@ -221,22 +249,38 @@ fn a_clock_that_jumps_far_ahead_leaves_nothing_behind() {
         (0..2).for_each(|number| world.begin(number).expect("it starts"));
         for jump in 0..1000 {
             let number = jump % 2;
-            world.nodes[number].clock.step(i64::try_from(far).expect("fits"));
+            world.nodes[number]
+                .clock
+                .step(i64::try_from(far).expect("fits"));
             for _ in 0..world.rng.within(1..=4) {
                 let span = world.rng.span(20 * SECOND);
                 world.pass(span).expect("nothing is wrong");
-                world.make(number).unwrap_or_else(|error| panic!("jump {jump}: {error}"));
+                world
+                    .make(number)
+                    .unwrap_or_else(|error| panic!("jump {jump}: {error}"));
             }
             let millis = (world.time.now() + world.plan.window() + 6 * SECOND) / MILLI;
-            let latest = world.plan.layout.tick_at(vesta_service::contract::UnixMillis(millis));
+            let latest = world
+                .plan
+                .layout
+                .tick_at(vesta_service::contract::UnixMillis(millis));
             let latest = latest.expect("2023") << world.plan.layout.spec().seq_bits;
             for machine in 0..=7 {
-                assert!(world.bound(machine) <= latest, "a record lies far ahead of real time");
+                assert!(
+                    world.bound(machine) <= latest,
+                    "a record lies far ahead of real time"
+                );
             }
             world.nodes[number].clock.correct();
             world.pass(SECOND).expect("nothing is wrong");
-            world.make(number).unwrap_or_else(|error| panic!("after jump {jump}: {error}"));
-            let status = world.nodes[number].service.as_ref().expect("it runs").status();
+            world
+                .make(number)
+                .unwrap_or_else(|error| panic!("after jump {jump}: {error}"));
+            let status = world.nodes[number]
+                .service
+                .as_ref()
+                .expect("it runs")
+                .status();
             assert!(!status.clock_suspect && status.rehomed_total == 0);
         }
     }
@@ -245,7 +289,10 @@ fn a_clock_that_jumps_far_ahead_leaves_nothing_behind() {
 #[test]
 fn lost_replies_cost_nothing() {
     let (mut world, _folder) = world(IdMeta::SNOWFLAKE, &[Source::Pool(3)], false, 46);
-    let lossy = Weather { reply_lost: 100, ..Weather::default() };
+    let lossy = Weather {
+        reply_lost: 100,
+        ..Weather::default()
+    };
     world.begin(0).expect("it starts");
     let mut bound = 0;
     let rounds = rounds(20_000);
@@ -262,6 +309,9 @@ fn lost_replies_cost_nothing() {
         bound = now;
     }
     let status = world.nodes[0].service.as_ref().expect("it runs").status();
-    assert_eq!((status.epoch, status.fenced_total, status.rehomed_total), (1, 0, 0));
+    assert_eq!(
+        (status.epoch, status.fenced_total, status.rehomed_total),
+        (1, 0, 0)
+    );
     assert!(world.shared.counts().of("replies lost") >= rounds);
 }

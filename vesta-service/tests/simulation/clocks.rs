@@ -10,7 +10,8 @@ impl World {
         let clock = self.nodes[number].clock.clone();
         match self.rng.below(10) {
             0 => {
-                self.time.note(|| format!("node {number}: its clock is set right"));
+                self.time
+                    .note(|| format!("node {number}: its clock is set right"));
                 clock.correct();
             }
             1 => {
@@ -19,7 +20,11 @@ impl World {
                 self.step(number, -i64::try_from(SECOND).expect("fits"));
             }
             2..=3 => {
-                let most = if self.plan.class == Class::Durable { 100_000 } else { 50 };
+                let most = if self.plan.class == Class::Durable {
+                    100_000
+                } else {
+                    50
+                };
                 let mut ppm = || i64::try_from(self.rng.below(2 * most + 1)).expect("small");
                 let (wall, monotonic) = (ppm() - most as i64, ppm() - most as i64);
                 self.time
@@ -51,7 +56,8 @@ impl World {
         if (clock.error() + i128::from(by)).abs() > self.plan.largest_clock_error_while_running() {
             clock.correct();
         } else {
-            self.time.note(|| format!("node {number}: its clock steps by {} ms", by / 1_000_000));
+            self.time
+                .note(|| format!("node {number}: its clock steps by {} ms", by / 1_000_000));
             clock.step(by);
         }
     }

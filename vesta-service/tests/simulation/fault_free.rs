@@ -21,7 +21,11 @@ impl World {
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             if node.plan.space == space && !node.is_fixed() && node.service.is_some() {
-                if self.rng.percent(50) { self.stop(number)? } else { self.kill(number) }
+                if self.rng.percent(50) {
+                    self.stop(number)?
+                } else {
+                    self.kill(number)
+                }
             }
         }
         let layout = self.plan.layout;
@@ -32,15 +36,19 @@ impl World {
         // Up to where the hosts that refuse say that it was reserved.
         let by_hosts = (self.shared.highest_grant(namespace) >> seq_bits) + 1;
         let floor = by_clock.max(by_hosts) << seq_bits;
-        self.time.note(|| format!("an operator raises the floor of {namespace} to {floor:#x}"));
+        self.time
+            .note(|| format!("an operator raises the floor of {namespace} to {floor:#x}"));
         self.counts.add("floors raised", 1);
-        self.shared.raise_floor(namespace, &layout.fingerprint(), floor);
+        self.shared
+            .raise_floor(namespace, &layout.fingerprint(), floor);
         let lost = self.shared.lost(namespace);
         self.counts.add("records repaired", lost.len() as u64);
         self.shared.repair(namespace, &lost, floor);
         self.wiped[space] = false;
         self.operator_called[space] = false;
-        Ok(layout.moment_of(floor >> seq_bits).map_or(u64::MAX, |moment| moment.0 * MILLI))
+        Ok(layout
+            .moment_of(floor >> seq_bits)
+            .map_or(u64::MAX, |moment| moment.0 * MILLI))
     }
 
     fn kill(&mut self, number: usize) {
@@ -97,7 +105,9 @@ impl World {
                 }
             }
             // Who waits for longer than anybody would needs no more tries.
-            let hopeless = waiting.iter().all(|number| self.has_a_reason(*number, HOUR));
+            let hopeless = waiting
+                .iter()
+                .all(|number| self.has_a_reason(*number, HOUR));
             if hopeless || self.time.now() > limit {
                 break;
             }
@@ -117,7 +127,9 @@ impl World {
             if !is_well && !reason && !self.layout_ends_soon() {
                 let node = &self.nodes[number];
                 let status = node.service.as_ref().map(|service| service.machines());
-                return Err(Flaw::other(format!("node {number} did not come back: {status:#?}")));
+                return Err(Flaw::other(format!(
+                    "node {number} did not come back: {status:#?}"
+                )));
             }
             self.counts.add("nodes that need a person at the end", 1);
         }
@@ -132,7 +144,11 @@ impl World {
         for number in 0..self.nodes.len() {
             let plan = |n: usize| (self.plan.nodes[n].space, self.plan.nodes[n].source);
             let reserved = matches!(plan(number).1, Source::Reserved(_));
-            if reserved && everybody.iter().any(|earlier| plan(*earlier) == plan(number)) {
+            if reserved
+                && everybody
+                    .iter()
+                    .any(|earlier| plan(*earlier) == plan(number))
+            {
                 self.stop(number)?;
             } else {
                 everybody.push(number);
@@ -145,15 +161,22 @@ impl World {
     fn comes_back_when_it_said(&mut self, number: usize) -> Result<bool, Flaw> {
         for attempt in 0..8 {
             let node = &self.nodes[number];
-            let Some(service) = &node.service else { return Ok(false) };
-            let Err(error) = service.try_gen_id() else { return Ok(true) };
-            let Some(wait) = error.retry_after() else { return Ok(false) };
+            let Some(service) = &node.service else {
+                return Ok(false);
+            };
+            let Err(error) = service.try_gen_id() else {
+                return Ok(true);
+            };
+            let Some(wait) = error.retry_after() else {
+                return Ok(false);
+            };
             self.time.note(|| format!("node {number} waits: {error}"));
             if attempt == 0 && error.kind() == ErrorKind::ClockBehind {
                 self.counts.add("nodes that waited for their clock", 1);
             }
             // Wall clocks show whole milliseconds.
-            self.time.advance(u64::try_from(wait.as_nanos()).expect("years at most") + MILLI);
+            self.time
+                .advance(u64::try_from(wait.as_nanos()).expect("years at most") + MILLI);
             self.keep(number);
         }
         Ok(false)
@@ -187,7 +210,11 @@ impl World {
         }
         let layout = &self.plan.layout;
         let unit = layout.spec().unit.millis() * MILLI;
-        let tick = |nanos: u64| layout.tick_at(UnixMillis(nanos / MILLI)).unwrap_or(u64::MAX);
+        let tick = |nanos: u64| {
+            layout
+                .tick_at(UnixMillis(nanos / MILLI))
+                .unwrap_or(u64::MAX)
+        };
         // Whatever right clocks wrote is free by then.
         let by_right_clocks =
             tick(self.faultless_since.unwrap_or(0) + self.plan.window() + 6 * SECOND);
@@ -227,8 +254,11 @@ impl Node {
     /// The bound that its host remembers of a machine ID that none of its processes has.
     fn remembered(&self, machine: u64) -> u64 {
         let namespace = self.own_namespace();
-        let [own, pool] = [format!("{namespace}-{machine}.state"), format!("{namespace}.pool")]
-            .map(|file| fs::read(self.folder.join(file)).unwrap_or_default());
+        let [own, pool] = [
+            format!("{namespace}-{machine}.state"),
+            format!("{namespace}.pool"),
+        ]
+        .map(|file| fs::read(self.folder.join(file)).unwrap_or_default());
         let subject = format!("machine ID {machine} of ");
         let of_machine = |slot: &&[u8]| String::from_utf8_lossy(slot).contains(&subject);
         let slots = own.chunks(1024).chain(pool.chunks(1024).filter(of_machine));

@@ -35,7 +35,11 @@ impl World {
         let (time, until) = (self.time.clone(), self.time.now() + 20 * SECOND);
         let refused = self.with(number, "one by one", waits, |service, take| {
             for _ in (0..wanted).take_while(|_| time.now() < until) {
-                let id = if waits { service.gen_id() } else { service.try_gen_id() };
+                let id = if waits {
+                    service.gen_id()
+                } else {
+                    service.try_gen_id()
+                };
                 match id {
                     Ok(id) => take.id(id)?,
                     Err(error) => return Ok(Some(error)),
@@ -110,13 +114,19 @@ impl World {
         let checked = self.plan.is_checked();
         let of_the_store = checked && self.nodes[number].is_of_the_store();
         let node = &mut self.nodes[number];
-        let Some(service) = &node.service else { return Ok(None) };
+        let Some(service) = &node.service else {
+            return Ok(None);
+        };
         node.wire.begin(1);
         node.progress.forget_windows();
         let space = node.plan.space;
         let before = service.machines();
         let wall = node.clock.wall();
-        let lags = if node.plan.clock == ClockKind::Coarse { COARSE_MILLIS } else { 0 };
+        let lags = if node.plan.clock == ClockKind::Coarse {
+            COARSE_MILLIS
+        } else {
+            0
+        };
         let not_before = self.plan.tick(UnixMillis(wall.0.saturating_sub(lags)));
         let ahead = LEAD_MILLIS + node.plan.borrow * self.plan.layout.spec().unit.millis();
         let (shared, sender) = (&self.shared, node.wire.sender);
@@ -125,7 +135,9 @@ impl World {
             progress: &mut node.progress,
             answers: &mut node.answers,
             window: &|Stretch { machine, start, .. }| match of_the_store {
-                true => shared.window(sender, NAMESPACES[space], machine, start).positions(),
+                true => shared
+                    .window(sender, NAMESPACES[space], machine, start)
+                    .positions(),
                 false => (0, u64::MAX),
             },
             plan: &self.plan,
@@ -139,7 +151,14 @@ impl World {
             last: None,
         };
         let made = make(service, &mut take);
-        let Take { count, used, first, last, earliest, .. } = take;
+        let Take {
+            count,
+            used,
+            first,
+            last,
+            earliest,
+            ..
+        } = take;
         self.time.note(|| match (first, last) {
             (Some(first), Some(last)) => format!(
                 "node {number} makes {count} {how}: machine ID {}, {:#x} to machine ID {}, {:#x}",
@@ -147,8 +166,11 @@ impl World {
             ),
             _ => format!("node {number} makes none {how}"),
         });
-        let kind =
-            if ["in runs", "at once"].contains(&how) { "IDs in runs" } else { "IDs one by one" };
+        let kind = if ["in runs", "at once"].contains(&how) {
+            "IDs in runs"
+        } else {
+            "IDs one by one"
+        };
         self.counts.add(kind, count);
         let error = made?;
         if !waits && checked && earliest < not_before && !service.status().clock_suspect {
@@ -156,12 +178,22 @@ impl World {
             return Err(Flaw::new(Fault::WrongTime, text));
         }
         let after = service.machines();
-        let held = |machine: &u64| before.iter().chain(&after).any(|line| line.machine == *machine);
+        let held = |machine: &u64| {
+            before
+                .iter()
+                .chain(&after)
+                .any(|line| line.machine == *machine)
+        };
         // While it waited it may have had one, and lost it again.
         let rehomed = |lines: &[MachineStatus]| lines.iter().map(|l| l.rehomed_total).sum::<u64>();
         let passed_through = rehomed(&after) > rehomed(&before) + 1;
-        if let Some(foreign) = used.iter().find(|machine| !held(machine) && !passed_through) {
-            return Err(Flaw::other(format!("node {number} made IDs of machine ID {foreign}")));
+        if let Some(foreign) = used
+            .iter()
+            .find(|machine| !held(machine) && !passed_through)
+        {
+            return Err(Flaw::other(format!(
+                "node {number} made IDs of machine ID {foreign}"
+            )));
         }
         if super::world::sees_that_it_forgot(service) {
             self.operator_called[space] = true;

@@ -29,14 +29,18 @@ pub(crate) fn take_the_first() {
     let time = Time::starting(UnixMillis(1_700_000_000_000), false);
     let service = LocalIdService::builder()
         .layout(IdMeta::MAX_PEAK)
-        .machine(MachineSource::Disposable { nodes: Arc::<Numbers>::default() })
+        .machine(MachineSource::Disposable {
+            nodes: Arc::<Numbers>::default(),
+        })
         .machine_count(2)
         .clock(Arc::new(HostClock::new(&time)))
         .drive(Drive::ByHand)
         .build()
         .expect("it needs nothing");
     let use_up = || {
-        let run = service.try_gen_run(u32::MAX).expect("two ticks of two machine IDs");
+        let run = service
+            .try_gen_run(u32::MAX)
+            .expect("two ticks of two machine IDs");
         service.meta().unpack(run.first).expect("its own").machine
     };
     // A thread changes over when its own machine ID is used up in a tick.

@@ -52,7 +52,10 @@ impl Flaw {
     }
 
     pub(crate) fn new(fault: Fault, text: impl Into<String>) -> Self {
-        Self { fault, text: text.into() }
+        Self {
+            fault,
+            text: text.into(),
+        }
     }
 }
 
@@ -121,7 +124,15 @@ impl Ledger {
         window: impl FnOnce(Stretch) -> (u64, u64),
     ) -> Result<Stretch, Flaw> {
         let (machine, start) = self.decoder.decode(id)?;
-        self.stretch(Stretch { machine, start, end: start + 1 }, progress, window)
+        self.stretch(
+            Stretch {
+                machine,
+                start,
+                end: start + 1,
+            },
+            progress,
+            window,
+        )
     }
 
     /// Takes a run in.
@@ -139,7 +150,15 @@ impl Ledger {
             let text = format!("{run:?} is not a run of machine ID {machine}");
             return Err(Flaw::new(Fault::Unreadable, text));
         }
-        self.stretch(Stretch { machine, start, end: end + 1 }, progress, window)
+        self.stretch(
+            Stretch {
+                machine,
+                start,
+                end: end + 1,
+            },
+            progress,
+            window,
+        )
     }
 
     #[inline]
@@ -149,7 +168,11 @@ impl Ledger {
         progress: &mut Progress,
         window: impl FnOnce(Stretch) -> (u64, u64),
     ) -> Result<Stretch, Flaw> {
-        let Stretch { machine, start, end } = new;
+        let Stretch {
+            machine,
+            start,
+            end,
+        } = new;
         let flaw = |fault, what| {
             let text = format!("machine ID {machine}, positions {start:#x}..{end:#x}: {what}");
             Err(Flaw { fault, text })
@@ -164,9 +187,14 @@ impl Ledger {
         let reached = progress.of(machine);
         if start < reached.base || end > reached.end {
             (reached.base, reached.end) = window(new);
-            let Reached { base, end: granted, .. } = *reached;
+            let Reached {
+                base, end: granted, ..
+            } = *reached;
             if start < base || end > granted {
-                return flaw(Fault::NotGranted, format!("granted are {base:#x}..{granted:#x}"));
+                return flaw(
+                    Fault::NotGranted,
+                    format!("granted are {base:#x}..{granted:#x}"),
+                );
             }
         }
         if start < reached.next {
@@ -176,11 +204,17 @@ impl Ledger {
         let next = reached.next.max(reached.base);
         let begins_a_tick = start & self.decoder.seq.1 < begins_below;
         if start != next && next != 0 && !begins_a_tick && !lossy {
-            return flaw(Fault::LeftOut, format!("nothing was issued from {next:#x} on"));
+            return flaw(
+                Fault::LeftOut,
+                format!("nothing was issued from {next:#x} on"),
+            );
         }
         reached.next = end;
         if let Err((from, to)) = line.add(start, end) {
-            return flaw(Fault::Repeated, format!("{from:#x}..{to:#x} was issued before"));
+            return flaw(
+                Fault::Repeated,
+                format!("{from:#x}..{to:#x} was issued before"),
+            );
         }
         self.issued += end - start;
         self.digest =
@@ -190,9 +224,13 @@ impl Ledger {
 
     /// One past the highest position that was issued with this machine ID.
     pub(crate) fn end(&self, machine: u64) -> u64 {
-        let line =
-            if self.open.0 == machine { Some(&self.open.1) } else { self.lines.get(&machine) };
-        line.and_then(|line| line.intervals.last()).map_or(0, |(_, end)| *end)
+        let line = if self.open.0 == machine {
+            Some(&self.open.1)
+        } else {
+            self.lines.get(&machine)
+        };
+        line.and_then(|line| line.intervals.last())
+            .map_or(0, |(_, end)| *end)
     }
 }
 
@@ -211,7 +249,9 @@ impl Line {
     /// Adds an interval that is not the last: of an owner that slept.
     #[cold]
     fn insert(&mut self, start: u64, end: u64) -> Result<(), (u64, u64)> {
-        let at = self.intervals.partition_point(|interval| interval.1 <= start);
+        let at = self
+            .intervals
+            .partition_point(|interval| interval.1 <= start);
         match self.intervals.get(at) {
             Some(next) if next.0 < end => Err(*next),
             _ => {
@@ -225,7 +265,10 @@ impl Line {
 impl Progress {
     /// Of a process that has just started.
     pub(crate) fn new(begins_below: u64) -> Self {
-        Self { begins_below, ..Self::default() }
+        Self {
+            begins_below,
+            ..Self::default()
+        }
     }
 
     #[inline]
@@ -233,7 +276,12 @@ impl Progress {
         let at = match self.lines.iter().position(|line| line.machine == machine) {
             Some(at) => at,
             None => {
-                self.lines.push(Reached { machine, next: 0, base: 0, end: 0 });
+                self.lines.push(Reached {
+                    machine,
+                    next: 0,
+                    base: 0,
+                    end: 0,
+                });
                 self.lines.len() - 1
             }
         };
@@ -275,8 +323,18 @@ impl Decoder {
         };
         let field = |shift: u32, bits: u32| (shift, (1 << bits) - 1);
         let (time, seq, machine) = (field(time, t), field(seq, s), field(machine, m));
-        let taken = [time, seq, machine].iter().fold(0, |all, (shift, max)| all | max << shift);
-        Self { meta: *meta, time, seq, machine, seq_bits: s, rest: !taken, expected: None }
+        let taken = [time, seq, machine]
+            .iter()
+            .fold(0, |all, (shift, max)| all | max << shift);
+        Self {
+            meta: *meta,
+            time,
+            seq,
+            machine,
+            seq_bits: s,
+            rest: !taken,
+            expected: None,
+        }
     }
 
     /// Machine ID and position.
@@ -292,17 +350,26 @@ impl Decoder {
             let text = format!("{id:#x} differs from the others in more than time and machine ID");
             return Err(Flaw::new(Fault::Unreadable, text));
         }
-        Ok((field(self.machine), field(self.time) << self.seq_bits | field(self.seq)))
+        Ok((
+            field(self.machine),
+            field(self.time) << self.seq_bits | field(self.seq),
+        ))
     }
 
     /// The other fields of the first ID, which are those of every service here.
     #[cold]
     fn first(&self, id: u64) -> Result<u64, Flaw> {
         match self.meta.unpack(id) {
-            Ok(Id { version: 0, gen_method: 0, id_type, .. }) if id_type == self.meta.id_type() => {
-                Ok(id & self.rest)
-            }
-            other => Err(Flaw::new(Fault::Unreadable, format!("{id:#x} is {other:?}"))),
+            Ok(Id {
+                version: 0,
+                gen_method: 0,
+                id_type,
+                ..
+            }) if id_type == self.meta.id_type() => Ok(id & self.rest),
+            other => Err(Flaw::new(
+                Fault::Unreadable,
+                format!("{id:#x} is {other:?}"),
+            )),
         }
     }
 }

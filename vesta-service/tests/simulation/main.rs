@@ -62,7 +62,10 @@ fn any_history() {
         ("nodes that were well at the end", seeds * 3),
     ] {
         let count = results.counts.of(what);
-        assert!(count >= least, "{what}: {count}, which is less than {least}: it tests too little");
+        assert!(
+            count >= least,
+            "{what}: {count}, which is less than {least}: it tests too little"
+        );
     }
 }
 
@@ -72,14 +75,26 @@ fn every_planted_fault_is_found() {
     const ENOUGH: usize = 3;
     for (planted, seeds, faults) in Planted::ALL {
         let found = |flaws: &[(u64, ledger::Flaw)]| {
-            flaws.iter().filter(|(_, flaw)| flaw.fault == faults[0]).count()
+            flaws
+                .iter()
+                .filter(|(_, flaw)| flaw.fault == faults[0])
+                .count()
         };
         let enough = |flaws: &[_]| !is_full_run() && found(flaws) >= ENOUGH;
         let results = run::play_all(0..seeds, Some(planted), enough);
         let found = found(&results.flaws);
-        println!("{planted:?}: {:?} in {found} of {seeds} histories at most", faults[0]);
-        assert!(found >= ENOUGH, "{planted:?} came to light in {found} of {seeds} histories only");
-        let other = results.flaws.iter().find(|(_, flaw)| !faults.contains(&flaw.fault));
+        println!(
+            "{planted:?}: {:?} in {found} of {seeds} histories at most",
+            faults[0]
+        );
+        assert!(
+            found >= ENOUGH,
+            "{planted:?} came to light in {found} of {seeds} histories only"
+        );
+        let other = results
+            .flaws
+            .iter()
+            .find(|(_, flaw)| !faults.contains(&flaw.fault));
         assert!(other.is_none(), "{planted:?}: {other:?}");
     }
 }

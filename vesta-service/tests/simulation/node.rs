@@ -47,7 +47,12 @@ impl Node {
 
     /// Its namespace for its service: with a fixed machine ID one that no other world of this host uses.
     pub(crate) fn own_namespace(&self) -> String {
-        let world = self.folder.parent().expect("the world's").as_os_str().as_encoded_bytes();
+        let world = self
+            .folder
+            .parent()
+            .expect("the world's")
+            .as_os_str()
+            .as_encoded_bytes();
         match self.is_fixed() {
             true => format!("{}-{:08x}", self.namespace(), crc32fast::hash(world)),
             false => self.namespace().to_owned(),
@@ -69,7 +74,10 @@ impl Node {
         self.wire.begin(2);
         let store = self.wire.clone();
         let machine = match self.plan.source {
-            Source::Pool(last) => MachineSource::Pool { store, range: Some(0..=last) },
+            Source::Pool(last) => MachineSource::Pool {
+                store,
+                range: Some(0..=last),
+            },
             Source::Reserved(id) => MachineSource::Reserved { store, id },
             Source::Fixed(id) => MachineSource::Fixed(id),
             Source::Stateless(id) => MachineSource::Stateless(id),
@@ -116,14 +124,20 @@ impl Node {
 
     /// Its own state file, if it is of a fixed machine ID, which is its store.
     pub(crate) fn state_file(&self) -> Files {
-        let Source::Fixed(id) = self.plan.source else { return Vec::new() };
+        let Source::Fixed(id) = self.plan.source else {
+            return Vec::new();
+        };
         let name = format!("{}-{id}.state", self.own_namespace());
         read(&self.folder, |path| path.ends_with(&name))
     }
 
     /// Spoils one half of each of its files, as a write that was cut off does.
     pub(crate) fn tear(&self, rng: &mut Rng) -> usize {
-        let files = if self.is_fixed() { self.state_file() } else { read(&self.folder, |_| true) };
+        let files = if self.is_fixed() {
+            self.state_file()
+        } else {
+            read(&self.folder, |_| true)
+        };
         let half = rng.index(2) * 1024;
         let torn = files.len();
         write(files.into_iter().map(|(path, mut bytes)| {
@@ -146,16 +160,25 @@ impl Node {
     /// The machine IDs it holds now.
     pub(crate) fn machines(&self) -> BTreeSet<u64> {
         let service = self.service.as_ref();
-        service.map(|s| s.status().machines.into_iter().collect()).unwrap_or_default()
+        service
+            .map(|s| s.status().machines.into_iter().collect())
+            .unwrap_or_default()
     }
 }
 
 fn read(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Files {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("readable").path())
+        .collect();
     paths.retain(|path| wanted(path));
     paths.sort();
-    paths.into_iter().map(|path| (path.clone(), fs::read(path).expect("readable"))).collect()
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), fs::read(path).expect("readable")))
+        .collect()
 }
 
 pub(crate) fn write(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) {

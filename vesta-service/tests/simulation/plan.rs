@@ -120,15 +120,24 @@ impl Plan {
             (5, (IdMeta::SONYFLAKE, false)),
             (15, tiny),
         ]);
-        let mut class =
-            rng.weighed(&[(70, Class::Durable), (15, Class::MayForget), (15, Class::Wiped)]);
+        let mut class = rng.weighed(&[
+            (70, Class::Durable),
+            (15, Class::MayForget),
+            (15, Class::Wiped),
+        ]);
         if let Some(planted) = planted {
             let doubted = planted == Planted::CountsByItsOwnClock;
-            class = if doubted { Class::MayForget } else { Class::Durable };
+            class = if doubted {
+                Class::MayForget
+            } else {
+                Class::Durable
+            };
         }
         let window = SECOND * rng.pick(&[3, 10, 20, 60]);
         // Longer than a claim may take: the others stand still meanwhile and cannot renew.
-        let grace = rng.weighed(&[(80, 100 * SECOND), (20, 600 * SECOND)]).max(3 * window);
+        let grace = rng
+            .weighed(&[(80, 100 * SECOND), (20, 600 * SECOND)])
+            .max(3 * window);
         let timing = Timing {
             window: Duration::from_nanos(window),
             renew_every: RENEW_EVERY,
@@ -187,7 +196,8 @@ impl Plan {
 
     /// True unless a planted fault is to show by repeated IDs alone.
     pub(crate) fn is_checked(&self) -> bool {
-        self.planted.is_none_or(|planted| !planted.shows_by_repetition_alone())
+        self.planted
+            .is_none_or(|planted| !planted.shows_by_repetition_alone())
     }
 
     /// The tick of a moment, also of one outside the layout.
@@ -198,11 +208,16 @@ impl Plan {
 
     /// Slices of a tick.
     fn slices(&self, node: &NodePlan) -> u64 {
-        let (unit, per_tick) = (self.layout.spec().unit.millis(), 1 << self.layout.spec().seq_bits);
+        let (unit, per_tick) = (
+            self.layout.spec().unit.millis(),
+            1 << self.layout.spec().seq_bits,
+        );
         let slices = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024].into_iter();
         let mut slices = slices.filter(|slices| *slices <= per_tick);
         match node.pacing {
-            true => slices.find(|slices| unit / slices <= 4 || *slices == per_tick).expect("few"),
+            true => slices
+                .find(|slices| unit / slices <= 4 || *slices == per_tick)
+                .expect("few"),
             false => 1,
         }
     }
@@ -305,7 +320,11 @@ fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng)
                 clock: rng.pick(&ClockKind::ALL),
                 // A slice must hold where a tick begins.
                 pacing: rng.percent(30) && !random,
-                borrow: if rng.percent(20) && borrows { rng.within(1..=3) } else { 0 },
+                borrow: if rng.percent(20) && borrows {
+                    rng.within(1..=3)
+                } else {
+                    0
+                },
             }
         })
         .collect()

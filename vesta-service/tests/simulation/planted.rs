@@ -50,17 +50,41 @@ impl Planted {
     /// All of them, the number of histories in which each is looked for, and as what it comes to light:
     /// as the first in some histories at least, in others as another of these.
     pub(crate) const ALL: [(Planted, u64, &[Fault]); 16] = [
-        (Self::IgnoresExpectations, 200, &[Fault::Repeated, Fault::NotAscending]),
+        (
+            Self::IgnoresExpectations,
+            200,
+            &[Fault::Repeated, Fault::NotAscending],
+        ),
         (Self::Forgets, 100, &[Fault::Repeated, Fault::NotAscending]),
-        (Self::ForgetsExtensions, 100, &[Fault::NotGranted, Fault::Repeated, Fault::Other]),
-        (Self::ReleasesTooMuch, 100, &[Fault::NotReturned, Fault::Other]),
-        (Self::CountsByItsOwnClock, 1_000, &[Fault::Repeated, Fault::NotAscending]),
+        (
+            Self::ForgetsExtensions,
+            100,
+            &[Fault::NotGranted, Fault::Repeated, Fault::Other],
+        ),
+        (
+            Self::ReleasesTooMuch,
+            100,
+            &[Fault::NotReturned, Fault::Other],
+        ),
+        (
+            Self::CountsByItsOwnClock,
+            1_000,
+            &[Fault::Repeated, Fault::NotAscending],
+        ),
         (Self::Stateless, 50, &[Fault::Repeated, Fault::NotAscending]),
-        (Self::StaleState, 200, &[Fault::Repeated, Fault::NotAscending]),
+        (
+            Self::StaleState,
+            200,
+            &[Fault::Repeated, Fault::NotAscending],
+        ),
         (Self::RepeatsAfterAnOverflow, 50, &[Fault::NotAscending]),
         (Self::RepeatsMuchLater, 50, &[Fault::NotAscending]),
         (Self::GoesBackOnce, 50, &[Fault::NotAscending]),
-        (Self::RunsAhead, 50, &[Fault::WrongTime, Fault::NotGranted, Fault::LeftOut]),
+        (
+            Self::RunsAhead,
+            50,
+            &[Fault::WrongTime, Fault::NotGranted, Fault::LeftOut],
+        ),
         (Self::ComesBackTooEarly, 50, &[Fault::WrongRetryTime]),
         (Self::ComesBackTooLate, 50, &[Fault::WrongRetryTime]),
         (Self::NamesAnotherReason, 50, &[Fault::WrongRefusal]),
@@ -90,10 +114,14 @@ impl Planted {
         let extends = before.is_some_and(|before| before.epoch == new.epoch) && !new.released;
         match self {
             Self::Forgets if rng.percent(20) => before.cloned(),
-            Self::ForgetsExtensions if extends => Some(Record { bound: old, ..new.clone() }),
-            Self::ReleasesTooMuch if new.released => {
-                Some(Record { bound: new.bound.saturating_sub(2), ..new.clone() })
-            }
+            Self::ForgetsExtensions if extends => Some(Record {
+                bound: old,
+                ..new.clone()
+            }),
+            Self::ReleasesTooMuch if new.released => Some(Record {
+                bound: new.bound.saturating_sub(2),
+                ..new.clone()
+            }),
             _ => Some(new.clone()),
         }
     }
@@ -111,7 +139,10 @@ pub(crate) struct Answers {
 impl Answers {
     /// The answers of a service that has just started.
     pub(crate) fn new(planted: Option<Planted>) -> Self {
-        Self { planted, ..Self::default() }
+        Self {
+            planted,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn try_gen_run(
@@ -120,13 +151,19 @@ impl Answers {
         want: u32,
     ) -> Result<IdRun, IdError> {
         let answer = service.try_gen_run(want);
-        let Some(planted) = self.planted else { return answer };
+        let Some(planted) = self.planted else {
+            return answer;
+        };
         match answer {
             Ok(run) => self.issue(planted, service, run),
             Err(IdError::NotReady(refusal)) => Err(self.refuse(planted, refusal)),
             Err(IdError::Sealed { .. }) if planted == Planted::IssuesAfterTheEnd => {
                 let first = self.issued.last().map_or(0, |run| run.first);
-                Ok(IdRun { first: first + service.meta().step(), step: 1, count: 1 })
+                Ok(IdRun {
+                    first: first + service.meta().step(),
+                    step: 1,
+                    count: 1,
+                })
             }
             Err(error) => Err(error),
         }
@@ -154,7 +191,11 @@ impl Answers {
         if std::mem::take(&mut self.overflowed) {
             self.again = Some(run.first);
         }
-        Ok(again.map_or(run, |first| IdRun { first, step: 1, count: 1 }))
+        Ok(again.map_or(run, |first| IdRun {
+            first,
+            step: 1,
+            count: 1,
+        }))
     }
 
     fn refuse(&mut self, planted: Planted, refusal: NotReady) -> IdError {

@@ -65,7 +65,9 @@ impl World {
         {
             return None;
         }
-        let window = self.shared.window(sender, namespace, status.machine, u64::MAX);
+        let window = self
+            .shared
+            .window(sender, namespace, status.machine, u64::MAX);
         if window.epoch != status.epoch {
             return None;
         }
@@ -83,18 +85,29 @@ impl World {
         let next = u128::from(next.max(window.base));
         let cap = self.plan.cap(&node.plan, effective);
         let used_up = next >= cap;
-        let left = if how == "in runs" { self.plan.left_to_single_ids(&node.plan) } else { 0 };
+        let left = if how == "in runs" {
+            self.plan.left_to_single_ids(&node.plan)
+        } else {
+            0
+        };
         // A batch may have used it up itself, and given it back.
         let used_up_for_it = next + left >= cap || how == "in batches";
         let justified = match error {
-            IdError::NotReady(NotReady { why: NotReadyReason::ClockBehind, .. }) => {
-                status.lead > Duration::from_millis(LEAD_MILLIS)
-            }
-            IdError::NotReady(NotReady { why: NotReadyReason::SequenceUsedUp, .. }) => {
+            IdError::NotReady(NotReady {
+                why: NotReadyReason::ClockBehind,
+                ..
+            }) => status.lead > Duration::from_millis(LEAD_MILLIS),
+            IdError::NotReady(NotReady {
+                why: NotReadyReason::SequenceUsedUp,
+                ..
+            }) => {
                 // A grant begins where the clock was, not where the record ended.
                 used_up_for_it || !issued
             }
-            IdError::NotReady(NotReady { why: NotReadyReason::AwaitingLease, .. }) => {
+            IdError::NotReady(NotReady {
+                why: NotReadyReason::AwaitingLease,
+                ..
+            }) => {
                 let begins = at(tick) + u128::from(node.progress.begins_below - 1);
                 !used_up && next.max(begins) >= window.end().into()
             }
@@ -127,9 +140,13 @@ impl World {
             want = 1;
             refusal = self.once(number)?;
         }
-        let Some(refusal) = refusal else { return Ok(()) };
+        let Some(refusal) = refusal else {
+            return Ok(());
+        };
         let node = &self.nodes[number];
-        let Some(service) = &node.service else { return Ok(()) };
+        let Some(service) = &node.service else {
+            return Ok(());
+        };
         let (wait, why) = (refusal.retry_after, refusal.why);
         // Another line may be the one to wait for; a clock that drifts does not show what passes.
         if node.plan.count > 1 || node.clock.drifts() || nanos(wait) > MINUTE {
@@ -176,16 +193,23 @@ impl World {
     fn await_bound(&mut self, number: usize, refusal: NotReady) -> Result<(), Flaw> {
         for _ in 0..3 {
             let node = &self.nodes[number];
-            let Some(service) = &node.service else { return Ok(()) };
+            let Some(service) = &node.service else {
+                return Ok(());
+            };
             let machine = service.status().machine;
-            let own = self.shared.holds(node.wire.sender, node.namespace(), machine);
+            let own = self
+                .shared
+                .holds(node.wire.sender, node.namespace(), machine);
             let sound = self.plan.class == Class::Durable && node.wire.is_sound();
             if !sound || !own || !node.is_of_the_store() || self.is_claiming(number) {
                 return Ok(());
             }
             self.time.advance(nanos(refusal.retry_after));
             self.keep(number);
-            if self.once(number)?.is_none_or(|now| now.why != NotReadyReason::AwaitingLease) {
+            if self
+                .once(number)?
+                .is_none_or(|now| now.why != NotReadyReason::AwaitingLease)
+            {
                 self.counts.add("bounds awaited", 1);
                 return Ok(());
             }

@@ -52,7 +52,10 @@ pub(crate) fn play_all(
     enough: impl Fn(&[(u64, Flaw)]) -> bool + Sync,
 ) -> Results {
     let next = AtomicU64::new(seeds.start);
-    let results = Mutex::new(Results { counts: Counts::default(), flaws: Vec::new() });
+    let results = Mutex::new(Results {
+        counts: Counts::default(),
+        flaws: Vec::new(),
+    });
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let folder = fast_folder();
     std::thread::scope(|scope| {
@@ -92,6 +95,10 @@ pub(crate) fn fail(seed: u64, flaw: &Flaw) -> ! {
     panic!(
         "seed {seed}: {flaw}\nthe story is above{}; to see it again:\n  VESTA_TEST_SEED={seed} cargo \
          test -p vesta-service --test simulation any_history -- --nocapture\n",
-        if same { "" } else { " (it came out differently this time)" }
+        if same {
+            ""
+        } else {
+            " (it came out differently this time)"
+        }
     );
 }

@@ -120,7 +120,14 @@ impl Shared {
         };
         let processes = AtomicU64::new(0);
         let (past, state) = (MemoryStore::new(), Mutex::new(state));
-        Arc::new(Self { time, may_forget, planted, processes, past, state })
+        Arc::new(Self {
+            time,
+            may_forget,
+            planted,
+            processes,
+            past,
+            state,
+        })
     }
 
     pub(crate) fn weather(&self, weather: Weather) {
@@ -139,9 +146,14 @@ impl Shared {
     /// told of it; the latest one if it lies in none.
     pub(crate) fn window(&self, by: Sender, namespace: &str, machine: u64, at: u64) -> Window {
         let state = self.state.lock();
-        let Some(space) = state.spaces.get(namespace) else { return Window::default() };
+        let Some(space) = state.spaces.get(namespace) else {
+            return Window::default();
+        };
         let mut window = space.windows.find(by, machine, at);
-        let current = space.records.get(&machine).filter(|record| record.owner == window.owner);
+        let current = space
+            .records
+            .get(&machine)
+            .filter(|record| record.owner == window.owner);
         if let (Some(record), false) = (current, self.may_forget || space.wiped) {
             window.told = window.told.min(record.bound);
         }
@@ -151,19 +163,34 @@ impl Shared {
     /// True if the record of a machine ID is still as this process claimed it.
     pub(crate) fn holds(&self, by: Sender, namespace: &str, machine: u64) -> bool {
         let state = self.state.lock();
-        let Some(space) = state.spaces.get(namespace) else { return false };
+        let Some(space) = state.spaces.get(namespace) else {
+            return false;
+        };
         let owner = space.windows.find(by, machine, u64::MAX).owner;
-        owner != 0 && space.records.get(&machine).is_some_and(|record| record.owner == owner)
+        owner != 0
+            && space
+                .records
+                .get(&machine)
+                .is_some_and(|record| record.owner == owner)
     }
 
     /// Up to where any line was ever granted.
     pub(crate) fn highest_grant(&self, namespace: &str) -> u64 {
         let state = self.state.lock();
-        state.spaces.get(namespace).map_or(0, |space| space.windows.highest_grant())
+        state
+            .spaces
+            .get(namespace)
+            .map_or(0, |space| space.windows.highest_grant())
     }
 
     pub(crate) fn record(&self, namespace: &str, machine: u64) -> Option<Record> {
-        self.state.lock().spaces.get(namespace)?.records.get(&machine).cloned()
+        self.state
+            .lock()
+            .spaces
+            .get(namespace)?
+            .records
+            .get(&machine)
+            .cloned()
     }
 
     pub(crate) fn floor(&self, namespace: &str) -> u64 {
@@ -192,7 +219,12 @@ impl Shared {
             let Some(Namespace { floor, .. }) = leases.find().expect("memory") else {
                 return Known::default();
             };
-            let lost = leases.snapshot().expect("memory").lost().into_iter().collect();
+            let lost = leases
+                .snapshot()
+                .expect("memory")
+                .lost()
+                .into_iter()
+                .collect();
             Known { floor, lost }
         });
         let mut state = self.state.lock();
@@ -203,12 +235,21 @@ impl Shared {
     /// An operator creates these records anew, above everything that was granted.
     pub(crate) fn repair(&self, namespace: &str, machines: &[u64], bound: u64) {
         self.leases(namespace, |leases| {
-            let Some(Namespace { uuid, .. }) = leases.find().expect("memory") else { return };
+            let Some(Namespace { uuid, .. }) = leases.find().expect("memory") else {
+                return;
+            };
             for machine in machines {
                 let birth = machine + bound;
-                let new = Record { namespace: uuid, birth, bound, ..Record::default() };
+                let new = Record {
+                    namespace: uuid,
+                    birth,
+                    bound,
+                    ..Record::default()
+                };
                 let seen = leases.snapshot().expect("memory");
-                leases.change(*machine, seen.records.get(machine), &new).expect("memory");
+                leases
+                    .change(*machine, seen.records.get(machine), &new)
+                    .expect("memory");
                 assert!(leases.mark_birth(&seen, *machine, &new).expect("memory"));
             }
         });
@@ -237,7 +278,9 @@ impl Shared {
     pub(crate) fn released(&self, namespace: &str) -> Vec<(Sender, u64, u64)> {
         let mut state = self.state.lock();
         let space = state.spaces.get_mut(namespace);
-        space.map(|space| std::mem::take(&mut space.released)).unwrap_or_default()
+        space
+            .map(|space| std::mem::take(&mut space.released))
+            .unwrap_or_default()
     }
 
     /// Does what is late and due by now; with `all`, what is due later, too.
@@ -252,11 +295,22 @@ impl Shared {
         let mut state = self.state.lock();
         let owner = u128::from(state.rng.bits()) << 1 | 1;
         let attempt = state.rng.bits() >> 1;
-        let Some(record) = state.spaces.get(namespace).and_then(|s| s.records.get(&machine)) else {
+        let Some(record) = state
+            .spaces
+            .get(namespace)
+            .and_then(|s| s.records.get(&machine))
+        else {
             return false;
         };
         let (epoch, from) = (record.epoch + 1, record.bound);
-        let new = Record { epoch, owner, from, attempt, released: false, ..record.clone() };
+        let new = Record {
+            epoch,
+            owner,
+            from,
+            attempt,
+            released: false,
+            ..record.clone()
+        };
         let (old, new) = (text_of(record), text_of(&new));
         let key = machine.to_string();
         state.apply(Sender::STRANGER, namespace, &key, Some(&old), &new, self);
@@ -268,10 +322,18 @@ impl Shared {
         let mut state = self.state.lock();
         let state = &mut *state;
         let since = self.time.now().saturating_sub(nanos);
-        let Some(space) = state.spaces.get_mut(namespace) else { return 0 };
+        let Some(space) = state.spaces.get_mut(namespace) else {
+            return 0;
+        };
         let mut undone = 0;
-        while space.changes.last().is_some_and(|change| change.at >= since) {
-            let Some(Change { key, before, .. }) = space.changes.pop() else { break };
+        while space
+            .changes
+            .last()
+            .is_some_and(|change| change.at >= since)
+        {
+            let Some(Change { key, before, .. }) = space.changes.pop() else {
+                break;
+            };
             match before {
                 Some(text) => space.entries.insert(key, text),
                 None => space.entries.remove(&key),
@@ -290,7 +352,9 @@ impl Shared {
         };
         let mut state = self.state.lock();
         state.late.retain(|late| late.namespace != namespace);
-        let Some(space) = state.spaces.get_mut(namespace) else { return false };
+        let Some(space) = state.spaces.get_mut(namespace) else {
+            return false;
+        };
         space.wiped = true;
         space.entries.clear();
         space.records.clear();
@@ -298,7 +362,9 @@ impl Shared {
         space.changes.clear();
         space.settled = 0;
         drop(state);
-        self.leases(namespace, |leases| leases.open(&meta.fingerprint).expect("memory"));
+        self.leases(namespace, |leases| {
+            leases.open(&meta.fingerprint).expect("memory")
+        });
         true
     }
 
@@ -313,9 +379,13 @@ impl Shared {
 
 impl Space {
     fn read_records(&mut self, decoded: &mut Decoded) {
-        let machines =
-            self.entries.iter().filter_map(|(key, text)| Some((key.parse().ok()?, text)));
-        self.records = machines.map(|(machine, text)| (machine, decoded.record(text))).collect();
+        let machines = self
+            .entries
+            .iter()
+            .filter_map(|(key, text)| Some((key.parse().ok()?, text)));
+        self.records = machines
+            .map(|(machine, text)| (machine, decoded.record(text)))
+            .collect();
         self.known = None;
     }
 
@@ -332,8 +402,17 @@ impl Space {
 impl State {
     fn deliver(&mut self, now: u64, shared: &Shared) {
         while let Some(next) = self.late.iter().position(|late| late.due <= now) {
-            let Late { by, namespace, key, old, new, .. } = self.late.remove(next);
-            shared.time.note(|| format!("        a late request about `{key}` arrives"));
+            let Late {
+                by,
+                namespace,
+                key,
+                old,
+                new,
+                ..
+            } = self.late.remove(next);
+            shared
+                .time
+                .note(|| format!("        a late request about `{key}` arrives"));
             self.apply(by, &namespace, &key, old.as_deref(), &new, shared);
         }
     }
@@ -352,13 +431,17 @@ impl State {
         let machine: Option<u64> = key.parse().ok();
         let careless = machine.is_some() && shared.planted == Some(Planted::IgnoresExpectations);
         if before.as_deref() != old && !careless {
-            shared.time.note(|| format!("        `{key}`: not as expected"));
+            shared
+                .time
+                .note(|| format!("        `{key}`: not as expected"));
             return false;
         }
         let mut kept = Some(new.to_owned());
         if let Some(machine) = machine {
-            let (current, record) =
-                (space.records.get(&machine).cloned(), self.decoded.record(new));
+            let (current, record) = (
+                space.records.get(&machine).cloned(),
+                self.decoded.record(new),
+            );
             let planted = shared.planted;
             let checked = planted.is_none_or(|planted| !planted.shows_by_repetition_alone());
             if checked && self.flaw.is_none() {
@@ -366,13 +449,25 @@ impl State {
                 self.flaw = flaw.map(|flaw| format!("machine ID {machine}: {flaw}"));
             }
             shared.time.note(|| {
-                let Record { epoch, owner, bound, .. } = record;
+                let Record {
+                    epoch,
+                    owner,
+                    bound,
+                    ..
+                } = record;
                 let owner = if owner == 0 { "free" } else { "held" };
                 format!("        machine ID {machine}: epoch {epoch}, {owner}, bound {bound:#x}")
             });
             let was = current.clone().unwrap_or_default();
             if record.epoch != was.epoch {
-                self.counts.add(if was.epoch == 0 { "first claims" } else { "handovers" }, 1);
+                self.counts.add(
+                    if was.epoch == 0 {
+                        "first claims"
+                    } else {
+                        "handovers"
+                    },
+                    1,
+                );
             }
             if record.epoch > 0 {
                 space.windows.note(by, machine, &was, &record);
@@ -387,12 +482,21 @@ impl State {
             {
                 space.released.push((by, machine, keeps.bound));
             }
-            kept = if keeps.as_ref() == Some(&record) { kept } else { keeps.as_ref().map(text_of) };
+            kept = if keeps.as_ref() == Some(&record) {
+                kept
+            } else {
+                keeps.as_ref().map(text_of)
+            };
         }
         if kept == before {
             self.counts.add("changes acknowledged and forgotten", 1);
         } else if let Some(kept) = kept {
-            space.changes.push(Change { at: shared.time.now(), by, key: key.into(), before });
+            space.changes.push(Change {
+                at: shared.time.now(),
+                by,
+                key: key.into(),
+                before,
+            });
             space.put(key, kept, &mut self.decoded);
         }
         true

@@ -104,12 +104,17 @@ impl Time {
         if let Some(trace) = &self.trace {
             let since = self.now() - self.start;
             let (seconds, nanos) = (since / SECOND, since % SECOND);
-            trace.lock().push(format!("{seconds:>8}.{nanos:09} s  {}", line()));
+            trace
+                .lock()
+                .push(format!("{seconds:>8}.{nanos:09} s  {}", line()));
         }
     }
 
     pub(crate) fn trace(&self) -> Vec<String> {
-        self.trace.as_ref().map(|trace| trace.lock().clone()).unwrap_or_default()
+        self.trace
+            .as_ref()
+            .map(|trace| trace.lock().clone())
+            .unwrap_or_default()
     }
 }
 
@@ -129,11 +134,19 @@ impl HostClock {
         let hands = Arc::new(Hands::default());
         hands.wall.store(time.now(), Relaxed);
         time.hands.lock().push(hands.clone());
-        Self { time: time.clone(), hands, trembles: 0, looks: Arc::default() }
+        Self {
+            time: time.clone(),
+            hands,
+            trembles: 0,
+            looks: Arc::default(),
+        }
     }
 
     pub(crate) fn trembling(self, millis: u64) -> Self {
-        Self { trembles: millis, ..self }
+        Self {
+            trembles: millis,
+            ..self
+        }
     }
 
     pub(crate) fn step(&self, by: i64) {
@@ -169,7 +182,10 @@ impl Clock for HostClock {
         if self.trembles == 0 {
             return UnixMillis(wall);
         }
-        let look = self.looks.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let look = self
+            .looks
+            .fetch_add(1, Relaxed)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
         UnixMillis(wall - (look >> 33) % (self.trembles + 1))
     }
 
@@ -197,7 +213,8 @@ impl Clock for HostClock {
         } else {
             u64::try_from(duration.as_nanos()).expect("nobody waits for centuries")
         };
-        self.time.note(|| format!("        … waits for {:?}", Duration::from_nanos(nanos)));
+        self.time
+            .note(|| format!("        … waits for {:?}", Duration::from_nanos(nanos)));
         // Never nothing, and enough by a clock that goes slow.
         self.time.advance(nanos + nanos / 8 + 1000);
     }

@@ -65,9 +65,18 @@ impl World {
         world.counts.merge(&world.shared.counts());
         let random = |node: &Node| node.plan.start != SequenceStart::Zero;
         let exactly = !world.nodes.iter().any(random);
-        let digest = world.ledgers.iter().fold(world.time.now(), |all, ledger| all ^ ledger.digest);
+        let digest = world
+            .ledgers
+            .iter()
+            .fold(world.time.now(), |all, ledger| all ^ ledger.digest);
         let (counts, trace) = (std::mem::take(&mut world.counts), world.time.trace());
-        Outcome { flaw, counts, digest, exactly, trace }
+        Outcome {
+            flaw,
+            counts,
+            digest,
+            exactly,
+            trace,
+        }
     }
 
     /// Nobody runs yet. The folders lie below `folder`.
@@ -95,7 +104,10 @@ impl World {
             torn: false,
         });
         let nodes = nodes.collect();
-        let ledgers = NAMESPACES.iter().map(|_| Ledger::new(&plan.layout)).collect();
+        let ledgers = NAMESPACES
+            .iter()
+            .map(|_| Ledger::new(&plan.layout))
+            .collect();
         Self {
             plan,
             rng,
@@ -152,7 +164,11 @@ impl World {
             (4, self.plan.grace() + 2 * window),
             (1, 9 * HOUR),
         ]);
-        if most == 0 { 0 } else { self.rng.within(most / 2..=most) }
+        if most == 0 {
+            0
+        } else {
+            self.rng.within(most / 2..=most)
+        }
     }
 
     /// Lets time pass. Keepers run when they are due; if it is very long, everybody sleeps.
@@ -173,7 +189,10 @@ impl World {
 
     /// Whose keeper is the next to run until then, and when.
     fn next_keeper(&self, until: u64) -> Option<(usize, u64)> {
-        let awake = self.nodes.iter().filter(|node| node.service.is_some() && !node.paused);
+        let awake = self
+            .nodes
+            .iter()
+            .filter(|node| node.service.is_some() && !node.paused);
         let next = awake.min_by_key(|node| node.keeper_at)?;
         (next.keeper_at <= until).then_some((next.number, next.keeper_at))
     }
@@ -215,13 +234,19 @@ impl World {
             ))),
             Ok(()) => {
                 let machines = node.machines();
-                self.time.note(|| format!("node {number} has machine IDs {machines:?}"));
+                self.time
+                    .note(|| format!("node {number} has machine IDs {machines:?}"));
                 node.torn = false;
                 node.keeper_at = self.time.now() + self.plan.renew;
-                if self.rng.percent(60) { self.generate(number) } else { Ok(()) }
+                if self.rng.percent(60) {
+                    self.generate(number)
+                } else {
+                    Ok(())
+                }
             }
             Err(error) => {
-                self.time.note(|| format!("node {number} does not start: {error}"));
+                self.time
+                    .note(|| format!("node {number} does not start: {error}"));
                 self.counts.add(self.documented(number, &error)?, 1);
                 if matches!(
                     error,
@@ -290,7 +315,10 @@ impl World {
                 }
             }
         }
-        let lost = node.service.as_ref().map_or(0, |service| service.status().positions_lost_total);
+        let lost = node
+            .service
+            .as_ref()
+            .map_or(0, |service| service.status().positions_lost_total);
         node.service = None;
         if self.plan.class != Class::Durable || !self.plan.is_checked() {
             return Ok(());
@@ -299,8 +327,14 @@ impl World {
         let released = self.shared.released(NAMESPACES[space]);
         // What another one gave back earlier may arrive only now.
         for (_, machine, bound) in released.into_iter().filter(|release| release.0 == sender) {
-            let (end, mine) = (self.ledgers[space].end(machine), node.progress.next(machine));
-            let base = self.shared.window(sender, NAMESPACES[space], machine, u64::MAX).base;
+            let (end, mine) = (
+                self.ledgers[space].end(machine),
+                node.progress.next(machine),
+            );
+            let base = self
+                .shared
+                .window(sender, NAMESPACES[space], machine, u64::MAX)
+                .base;
             // The first position that was not issued, if any was.
             let exact = mine <= base || mine == bound || lost > 0 || node.progress.lossy;
             if end > bound || !exact {
@@ -339,7 +373,9 @@ impl Drop for World {
 /// True if the service says that its store has forgotten something.
 pub(crate) fn sees_that_it_forgot(service: &LocalIdService) -> bool {
     let says = |line: &vesta_service::options::MachineStatus| {
-        line.not_ready_because.as_ref().is_some_and(|why| why.contains("has forgotten"))
+        line.not_ready_because
+            .as_ref()
+            .is_some_and(|why| why.contains("has forgotten"))
     };
     service.machines().iter().any(says)
 }

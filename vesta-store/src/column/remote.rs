@@ -32,7 +32,9 @@ macro_rules! reader {
                 drop(rows);
                 connection.close().await
             };
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
             let runtime = runtime.map_err(|error| StoreError::unavailable("no runtime", error));
             Ok(runtime.and_then(|runtime| runtime.block_on(read).map_err(explain::<$config>)))
         }
@@ -40,6 +42,16 @@ macro_rules! reader {
 }
 
 #[cfg(feature = "mysql")]
-reader!(mysql, crate::backends::mysql::Config, '`', "CAST(COLUMN AS CHAR)");
+reader!(
+    mysql,
+    crate::backends::mysql::Config,
+    '`',
+    "CAST(COLUMN AS CHAR)"
+);
 #[cfg(feature = "postgres")]
-reader!(postgres, crate::backends::postgres::Config, '"', "COLUMN::text");
+reader!(
+    postgres,
+    crate::backends::postgres::Config,
+    '"',
+    "COLUMN::text"
+);

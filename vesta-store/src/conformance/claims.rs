@@ -25,38 +25,67 @@ pub(super) fn refused(builder: vesta_service::Builder) -> BuildError {
 /// nobody renews meanwhile.
 pub(super) fn outlasting(world: &World) -> Timing {
     let (window, takeover_grace) = (Duration::from_secs(60), Duration::from_secs(180));
-    Timing { window, takeover_grace, ..world.connect().timing() }
+    Timing {
+        window,
+        takeover_grace,
+        ..world.connect().timing()
+    }
 }
 
 /// As many hosts as there are numbers.
 pub(super) fn every_claim_takes_another_machine_id(backend: &dyn Backend) {
     let world = World::new(backend);
-    let services: Vec<_> =
-        (0..10).map(|i| built(world.pool(&format!("host{i}"), 20..=29))).collect();
+    let services: Vec<_> = (0..10)
+        .map(|i| built(world.pool(&format!("host{i}"), 20..=29)))
+        .collect();
     let mut machines: Vec<_> = services.iter().map(LocalIdService::machine).collect();
     machines.sort_unstable();
     assert_eq!(machines, (20..=29).collect::<Vec<_>>());
-    let ids: HashSet<_> = services.iter().map(|s| s.gen_id().expect("an ID")).collect();
+    let ids: HashSet<_> = services
+        .iter()
+        .map(|s| s.gen_id().expect("an ID"))
+        .collect();
     assert_eq!(ids.len(), services.len());
 }
 
 /// At once, and without touching them.
 pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
     let world = World::new(backend);
-    let holder = |i| built(world.pool(&format!("host{i}"), 0..=3).timing(outlasting(&world)));
+    let holder = |i| {
+        built(
+            world
+                .pool(&format!("host{i}"), 0..=3)
+                .timing(outlasting(&world)),
+        )
+    };
     let services: Vec<_> = (0..4).map(holder).collect();
     let before: Vec<_> = (0..4).map(|machine| world.record(machine)).collect();
     let error = refused(world.pool("one too many", 0..=3));
-    let BuildError::Exhausted { holders, range, ahead: None } = &error else { panic!("{error}") };
+    let BuildError::Exhausted {
+        holders,
+        range,
+        ahead: None,
+    } = &error
+    else {
+        panic!("{error}")
+    };
     assert_eq!(*range, 0..=3);
     let machines: Vec<_> = holders.iter().map(|(machine, ..)| *machine).collect();
     assert_eq!(machines, [0, 1, 2, 3]);
     let sentence = error.to_string();
     for (machine, host, pid) in holders {
         assert_eq!(*pid, std::process::id());
-        assert!(sentence.contains(&format!("{machine} by {host} (pid {pid})")), "{sentence}");
+        assert!(
+            sentence.contains(&format!("{machine} by {host} (pid {pid})")),
+            "{sentence}"
+        );
     }
-    assert_eq!(before, (0..4).map(|machine| world.record(machine)).collect::<Vec<_>>());
+    assert_eq!(
+        before,
+        (0..4)
+            .map(|machine| world.record(machine))
+            .collect::<Vec<_>>()
+    );
     drop(services);
 }
 
@@ -94,11 +123,15 @@ pub(super) fn racing_starters_never_share_a_machine_id(backend: &dyn Backend) {
                 })
             })
             .collect();
-        let rounds: Vec<_> =
-            starters.into_iter().map(|starter| starter.join().expect("no panic")).collect();
+        let rounds: Vec<_> = starters
+            .into_iter()
+            .map(|starter| starter.join().expect("no panic"))
+            .collect();
         for round in 0..50 {
-            let mut machines: Vec<_> =
-                rounds.iter().map(|machines| machines[round].clone()).collect();
+            let mut machines: Vec<_> = rounds
+                .iter()
+                .map(|machines| machines[round].clone())
+                .collect();
             machines.sort_unstable();
             let each_once: Vec<_> = (0..8).map(|machine| Ok((machine, 1))).collect();
             assert_eq!(machines, each_once, "round {round}");
@@ -133,19 +166,33 @@ pub(super) fn another_layout_is_refused(backend: &dyn Backend) {
     let world = World::new(backend);
     drop(built(world.pool("host", 0..=3)));
     let error = refused(world.pool("host", 0..=3).layout(IdMeta::MIN_GRANULARITY));
-    let BuildError::Fingerprint { namespace, theirs, ours } = &error else { panic!("{error}") };
+    let BuildError::Fingerprint {
+        namespace,
+        theirs,
+        ours,
+    } = &error
+    else {
+        panic!("{error}")
+    };
     assert_eq!(namespace, NAMESPACE);
     assert_eq!(*theirs, LAYOUT.fingerprint());
     assert_eq!(*ours, IdMeta::MIN_GRANULARITY.fingerprint());
     drop(built(world.pool("host", 0..=3)));
-    drop(built(world.pool("host", 0..=3).layout(IdMeta::MIN_GRANULARITY).namespace("other")));
+    drop(built(
+        world
+            .pool("host", 0..=3)
+            .layout(IdMeta::MIN_GRANULARITY)
+            .namespace("other"),
+    ));
 }
 
 /// After a crash and after a clean stop: the host remembers which one it had. What was reserved is
 /// not used again.
 pub(super) fn a_restart_takes_its_own_machine_id_again(backend: &dyn Backend) {
     let world = World::new(backend);
-    let others: Vec<_> = (0..3).map(|i| built(world.pool(&format!("other{i}"), 0..=99))).collect();
+    let others: Vec<_> = (0..3)
+        .map(|i| built(world.pool(&format!("other{i}"), 0..=99)))
+        .collect();
     let connection = world.connect();
     let service = built(world.pool_over(connection.clone(), "host", 0..=99));
     let machine = service.machine();
@@ -157,7 +204,10 @@ pub(super) fn a_restart_takes_its_own_machine_id_again(backend: &dyn Backend) {
     let service = built(world.pool("host", 0..=99));
     assert_eq!((service.machine(), service.status().epoch), (machine, 2));
     let first = next_position(&service);
-    assert!(first >= bound && first > last, "{first}, after a bound of {bound}");
+    assert!(
+        first >= bound && first > last,
+        "{first}, after a bound of {bound}"
+    );
     drop(service);
 
     let service = built(world.pool("host", 0..=99));
@@ -170,14 +220,20 @@ pub(super) fn a_restart_takes_its_own_machine_id_again(backend: &dyn Backend) {
 pub(super) fn a_reserved_machine_id_is_taken_over_only_after_its_window(backend: &dyn Backend) {
     let world = World::new(backend);
     let reserved = |host: &str| {
-        world.service(host).machine(MachineSource::Reserved { store: world.connect(), id: 7 })
+        world.service(host).machine(MachineSource::Reserved {
+            store: world.connect(),
+            id: 7,
+        })
     };
     let first = built(reserved("a"));
     let bound = world.record(7).bound;
     let old = first.gen_id().expect("an ID");
     let second = built(reserved("b"));
     assert_eq!((second.machine(), second.status().epoch), (7, 2));
-    assert!(world.position() >= bound, "it was taken over within its window");
+    assert!(
+        world.position() >= bound,
+        "it was taken over within its window"
+    );
     let new = second.gen_id().expect("an ID");
     assert!(position_of(new) >= bound && new != old);
     assert!(first.try_gen_id().is_err(), "its window is over");
@@ -208,9 +264,16 @@ pub(super) fn one_process_holds_several_machine_ids(backend: &dyn Backend) {
     assert!(!machines.contains(&other.machine()));
     world.clock.advance(2 * SECOND);
     service.maintain();
-    assert!(service.machines().iter().all(|line| line.renewals_ok == 1), "each is extended");
+    assert!(
+        service.machines().iter().all(|line| line.renewals_ok == 1),
+        "each is extended"
+    );
     drop(service);
-    assert!(machines.iter().all(|machine| world.record(*machine).released));
+    assert!(
+        machines
+            .iter()
+            .all(|machine| world.record(*machine).released)
+    );
 }
 
 /// A pool never hands it out, however long it is silent; who names it gets it.
@@ -225,13 +288,21 @@ pub(super) fn what_another_system_uses_is_left_to_it(backend: &dyn Backend) {
         ..Record::default()
     };
     let unclaimed = Record::unclaimed(0);
-    let done = world.raw().cas(NAMESPACE, 0, &unclaimed.expect(), &imported);
+    let done = world
+        .raw()
+        .cas(NAMESPACE, 0, &unclaimed.expect(), &imported);
     assert_eq!(done.expect("the store answers"), Cas::Done);
     world.clock.advance(1_000_000 * SECOND);
     let other = built(world.pool("host", 0..=1).timing(outlasting(&world)));
     assert_eq!(other.machine(), 1);
-    assert!(matches!(refused(world.pool("late", 0..=1)), BuildError::Exhausted { .. }));
-    let reserved = MachineSource::Reserved { store: world.connect(), id: 0 };
+    assert!(matches!(
+        refused(world.pool("late", 0..=1)),
+        BuildError::Exhausted { .. }
+    ));
+    let reserved = MachineSource::Reserved {
+        store: world.connect(),
+        id: 0,
+    };
     let moved = built(world.service("moved").machine(reserved));
     assert!(next_position(&moved) >= imported.bound);
 }

@@ -19,19 +19,32 @@ impl Deleted {
     }
 
     fn value(&self, area: &str, key: &str) -> Option<String> {
-        self.entries().get(&(area.to_owned(), key.to_owned())).cloned()
+        self.entries()
+            .get(&(area.to_owned(), key.to_owned()))
+            .cloned()
     }
 
     /// Deletes an entry of a store.
     pub(super) fn delete(&self, store: &dyn KvStore, area: &str, key: &str) {
-        let value = store.get(area, key).expect("the store answers").expect("an entry");
+        let value = store
+            .get(area, key)
+            .expect("the store answers")
+            .expect("an entry");
         self.entries().insert((area.into(), key.into()), value);
     }
 
     /// A store without what was deleted. A window of a minute, as many of these tests need it, is usual.
     pub(super) fn without(&self, store: Arc<dyn KvStore>) -> Intercept {
-        let Timing { window, takeover_grace, .. } = Timing::NETWORK;
-        let timing = Timing { window, takeover_grace, ..store.timing() };
+        let Timing {
+            window,
+            takeover_grace,
+            ..
+        } = Timing::NETWORK;
+        let timing = Timing {
+            window,
+            takeover_grace,
+            ..store.timing()
+        };
         let deleted = self.clone();
         let without = Intercept::new(store, move |request, store| {
             let gone = |area: &str, key: &str, value: &String| {
@@ -41,13 +54,18 @@ impl Deleted {
                 // Over what counts as deleted: as if there were nothing.
                 let seen = |put: &Put| match (&put.old, deleted.value(area, &put.key)) {
                     (Some(old), Some(deleted)) if *old == deleted => None,
-                    (None, deleted @ Some(_)) => Some(Put { old: deleted, ..put.clone() }),
+                    (None, deleted @ Some(_)) => Some(Put {
+                        old: deleted,
+                        ..put.clone()
+                    }),
                     _ => Some(put.clone()),
                 };
                 let puts: Vec<_> = puts.iter().map(seen).collect();
                 let asked: Vec<_> = puts.iter().flatten().cloned().collect();
                 let mut done = store.put_all(area, &asked)?.into_iter();
-                let done = puts.iter().map(|put| put.is_some() && done.next() == Some(true));
+                let done = puts
+                    .iter()
+                    .map(|put| put.is_some() && done.next() == Some(true));
                 return Ok(Answer::Done(done.collect()));
             }
             let mut answer = request.send(store)?;

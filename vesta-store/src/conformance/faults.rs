@@ -19,7 +19,11 @@ pub(super) fn a_claim_whose_reply_is_lost_is_recognised_by_its_attempt(backend: 
         connection.lose_replies(lost);
         let machine = round as u64;
         let service = world
-            .pool_over(connection.clone(), &format!("host{round}"), machine..=machine)
+            .pool_over(
+                connection.clone(),
+                &format!("host{round}"),
+                machine..=machine,
+            )
             .build()
             .expect("a machine ID");
         assert_eq!(connection.changes(), 1);
@@ -35,7 +39,10 @@ pub(super) fn a_claim_whose_reply_is_lost_is_recognised_by_its_attempt(backend: 
 pub(super) fn an_extend_whose_reply_is_lost_opens_no_second_window(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
-    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    let service = world
+        .pool_over(connection.clone(), "host", 0..=0)
+        .build()
+        .expect("a machine ID");
     let first = world.record(0).bound;
 
     world.clock.advance(2 * SECOND);
@@ -48,8 +55,15 @@ pub(super) fn an_extend_whose_reply_is_lost_opens_no_second_window(backend: &dyn
         service.maintain();
     }
     assert!(world.position() >= first && world.position() < second.bound);
-    assert!(awaits_lease(&service), "the window is not used before it is confirmed");
-    assert_eq!(world.record(0), second, "sent again unchanged, or not at all");
+    assert!(
+        awaits_lease(&service),
+        "the window is not used before it is confirmed"
+    );
+    assert_eq!(
+        world.record(0),
+        second,
+        "sent again unchanged, or not at all"
+    );
     assert_eq!(connection.changes(), 2, "the claim and one extend");
 
     connection.lose_replies(0);
@@ -57,14 +71,21 @@ pub(super) fn an_extend_whose_reply_is_lost_opens_no_second_window(backend: &dyn
     assert!(position >= first);
     assert_eq!((service.machine(), service.status().fenced_total), (0, 0));
     // Recognised by its attempt, and at most followed by the next one, which may be due by then.
-    assert!((2..=3).contains(&connection.changes()), "{}", connection.changes());
+    assert!(
+        (2..=3).contains(&connection.changes()),
+        "{}",
+        connection.changes()
+    );
 }
 
 /// And not taken for somebody else's.
 pub(super) fn a_release_whose_reply_is_lost_is_recognised(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
-    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    let service = world
+        .pool_over(connection.clone(), "host", 0..=0)
+        .build()
+        .expect("a machine ID");
     let last = next_position(&service);
     connection.lose_replies(1);
     service.close();
@@ -72,7 +93,10 @@ pub(super) fn a_release_whose_reply_is_lost_is_recognised(backend: &dyn Backend)
     service.maintain();
     assert_eq!(service.status().fenced_total, 0);
     let record = world.record(0);
-    assert_eq!((record.bound, record.released, record.epoch), (last + 1, true, 1));
+    assert_eq!(
+        (record.bound, record.released, record.epoch),
+        (last + 1, true, 1)
+    );
     assert!(service.try_gen_id().is_err());
 }
 
@@ -87,10 +111,17 @@ pub(super) fn a_store_away_at_start_is_asked_again_and_then_given_up(backend: &d
     connection.go_away();
     let start = world.clock.monotonic();
     let refused = world.pool_over(connection.clone(), "host", 0..=3).build();
-    assert!(matches!(refused, Err(BuildError::Store { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(BuildError::Store { .. })),
+        "{refused:?}"
+    );
     let waited = world.clock.monotonic() - start;
     assert!((30 * SECOND..40 * SECOND).contains(&waited), "{waited:?}");
-    assert!((10..100).contains(&connection.asked()), "{} times", connection.asked());
+    assert!(
+        (10..100).contains(&connection.asked()),
+        "{} times",
+        connection.asked()
+    );
     assert_eq!(world.raw().list(NAMESPACE).unwrap(), before);
 }
 
@@ -101,8 +132,10 @@ pub(super) fn a_store_back_in_time_is_used(backend: &dyn Backend) {
         let connection = world.connect();
         connection.fail_next(failures);
         let start = world.clock.monotonic();
-        let service =
-            world.pool_over(connection.clone(), "host", 0..=9).build().expect("a machine ID");
+        let service = world
+            .pool_over(connection.clone(), "host", 0..=9)
+            .build()
+            .expect("a machine ID");
         assert!(world.clock.monotonic() - start < 10 * SECOND);
         service.gen_id().expect("an ID");
         assert_eq!(connection.changes(), 1);
@@ -113,7 +146,10 @@ pub(super) fn a_store_back_in_time_is_used(backend: &dyn Backend) {
 pub(super) fn ids_end_at_the_bound_while_the_store_is_away_and_come_back(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
-    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    let service = world
+        .pool_over(connection.clone(), "host", 0..=0)
+        .build()
+        .expect("a machine ID");
     let bound = world.record(0).bound;
     connection.go_away();
     let mut last = 0;
@@ -131,7 +167,10 @@ pub(super) fn ids_end_at_the_bound_while_the_store_is_away_and_come_back(backend
         world.clock.advance(SECOND);
         service.maintain();
     }
-    assert!(matches!(service.gen_id(), Err(IdError::NotReady(_))), "it waits, but not for ever");
+    assert!(
+        matches!(service.gen_id(), Err(IdError::NotReady(_))),
+        "it waits, but not for ever"
+    );
 
     connection.come_back();
     let start = world.clock.monotonic();
@@ -146,7 +185,10 @@ pub(super) fn ids_end_at_the_bound_while_the_store_is_away_and_come_back(backend
 pub(super) fn a_stop_with_the_store_away_leaves_the_bound_where_it_is(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
-    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    let service = world
+        .pool_over(connection.clone(), "host", 0..=0)
+        .build()
+        .expect("a machine ID");
     service.gen_id().expect("an ID");
     let before = world.record(0);
     connection.go_away();
@@ -167,7 +209,10 @@ pub(super) fn a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is
 ) {
     let world = World::new(backend);
     let connection = world.connect();
-    let service = world.pool_over(connection.clone(), "host", 7..=7).build().expect("a machine ID");
+    let service = world
+        .pool_over(connection.clone(), "host", 7..=7)
+        .build()
+        .expect("a machine ID");
     world.clock.advance(2 * SECOND);
     service.maintain(); // what was extended is remembered, too
     let last = next_position(&service);
@@ -175,18 +220,41 @@ pub(super) fn a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is
     crash(service, &connection);
 
     let world = world.wiped(backend);
-    let refused = world.pool("host", 7..=7).build().expect_err("the host remembers");
-    assert!(matches!(refused, BuildError::StoreRegressed { machine: 7, .. }), "{refused}");
+    let refused = world
+        .pool("host", 7..=7)
+        .build()
+        .expect_err("the host remembers");
+    assert!(
+        matches!(refused, BuildError::StoreRegressed { machine: 7, .. }),
+        "{refused}"
+    );
     let found = world.plain().list(&format!("lease/{NAMESPACE}")).unwrap();
-    assert_eq!(found, [], "nothing is written in place of what may be put back");
+    assert_eq!(
+        found,
+        [],
+        "nothing is written in place of what may be put back"
+    );
     assert_eq!(world.raw().list(NAMESPACE).unwrap(), []);
-    let refused = world.pool("host", 7..=7).build().expect_err("another host has begun anew");
-    assert!(matches!(refused, BuildError::StoreRegressed { machine: 7, .. }), "{refused}");
-    assert_eq!(world.raw().list(NAMESPACE).unwrap(), [], "nothing was claimed");
+    let refused = world
+        .pool("host", 7..=7)
+        .build()
+        .expect_err("another host has begun anew");
+    assert!(
+        matches!(refused, BuildError::StoreRegressed { machine: 7, .. }),
+        "{refused}"
+    );
+    assert_eq!(
+        world.raw().list(NAMESPACE).unwrap(),
+        [],
+        "nothing was claimed"
+    );
 
     assert_eq!(world.raw().raise_floor(NAMESPACE, bound).unwrap(), bound);
     let service = world.pool("host", 7..=7).build().expect("a machine ID");
     let first = next_position(&service);
-    assert!(first >= bound && first > last, "{first}, after a bound of {bound}");
+    assert!(
+        first >= bound && first > last,
+        "{first}, after a bound of {bound}"
+    );
     assert!(world.record(7).bound > bound);
 }

@@ -22,7 +22,9 @@ pub(super) fn a_thousand_first_starters_at_once_get_a_thousand_machine_ids_withi
     backend: &dyn Backend,
 ) {
     let world = World::new(backend);
-    let connections: Vec<_> = (0..CONNECTIONS).map(|_| one_by_one(world.plain())).collect();
+    let connections: Vec<_> = (0..CONNECTIONS)
+        .map(|_| one_by_one(world.plain()))
+        .collect();
     let clock = SystemClock::new();
     let (start, all_started) = (Barrier::new(STARTERS + 1), Barrier::new(STARTERS + 1));
     let (took, machines) = thread::scope(|scope| {
@@ -44,7 +46,9 @@ pub(super) fn a_thousand_first_starters_at_once_get_a_thousand_machine_ids_withi
                     let service = builder.build();
                     all_started.wait(); // nobody gives it back before
                     // An error is kept for later: the others would wait for ever.
-                    service.map(|service| service.machine()).map_err(|error| error.to_string())
+                    service
+                        .map(|service| service.machine())
+                        .map_err(|error| error.to_string())
                 });
                 started.expect("a thread")
             })

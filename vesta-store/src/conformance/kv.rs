@@ -16,7 +16,9 @@ fn with_store(backend: &dyn Backend, rule: impl FnOnce(&dyn Fixture, Arc<dyn KvS
 }
 
 fn put(store: &dyn KvStore, key: &str, old: Option<&str>, new: &str) -> bool {
-    store.put_if(AREA, key, old, new).expect("the store answers")
+    store
+        .put_if(AREA, key, old, new)
+        .expect("the store answers")
 }
 
 fn get(store: &dyn KvStore, key: &str) -> Option<String> {
@@ -68,9 +70,15 @@ pub(super) fn values_are_compared_as_bytes(backend: &dyn Backend) {
         let mut current = values[values.len() - 1];
         for value in values {
             for other in values.iter().filter(|other| **other != current) {
-                assert!(!put(&*store, "1", Some(other), "never"), "{other:?} is not {current:?}");
+                assert!(
+                    !put(&*store, "1", Some(other), "never"),
+                    "{other:?} is not {current:?}"
+                );
             }
-            assert!(put(&*store, "1", Some(current), value), "{current:?} to {value:?}");
+            assert!(
+                put(&*store, "1", Some(current), value),
+                "{current:?} to {value:?}"
+            );
             assert_eq!(get(&*store, "1").as_deref(), Some(value));
             assert_eq!(list(&*store, AREA), [entry("1", value)]);
             current = value;
@@ -89,7 +97,10 @@ pub(super) fn a_put_over_another_value_changes_nothing(backend: &dyn Backend) {
         assert!(!put(&*store, "1", Some("second"), "third"), "it is another");
         assert_eq!(get(&*store, "1").as_deref(), Some("first"));
         assert!(put(&*store, "1", Some("first"), "second"));
-        assert!(!put(&*store, "1", Some("first"), "third"), "a late copy of a request");
+        assert!(
+            !put(&*store, "1", Some("first"), "third"),
+            "a late copy of a request"
+        );
         assert_eq!(list(&*store, AREA), [entry("1", "second")]);
     });
 }
@@ -122,13 +133,17 @@ pub(super) fn of_many_puts_at_once_exactly_one_takes_effect(backend: &dyn Backen
                     })
                 })
                 .collect();
-            putters.into_iter().map(|putter| putter.join().expect("no panic")).collect()
+            putters
+                .into_iter()
+                .map(|putter| putter.join().expect("no panic"))
+                .collect()
         });
         #[allow(clippy::needless_range_loop, reason = "the same place in each")]
         for round in 0..ROUNDS {
             for which in 0..2 {
-                let winners: Vec<_> =
-                    (0..PUTTERS).filter(|putter| rounds[*putter][round][which]).collect();
+                let winners: Vec<_> = (0..PUTTERS)
+                    .filter(|putter| rounds[*putter][round][which])
+                    .collect();
                 assert_eq!(winners.len(), 1, "round {round}, {which}: {winners:?}");
                 if which == 0 {
                     let kept = get(&*first, &round.to_string());
@@ -142,19 +157,32 @@ pub(super) fn of_many_puts_at_once_exactly_one_takes_effect(backend: &dyn Backen
 /// Also where the name of one begins as another's, or only their case differs.
 pub(super) fn areas_do_not_touch_each_other(backend: &dyn Backend) {
     with_store(backend, |_, store| {
-        let areas =
-            ["lease/a", "lease/A", "lease/a.b", "lease/a-", "lease/ab", "lease/a/b", "segment/a"];
+        let areas = [
+            "lease/a",
+            "lease/A",
+            "lease/a.b",
+            "lease/a-",
+            "lease/ab",
+            "lease/a/b",
+            "segment/a",
+        ];
         for area in areas {
             for key in ["1", "namespace", "births-0", "NAMESPACE", "10"] {
                 let value = format!("{key} of {area}");
-                assert!(store.put_if(area, key, None, &value).expect("it answers"), "{value}");
+                assert!(
+                    store.put_if(area, key, None, &value).expect("it answers"),
+                    "{value}"
+                );
             }
         }
         for area in areas {
             let expected = ["1", "10", "NAMESPACE", "births-0", "namespace"];
             let expected = expected.map(|key| entry(key, &format!("{key} of {area}")));
             assert_eq!(list(&*store, area), expected);
-            assert_eq!(store.get(area, "10").expect("it answers"), Some(format!("10 of {area}")));
+            assert_eq!(
+                store.get(area, "10").expect("it answers"),
+                Some(format!("10 of {area}"))
+            );
         }
         for absent in ["lease", "lease/", "lease/b", "lease/a%", "lease/a_"] {
             assert_eq!(list(&*store, absent), [], "{absent}");
@@ -192,7 +220,10 @@ pub(super) fn an_acknowledged_put_outlives_a_restart(backend: &dyn Backend) {
         drop(store);
         fixture.restart();
         let store = fixture.connect();
-        assert_eq!(list(&*store, AREA), [entry("1", "second"), entry("2", "other")]);
+        assert_eq!(
+            list(&*store, AREA),
+            [entry("1", "second"), entry("2", "other")]
+        );
         assert!(put(&*store, "1", Some("second"), "third"));
     });
 }
@@ -228,9 +259,21 @@ pub(super) fn puts_that_are_sent_together_take_effect_one_by_one(backend: &dyn B
             new("4 ", Some("f"), "g"),
             new("births-0", None, "two"),
         ];
-        let mixed = &mixed.map(|put| Put { key: put.key.replace(' ', "4"), ..put });
-        assert_eq!(put_all(&*store, mixed), [false, true, true, true, false, false]);
-        let expected = [("1", "b"), ("2", "d"), ("3", "e"), ("4", "f"), ("births-0", "one")];
+        let mixed = &mixed.map(|put| Put {
+            key: put.key.replace(' ', "4"),
+            ..put
+        });
+        assert_eq!(
+            put_all(&*store, mixed),
+            [false, true, true, true, false, false]
+        );
+        let expected = [
+            ("1", "b"),
+            ("2", "d"),
+            ("3", "e"),
+            ("4", "f"),
+            ("births-0", "one"),
+        ];
         let mut kept = list(&*store, AREA);
         kept.sort();
         assert_eq!(kept, expected.map(|(key, value)| entry(key, value)));
@@ -260,19 +303,29 @@ pub(super) fn puts_that_are_sent_together_take_effect_one_by_one(backend: &dyn B
                         })
                     })
                     .collect();
-                clients.into_iter().map(|client| client.join().expect("no panic")).collect()
+                clients
+                    .into_iter()
+                    .map(|client| client.join().expect("no panic"))
+                    .collect()
             });
             for (number, key) in keys.iter().enumerate() {
                 let value = get(&*store, key).expect("somebody put it");
                 let of = |client: &usize| value == format!("{round} {client}");
                 let put: Vec<_> = (0..4).filter(|client| done[*client][number]).collect();
                 // A client that had to ask again may not know that it was the one.
-                assert!(put.len() <= 1 && put.iter().all(of), "{key}: {value}, {put:?}");
+                assert!(
+                    put.len() <= 1 && put.iter().all(of),
+                    "{key}: {value}, {put:?}"
+                );
             }
             let current: Vec<_> = keys.iter().map(|key| get(&*store, key)).collect();
-            let puts =
-                keys.iter().zip(&current).map(|(key, old)| new(key, old.as_deref(), "first 0"));
-            let puts: Vec<_> = puts.filter(|put| put.old.as_deref() != Some("first 0")).collect();
+            let puts = keys
+                .iter()
+                .zip(&current)
+                .map(|(key, old)| new(key, old.as_deref(), "first 0"));
+            let puts: Vec<_> = puts
+                .filter(|put| put.old.as_deref() != Some("first 0"))
+                .collect();
             if !puts.is_empty() {
                 assert!(put_all(&*store, &puts).into_iter().all(|done| done));
             }

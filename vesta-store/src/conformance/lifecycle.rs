@@ -35,7 +35,14 @@ pub(super) fn ids_go_on_while_the_bound_is_extended(backend: &dyn Backend) {
         before = record;
     }
     let status = service.status();
-    assert_eq!((status.renewals_ok, status.renewals_failed, status.fenced_total), (60, 0, 0));
+    assert_eq!(
+        (
+            status.renewals_ok,
+            status.renewals_failed,
+            status.fenced_total
+        ),
+        (60, 0, 0)
+    );
 }
 
 /// Not one position is left out, not one is used again, by the same host in the same second; and
@@ -48,14 +55,20 @@ pub(super) fn a_released_machine_id_goes_on_exactly_where_it_was_sealed(backend:
     let last = position_of(batch[999]);
     drop(service);
     let record = world.record(0);
-    assert_eq!((record.bound, record.owner, record.released), (last + 1, 0, true));
+    assert_eq!(
+        (record.bound, record.owner, record.released),
+        (last + 1, 0, true)
+    );
 
     let again = world.pool("host", 0..=0).build().expect("a machine ID");
     assert_eq!(next_position(&again), last + 1);
     drop(again);
     assert_eq!(world.record(0).bound, last + 2);
 
-    let elsewhere = world.pool("another host", 0..=0).build().expect("a machine ID");
+    let elsewhere = world
+        .pool("another host", 0..=0)
+        .build()
+        .expect("a machine ID");
     assert!(next_position(&elsewhere) >= last + 2);
 }
 
@@ -69,13 +82,19 @@ pub(super) fn an_expired_owner_keeps_its_machine_id_while_there_are_others(backe
     let until = world.clock.wall().0 + 5_000;
 
     world.clock.advance(10 * SECOND);
-    let other = world.pool("b", 0..=1).build().expect("a machine ID that was never used");
+    let other = world
+        .pool("b", 0..=1)
+        .build()
+        .expect("a machine ID that was never used");
     assert_eq!((other.machine(), world.record(0)), (1, record.clone()));
     let begun = world.clock.monotonic();
     let successor = world.pool("c", 0..=0).timing(outlasting(&world)).build();
     let successor = successor.expect("a machine ID, after some waiting");
     let watched = world.clock.monotonic() - begun;
-    assert!(watched >= 9 * SECOND / 4, "one and a half renewals, not {watched:?}");
+    assert!(
+        watched >= 9 * SECOND / 4,
+        "one and a half renewals, not {watched:?}"
+    );
     assert!(world.clock.wall().0 >= until);
     assert_eq!(successor.status().epoch, 2);
     let new = successor.gen_id().expect("an ID");
@@ -93,7 +112,10 @@ pub(super) fn an_expired_owner_keeps_its_machine_id_while_there_are_others(backe
 pub(super) fn a_record_that_changes_while_watched_is_not_taken_over(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
-    let service = world.pool_over(connection.clone(), "a", 0..=0).build().expect("a machine ID");
+    let service = world
+        .pool_over(connection.clone(), "a", 0..=0)
+        .build()
+        .expect("a machine ID");
     crash(service, &connection);
     let held = world.record(0);
     world.clock.advance(120 * SECOND);
@@ -101,17 +123,39 @@ pub(super) fn a_record_that_changes_while_watched_is_not_taken_over(backend: &dy
     let store = world.raw();
     let attempt = AtomicU64::new(1000);
     let sign_of_life = move || {
-        let current = store.read(NAMESPACE, 0).expect("the store answers").expect("a record");
+        let current = store
+            .read(NAMESPACE, 0)
+            .expect("the store answers")
+            .expect("a record");
         let attempt = attempt.fetch_add(1, Ordering::Relaxed);
-        let new = Record { attempt, ..current.clone() };
-        assert_eq!(store.cas(NAMESPACE, 0, &current.expect(), &new).unwrap(), Cas::Done);
+        let new = Record {
+            attempt,
+            ..current.clone()
+        };
+        assert_eq!(
+            store.cas(NAMESPACE, 0, &current.expect(), &new).unwrap(),
+            Cas::Done
+        );
     };
-    let clock = BusyClock { clock: world.clock.clone(), while_waiting: sign_of_life };
-    let refused = world.pool("b", 0..=0).clock(Arc::new(clock)).drive(Drive::ByHand).build();
-    assert!(matches!(refused, Err(BuildError::Exhausted { .. })), "{refused:?}");
+    let clock = BusyClock {
+        clock: world.clock.clone(),
+        while_waiting: sign_of_life,
+    };
+    let refused = world
+        .pool("b", 0..=0)
+        .clock(Arc::new(clock))
+        .drive(Drive::ByHand)
+        .build();
+    assert!(
+        matches!(refused, Err(BuildError::Exhausted { .. })),
+        "{refused:?}"
+    );
     assert_eq!(world.record(0).expect(), held.expect());
 
-    let successor = world.pool("b", 0..=0).build().expect("free once nothing changes any more");
+    let successor = world
+        .pool("b", 0..=0)
+        .build()
+        .expect("free once nothing changes any more");
     assert_eq!(successor.status().epoch, 2);
 }
 
@@ -123,7 +167,13 @@ pub(super) fn a_fenced_owner_stops_and_goes_on_with_another_machine_id(backend: 
     let mut ids: HashSet<u64> = (0..100).map(|_| service.gen_id().expect("an ID")).collect();
     let thief = stolen(&world.record(machine));
     let expect = world.record(machine).expect();
-    assert_eq!(world.raw().cas(NAMESPACE, machine, &expect, &thief).unwrap(), Cas::Done);
+    assert_eq!(
+        world
+            .raw()
+            .cas(NAMESPACE, machine, &expect, &thief)
+            .unwrap(),
+        Cas::Done
+    );
 
     world.clock.advance(2 * SECOND);
     service.maintain();
@@ -144,7 +194,10 @@ pub(super) fn a_fenced_owner_stops_and_goes_on_with_another_machine_id(backend: 
 pub(super) fn a_delayed_extend_of_a_fenced_owner_changes_nothing(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
-    let service = world.pool_over(connection.clone(), "host", 0..=0).build().expect("a machine ID");
+    let service = world
+        .pool_over(connection.clone(), "host", 0..=0)
+        .build()
+        .expect("a machine ID");
     connection.hold_back(1);
     world.clock.advance(2 * SECOND);
     service.maintain();
@@ -152,7 +205,13 @@ pub(super) fn a_delayed_extend_of_a_fenced_owner_changes_nothing(backend: &dyn B
 
     let before = world.record(0);
     let thief = stolen(&before);
-    assert_eq!(world.raw().cas(NAMESPACE, 0, &before.expect(), &thief).unwrap(), Cas::Done);
+    assert_eq!(
+        world
+            .raw()
+            .cas(NAMESPACE, 0, &before.expect(), &thief)
+            .unwrap(),
+        Cas::Done
+    );
     let late = connection.deliver();
     assert_eq!(late.len(), 1);
     assert!(!late[0].as_ref().unwrap(), "it does not fit");

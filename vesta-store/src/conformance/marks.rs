@@ -18,8 +18,13 @@ pub(super) fn a_creator_that_dies_between_any_two_steps_keeps_nobody_out(backend
         let connection = world.connect();
         let away = connection.clone();
         connection.after(steps, move || away.go_away());
-        let claimed = world.pool_over(connection, "creator", machine..=machine).build();
-        let left = leases.record(machine).expect("the store answers").unwrap_or_default();
+        let claimed = world
+            .pool_over(connection, "creator", machine..=machine)
+            .build();
+        let left = leases
+            .record(machine)
+            .expect("the store answers")
+            .unwrap_or_default();
         if claimed.is_ok() {
             assert!(steps >= 6, "it died between any two of {steps} steps");
             return;
@@ -30,7 +35,10 @@ pub(super) fn a_creator_that_dies_between_any_two_steps_keeps_nobody_out(backend
         assert_eq!(world.record(machine).epoch, left.epoch + 1, "{steps} steps");
         assert!(next_position(&successor) >= left.bound, "{steps} steps");
         let seen = leases.snapshot().expect("the store answers");
-        assert!(!seen.is_unmarked(machine) && !seen.is_lost(machine), "{steps} steps");
+        assert!(
+            !seen.is_unmarked(machine) && !seen.is_lost(machine),
+            "{steps} steps"
+        );
     }
 }
 
@@ -61,7 +69,11 @@ pub(super) fn a_deleted_record_of_a_dead_owner_is_not_claimed_again(backend: &dy
     let connection = world.connect();
     let service = built(world.pool_over(connection.clone(), "dead", 0..=0));
     let last = next_position(&service);
-    let record = world.leases().record(0).expect("the store answers").expect("a record");
+    let record = world
+        .leases()
+        .record(0)
+        .expect("the store answers")
+        .expect("a record");
     crash(service, &connection);
     world.delete(0);
     world.clock.advance(1_000_000 * SECOND);
@@ -73,10 +85,24 @@ pub(super) fn a_deleted_record_of_a_dead_owner_is_not_claimed_again(backend: &dy
     );
 
     let birth = record.birth + 1;
-    let made = Record { namespace: record.namespace, birth, released: true, ..Record::default() };
-    assert_eq!(world.leases().change(0, None, &made).expect("the store answers"), Cas::Done);
+    let made = Record {
+        namespace: record.namespace,
+        birth,
+        released: true,
+        ..Record::default()
+    };
+    assert_eq!(
+        world
+            .leases()
+            .change(0, None, &made)
+            .expect("the store answers"),
+        Cas::Done
+    );
     let error = refused(world.pool("another", 0..=0));
-    assert!(matches!(error, BuildError::RecordLost { machine: 0, .. }), "{error}");
+    assert!(
+        matches!(error, BuildError::RecordLost { machine: 0, .. }),
+        "{error}"
+    );
     let next = repaired(&world, record.bound);
     assert!(next_position(&next) > last);
 }
@@ -84,11 +110,20 @@ pub(super) fn a_deleted_record_of_a_dead_owner_is_not_claimed_again(backend: &dy
 /// Nobody gets machine ID 0, nothing is made in its place, and others go on.
 fn stays_lost(world: &World) {
     let error = refused(world.pool("another", 0..=0));
-    assert!(matches!(error, BuildError::RecordLost { machine: 0, .. }), "{error}");
+    assert!(
+        matches!(error, BuildError::RecordLost { machine: 0, .. }),
+        "{error}"
+    );
     let other = built(world.pool("another", 0..=1));
     assert_eq!(other.machine(), 1);
     assert_eq!(world.leases().record(0).expect("the store answers"), None);
-    assert!(world.leases().snapshot().expect("the store answers").is_lost(0));
+    assert!(
+        world
+            .leases()
+            .snapshot()
+            .expect("the store answers")
+            .is_lost(0)
+    );
 }
 
 /// A claim of machine ID 0 after an operator created its record anew.
@@ -96,7 +131,13 @@ fn repaired(world: &World, bound: u64) -> LocalIdService {
     let leases = world.leases();
     let seen = leases.snapshot().expect("the store answers");
     let namespace = seen.namespace.uuid;
-    let new = Record { namespace, birth: 7, bound, released: true, ..Record::default() };
+    let new = Record {
+        namespace,
+        birth: 7,
+        bound,
+        released: true,
+        ..Record::default()
+    };
     let put = import::put(&leases, &seen, 0, &new);
     assert_eq!(put.expect("the store answers"), Cas::Done);
     let service = built(world.pool("repaired", 0..=0));
@@ -124,7 +165,10 @@ pub(super) fn a_floor_raised_between_any_two_steps_of_a_claim_counts(backend: &d
                 break;
             }
             let first = next_position(&service);
-            assert!(first >= floor, "{first} below {floor}, raised after {steps} steps");
+            assert!(
+                first >= floor,
+                "{first} below {floor}, raised after {steps} steps"
+            );
         }
     }
 }

@@ -60,12 +60,20 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let servers = server.to_socket_addrs()?.collect();
-        let shared = Arc::new(Shared { servers, state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared {
+            servers,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let accepting = {
             let shared = shared.clone();
             std::thread::spawn(move || shared.accept(&listener))
         };
-        Ok(Self { address, shared, accepting: Some(accepting) })
+        Ok(Self {
+            address,
+            shared,
+            accepting: Some(accepting),
+        })
     }
 
     /// Where to connect instead of to the server.
@@ -151,7 +159,9 @@ impl Shared {
             if state.mode == Mode::Refuse {
                 continue; // dropped, and so closed
             }
-            let Ok(side) = client.try_clone() else { continue };
+            let Ok(side) = client.try_clone() else {
+                continue;
+            };
             let number = state.made;
             state.open.insert(number, Connection(vec![side]));
             let shared = self.clone();
@@ -205,8 +215,10 @@ impl Shared {
     /// Waits while everything is frozen. Whether what was read goes on, or is lost.
     fn may_pass(&self, way: Way) -> bool {
         let frozen = |state: &mut State| state.mode == Mode::Freeze && !state.over;
-        let state =
-            self.changed.wait_while(self.state(), frozen).unwrap_or_else(PoisonError::into_inner);
+        let state = self
+            .changed
+            .wait_while(self.state(), frozen)
+            .unwrap_or_else(PoisonError::into_inner);
         state.mode != Mode::DropReplies || way == Way::Requests
     }
 }
@@ -260,11 +272,16 @@ mod tests {
 
     /// True if nothing comes for a moment; a right proxy cannot fail that.
     fn hears_nothing(client: &mut TcpStream) -> bool {
-        client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        client
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
         let outcome = client.read(&mut [0; 16]);
         client.set_read_timeout(None).unwrap();
         outcome.is_err_and(|error| {
-            matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+            matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+            )
         })
     }
 
@@ -286,7 +303,11 @@ mod tests {
             }
         }
         clients[0].shutdown(Shutdown::Write).unwrap();
-        assert_eq!(clients[0].read(&mut [0; 16]).unwrap(), 0, "the server has closed, too");
+        assert_eq!(
+            clients[0].read(&mut [0; 16]).unwrap(),
+            0,
+            "the server has closed, too"
+        );
         assert_eq!(says(&mut clients[1], "still here"), "still here");
         assert_eq!(proxy.accepted(), 2);
     }
@@ -320,7 +341,10 @@ mod tests {
         new.write_all(b"c").unwrap();
         assert!(hears_nothing(&mut new));
         proxy.heal();
-        assert_eq!((hears(&mut client, 1), hears(&mut new, 1)), ("b".into(), "c".into()));
+        assert_eq!(
+            (hears(&mut client, 1), hears(&mut new, 1)),
+            ("b".into(), "c".into())
+        );
     }
 
     #[test]
@@ -341,7 +365,10 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_closes_the_connection() {
-        let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap();
         let proxy = Proxy::start(gone).unwrap();
         assert!(is_closed(&mut connect(&proxy)));
     }
@@ -351,7 +378,10 @@ mod tests {
         let (server, _arrived) = echo();
         let proxy = Proxy::start(server).unwrap();
         let (mut client, mut frozen) = (connect(&proxy), connect(&proxy));
-        assert_eq!((says(&mut client, "a"), says(&mut frozen, "b")), ("a".into(), "b".into()));
+        assert_eq!(
+            (says(&mut client, "a"), says(&mut frozen, "b")),
+            ("a".into(), "b".into())
+        );
         proxy.freeze();
         frozen.write_all(b"c").unwrap();
         let address = proxy.address();

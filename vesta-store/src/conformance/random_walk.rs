@@ -22,11 +22,18 @@ const HOSTS: usize = 3;
 /// grow one by one, and bounds drop by a release alone.
 pub(super) fn no_id_repeats_and_no_bound_drops_whatever_happens(backend: &dyn Backend) {
     let mut fenced = 0;
-    let times = if std::env::var_os("VESTA_TEST_FULL").is_some() { 3 } else { 1 };
+    let times = if std::env::var_os("VESTA_TEST_FULL").is_some() {
+        3
+    } else {
+        1
+    };
     for seed in 0..times * WALKS {
         fenced += Walk::new(backend, seed).run();
     }
-    assert!(fenced > 0, "the walks never came to where an owner is taken over");
+    assert!(
+        fenced > 0,
+        "the walks never came to where an owner is taken over"
+    );
 }
 
 struct Walk {
@@ -96,7 +103,9 @@ impl Walk {
                     8 => self.world.clock.advance(Duration::from_secs(70)),
                     _ => {}
                 }
-                self.world.clock.advance(Duration::from_millis(self.dice.below(2000)));
+                self.world
+                    .clock
+                    .advance(Duration::from_millis(self.dice.below(2000)));
                 let fenced_before = service.status().fenced_total;
                 service.maintain();
                 self.fenced += service.status().fenced_total - fenced_before;
@@ -121,7 +130,9 @@ impl Walk {
         if self.dice.below(4) == 0 {
             connection.lose_replies(1);
         }
-        let builder = self.world.pool_over(connection.clone(), &format!("host{host}"), 0..=1);
+        let builder = self
+            .world
+            .pool_over(connection.clone(), &format!("host{host}"), 0..=1);
         // A pool that is used up at the moment, or a clock too far behind, is no fault.
         self.hosts[host] = builder.build().ok().map(|service| (service, connection));
     }
@@ -130,10 +141,16 @@ impl Walk {
     fn look(&mut self, step: u64) {
         let store = self.world.raw();
         for (machine, now) in store.list(NAMESPACE).expect("the store answers") {
-            let at = format!("seed {}, step {step}, machine ID {machine}: {now:?}", self.seed);
+            let at = format!(
+                "seed {}, step {step}, machine ID {machine}: {now:?}",
+                self.seed
+            );
             if let Some(before) = self.records.insert(machine, now.clone()) {
                 assert!(now.epoch >= before.epoch, "{at} after {before:?}");
-                assert!(now.bound >= before.bound || now.released, "{at} after {before:?}");
+                assert!(
+                    now.bound >= before.bound || now.released,
+                    "{at} after {before:?}"
+                );
                 let claimed = now.epoch > before.epoch;
                 assert!(claimed || now.owner == before.owner || now.released, "{at}");
             }

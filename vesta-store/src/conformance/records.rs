@@ -42,7 +42,11 @@ pub trait RecordExt {
 
 impl RecordExt for Record {
     fn expect(&self) -> Expect {
-        Expect { epoch: self.epoch, owner: self.owner, bound: self.bound }
+        Expect {
+            epoch: self.epoch,
+            owner: self.owner,
+            bound: self.bound,
+        }
     }
 
     fn unclaimed(_floor: u64) -> Self {
@@ -51,7 +55,11 @@ impl RecordExt for Record {
 }
 
 fn shown(record: Record) -> Record {
-    Record { namespace: 0, birth: 0, ..record }
+    Record {
+        namespace: 0,
+        birth: 0,
+        ..record
+    }
 }
 
 impl Records {
@@ -80,7 +88,10 @@ impl Records {
     /// As [`Leases::snapshot`].
     pub fn list(&self, namespace: &str) -> Result<Vec<(u64, Record)>, StoreError> {
         let records = self.of(namespace)?.0.snapshot()?.records;
-        Ok(records.into_iter().map(|(machine, record)| (machine, shown(record))).collect())
+        Ok(records
+            .into_iter()
+            .map(|(machine, record)| (machine, shown(record)))
+            .collect())
     }
 
     /// One record.
@@ -106,13 +117,19 @@ impl Records {
         let seen = leases.snapshot()?;
         let current = seen.records.get(&machine);
         let birth = current.map_or(1, |record| record.birth);
-        let new = Record { namespace: uuid, birth, ..new.clone() };
+        let new = Record {
+            namespace: uuid,
+            birth,
+            ..new.clone()
+        };
         if current.cloned().unwrap_or_default().expect() == *expect
             && import::put(&leases, &seen, machine, &new)? == vesta_service::lease::Cas::Done
         {
             return Ok(Cas::Done);
         }
-        Ok(Cas::Conflict(leases.record(machine)?.map_or_else(Record::default, shown)))
+        Ok(Cas::Conflict(
+            leases.record(machine)?.map_or_else(Record::default, shown),
+        ))
     }
 
     /// Raises the floor.

@@ -24,7 +24,9 @@ fn claimed(epoch: u64, owner: u128, bound: u64, attempt: u64) -> Record {
 }
 
 fn change(store: &Records, machine: u64, from: &Record, to: &Record) -> Cas {
-    store.cas(NAMESPACE, machine, &from.expect(), to).expect("the store answers")
+    store
+        .cas(NAMESPACE, machine, &from.expect(), to)
+        .expect("the store answers")
 }
 
 fn read(store: &Records, machine: u64) -> Option<Record> {
@@ -40,21 +42,38 @@ pub(super) fn a_record_comes_back_as_it_was_written(backend: &dyn Backend) {
         claimed(1, 1, 0, 1),
         claimed(2, u128::MAX, (1 << 62) - 1, (1 << 63) - 1),
         claimed(3, 1 << 64, 1 << 53 | 1, 1 << 53 | 1),
-        Record { released: true, owner: 0, ..claimed(3, 0, 77, 3) },
+        Record {
+            released: true,
+            owner: 0,
+            ..claimed(3, 0, 77, 3)
+        },
         Record {
             host: "h'ö\"s\\t; DROP TABLE x --\u{1F980}".into(),
             pid: u32::MAX,
             info_time: UnixMillis(1 << 42),
             ..claimed(4, 5, 6, 7)
         },
-        Record { host: String::new(), pid: 0, info_time: UnixMillis(0), ..claimed(5, 5, 6, 0) },
+        Record {
+            host: String::new(),
+            pid: 0,
+            info_time: UnixMillis(0),
+            ..claimed(5, 5, 6, 0)
+        },
     ]
     .into_iter()
     .enumerate()
     {
-        assert_eq!(change(&store, 1023, &before, &record), Cas::Done, "record {i}");
+        assert_eq!(
+            change(&store, 1023, &before, &record),
+            Cas::Done,
+            "record {i}"
+        );
         assert_eq!(read(&store, 1023), Some(record.clone()), "record {i}");
-        assert_eq!(store.list(NAMESPACE).unwrap(), [(1023, record.clone())], "record {i}");
+        assert_eq!(
+            store.list(NAMESPACE).unwrap(),
+            [(1023, record.clone())],
+            "record {i}"
+        );
         before = record;
     }
 }
@@ -66,7 +85,10 @@ pub(super) fn an_absent_record_counts_as_unclaimed(backend: &dyn Backend) {
     assert_eq!(store.list(NAMESPACE).unwrap(), []);
     assert_eq!(read(&store, 0), None);
     let wrong = claimed(1, 2, 3, 4);
-    assert_eq!(change(&store, 0, &wrong, &wrong), Cas::Conflict(Record::unclaimed(0)));
+    assert_eq!(
+        change(&store, 0, &wrong, &wrong),
+        Cas::Conflict(Record::unclaimed(0))
+    );
     assert_eq!(read(&store, 0), None, "a conflict changes nothing");
     assert_eq!(store.list(NAMESPACE).unwrap(), []);
     assert_eq!(change(&store, 0, &Record::unclaimed(0), &wrong), Cas::Done);
@@ -92,14 +114,26 @@ pub(super) fn a_change_takes_effect_only_if_epoch_owner_and_bound_are_as_expecte
         claimed(2, 20, 201, 2),
         Record::unclaimed(0),
     ] {
-        assert_eq!(change(&store, 5, &stale, &new), Cas::Conflict(current.clone()), "{stale:?}");
+        assert_eq!(
+            change(&store, 5, &stale, &new),
+            Cas::Conflict(current.clone()),
+            "{stale:?}"
+        );
         assert_eq!(read(&store, 5), Some(current.clone()), "{stale:?}");
     }
     // The other fields are no part of the condition.
-    let same = Record { attempt: 99, host: "other".into(), ..current.clone() };
+    let same = Record {
+        attempt: 99,
+        host: "other".into(),
+        ..current.clone()
+    };
     assert_eq!(change(&store, 5, &same, &new), Cas::Done);
     assert_eq!(read(&store, 5), Some(new));
-    assert_eq!(store.list(NAMESPACE).unwrap().len(), 1, "no other record came up");
+    assert_eq!(
+        store.list(NAMESPACE).unwrap().len(),
+        1,
+        "no other record came up"
+    );
 }
 
 /// 8 connections, 50 rounds, for a first claim and for the ones after it.
@@ -131,7 +165,10 @@ pub(super) fn of_many_changes_at_once_exactly_one_takes_effect(backend: &dyn Bac
                 })
             })
             .collect();
-        starters.into_iter().map(|starter| starter.join().expect("no panic")).collect()
+        starters
+            .into_iter()
+            .map(|starter| starter.join().expect("no panic"))
+            .collect()
     });
     for round in 0..done[0].len() {
         let winners = done.iter().filter(|rounds| rounds[round]).count();
@@ -148,7 +185,10 @@ pub(super) fn a_delayed_extend_is_rejected_after_a_newer_claim(backend: &dyn Bac
     let newer = claimed(2, 20, 150, 3);
     assert_eq!(change(&store, 0, &Record::unclaimed(0), &first), Cas::Done);
     assert_eq!(change(&store, 0, &first, &newer), Cas::Done);
-    assert_eq!(change(&store, 0, &first, &extend), Cas::Conflict(newer.clone()));
+    assert_eq!(
+        change(&store, 0, &first, &extend),
+        Cas::Conflict(newer.clone())
+    );
     assert_eq!(read(&store, 0), Some(newer.clone()));
     // Nor does a request that took effect do so again, once its owner has moved on.
     let moved = claimed(2, 20, 250, 4);
@@ -167,7 +207,10 @@ pub(super) fn a_second_connection_sees_what_the_first_wrote(backend: &dyn Backen
     assert_eq!(read(&two, 3), Some(first.clone()));
     assert_eq!(two.list(NAMESPACE).unwrap(), [(3, first.clone())]);
     assert_eq!(change(&two, 3, &first, &second), Cas::Done);
-    assert_eq!(change(&one, 3, &first, &second), Cas::Conflict(second.clone()));
+    assert_eq!(
+        change(&one, 3, &first, &second),
+        Cas::Conflict(second.clone())
+    );
     assert_eq!(one.list(NAMESPACE).unwrap(), [(3, second)]);
 }
 
@@ -189,7 +232,9 @@ pub(super) fn what_was_acknowledged_outlives_a_restart(backend: &dyn Backend) {
 pub(super) fn namespaces_do_not_touch_each_other(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
-    let other = store.open_namespace("other", &IdMeta::MIN_GRANULARITY.fingerprint()).unwrap();
+    let other = store
+        .open_namespace("other", &IdMeta::MIN_GRANULARITY.fingerprint())
+        .unwrap();
     assert_eq!(other.fingerprint, IdMeta::MIN_GRANULARITY.fingerprint());
     let own = store.open_namespace(NAMESPACE, "x").unwrap();
     assert_ne!(own.uuid, other.uuid);
@@ -215,17 +260,25 @@ pub(super) fn a_namespace_keeps_its_first_fingerprint_and_uuid(backend: &dyn Bac
                 let (store, start) = (Records(world.connect()), &start);
                 scope.spawn(move || {
                     start.wait();
-                    store.open_namespace("raced", &format!("layout {i}")).unwrap()
+                    store
+                        .open_namespace("raced", &format!("layout {i}"))
+                        .unwrap()
                 })
             })
             .collect();
-        openers.into_iter().map(|opener| opener.join().expect("no panic")).collect()
+        openers
+            .into_iter()
+            .map(|opener| opener.join().expect("no panic"))
+            .collect()
     });
     let kept = made.open_namespace("raced", "a later layout").unwrap();
     assert!(kept.fingerprint.starts_with("layout "), "{kept:?}");
     assert_ne!(kept.uuid, 0);
     assert_eq!(kept.floor, 0);
-    assert!(seen.iter().all(|namespace| *namespace == kept), "{seen:?} and {kept:?}");
+    assert!(
+        seen.iter().all(|namespace| *namespace == kept),
+        "{seen:?} and {kept:?}"
+    );
 }
 
 /// Instead of being taken for an empty one.
@@ -252,7 +305,10 @@ pub(super) fn its_durations_fit_together_and_its_clock_is_right(backend: &dyn Ba
     assert!(!store.describe().is_empty());
     if let Some(theirs) = store.now().expect("the store answers") {
         let ours = SystemClock::new().wall();
-        assert!(ours.0.abs_diff(theirs.0) < 60_000, "ours {ours}, the store's {theirs}");
+        assert!(
+            ours.0.abs_diff(theirs.0) < 60_000,
+            "ours {ours}, the store's {theirs}"
+        );
     }
 }
 
@@ -263,24 +319,50 @@ pub(super) fn a_floor_is_only_ever_raised_and_new_records_start_there(backend: &
     let old = claimed(1, 2, 30, 4);
     assert_eq!(change(&store, 0, &Record::unclaimed(0), &old), Cas::Done);
     let high = 1 << 60 | 1;
-    assert_eq!(store.raise_floor(NAMESPACE, 1000).expect("the store answers"), 1000);
-    assert_eq!(store.raise_floor(NAMESPACE, 999).expect("the store answers"), 1000);
+    assert_eq!(
+        store
+            .raise_floor(NAMESPACE, 1000)
+            .expect("the store answers"),
+        1000
+    );
+    assert_eq!(
+        store
+            .raise_floor(NAMESPACE, 999)
+            .expect("the store answers"),
+        1000
+    );
     std::thread::scope(|scope| {
         for floor in [high - 1, high, 5000, 70] {
             let world = &world;
-            scope.spawn(move || world.raw().raise_floor(NAMESPACE, floor).expect("it answers"));
+            scope.spawn(move || {
+                world
+                    .raw()
+                    .raise_floor(NAMESPACE, floor)
+                    .expect("it answers")
+            });
         }
     });
-    assert_eq!(store.raise_floor(NAMESPACE, 0).expect("the store answers"), high);
-    let namespace = store.open_namespace(NAMESPACE, "any").expect("the store answers");
+    assert_eq!(
+        store.raise_floor(NAMESPACE, 0).expect("the store answers"),
+        high
+    );
+    let namespace = store
+        .open_namespace(NAMESPACE, "any")
+        .expect("the store answers");
     assert_eq!(namespace.floor, high);
 
     assert_eq!(read(&store, 0), Some(old), "a record that was there stays");
-    assert!(store.raise_floor("another", 1).is_err(), "it was never opened");
+    assert!(
+        store.raise_floor("another", 1).is_err(),
+        "it was never opened"
+    );
 
     let world = World::new(backend);
     let floor = position_at(UnixMillis(world.clock.wall().0 + 3000)) + 7;
-    world.raw().raise_floor(NAMESPACE, floor).expect("the store answers");
+    world
+        .raw()
+        .raise_floor(NAMESPACE, floor)
+        .expect("the store answers");
     let service = world.pool("host", 1..=1).build().expect("a machine ID");
     assert_eq!(next_position(&service), floor);
 }

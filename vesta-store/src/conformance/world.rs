@@ -36,12 +36,20 @@ impl World {
     pub(super) fn new(backend: &dyn Backend) -> Self {
         let folders = tempfile::tempdir().expect("a folder for temporary files");
         let (clock, deleted) = (ManualClock::at(START), Deleted::default());
-        Self { fixture: backend.fresh(), clock, folders, deleted }
+        Self {
+            fixture: backend.fresh(),
+            clock,
+            folders,
+            deleted,
+        }
     }
 
     /// The store forgets everything; the hosts and the time stay.
     pub(super) fn wiped(self, backend: &dyn Backend) -> Self {
-        Self { fixture: backend.fresh(), ..self }
+        Self {
+            fixture: backend.fresh(),
+            ..self
+        }
     }
 
     /// A connection of one's own.
@@ -71,13 +79,18 @@ impl World {
     /// A connection for looking at records and changing them.
     pub(super) fn raw(&self) -> Records {
         let store = Records(self.plain());
-        store.open_namespace(NAMESPACE, &LAYOUT.fingerprint()).expect("the store answers");
+        store
+            .open_namespace(NAMESPACE, &LAYOUT.fingerprint())
+            .expect("the store answers");
         store
     }
 
     /// The record of a machine ID that was claimed.
     pub(super) fn record(&self, machine: u64) -> Record {
-        let found = self.raw().read(NAMESPACE, machine).expect("the store answers");
+        let found = self
+            .raw()
+            .read(NAMESPACE, machine)
+            .expect("the store answers");
         found.unwrap_or_else(|| panic!("no record of machine ID {machine}"))
     }
 
@@ -97,7 +110,10 @@ impl World {
         host: &str,
         range: RangeInclusive<u64>,
     ) -> Builder {
-        self.service(host).machine(MachineSource::Pool { store, range: Some(range) })
+        self.service(host).machine(MachineSource::Pool {
+            store,
+            range: Some(range),
+        })
     }
 
     pub(super) fn service(&self, host: &str) -> Builder {

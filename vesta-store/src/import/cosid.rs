@@ -50,7 +50,9 @@ impl ForeignSegment {
 /// # Errors
 /// As [`machine_ids`](super::machine_ids).
 pub fn cosid_segments(url: &StoreUrl, namespace: &str) -> Result<Vec<ForeignSegment>, OpenError> {
-    ask(url, |source| segments(source.segments(namespace)?, namespace))
+    ask(url, |source| {
+        segments(source.segments(namespace)?, namespace)
+    })
 }
 
 pub(super) fn machine_ids(
@@ -58,7 +60,9 @@ pub(super) fn machine_ids(
     namespace: &str,
     max_machine: u64,
 ) -> Result<Vec<ForeignOwner>, OpenError> {
-    ask(url, |source| owners(&source.machines(namespace)?, namespace, max_machine))
+    ask(url, |source| {
+        owners(&source.machines(namespace)?, namespace, max_machine)
+    })
 }
 
 /// A store that CosId uses.
@@ -99,10 +103,14 @@ fn ask<T>(
         #[cfg(feature = "redis")]
         crate::Kind::Redis => super::legacy::ask(url, |store: &redis::Store| question(store)),
         #[cfg(feature = "zookeeper")]
-        crate::Kind::Zookeeper => {
-            super::legacy::ask(url, |store| question(&zookeeper::Tree::new(store, &url.path)))
+        crate::Kind::Zookeeper => super::legacy::ask(url, |store| {
+            question(&zookeeper::Tree::new(store, &url.path))
+        }),
+        _ => Err(Legacy::CosId {
+            namespace: "",
+            max_machine: 0,
         }
-        _ => Err(Legacy::CosId { namespace: "", max_machine: 0 }.not_in(url)),
+        .not_in(url)),
     }
 }
 
@@ -112,19 +120,27 @@ fn owners(
     namespace: &str,
     max_machine: u64,
 ) -> Result<Vec<ForeignOwner>, StoreError> {
-    let Machines { in_use, given_back, counter } = found;
+    let Machines {
+        in_use,
+        given_back,
+        counter,
+    } = found;
     if in_use.is_empty() && given_back.is_empty() && counter.is_none() {
         return Err(nothing("machine IDs", namespace));
     }
     let mut odd = Vec::new();
     let mut owners = all(in_use, instance, &mut odd);
     owners.extend(all(given_back, returned, &mut odd));
-    let counted = all(counter.as_slice(), highest, &mut odd).into_iter().flatten();
+    let counted = all(counter.as_slice(), highest, &mut odd)
+        .into_iter()
+        .flatten();
     refuse(&odd)?;
 
     let known: BTreeSet<_> = owners.iter().map(|owner| owner.machine).collect();
     let highest = counted.chain(known.last().copied()).max();
-    let counted = highest.into_iter().flat_map(|highest| 0..=highest.min(max_machine));
+    let counted = highest
+        .into_iter()
+        .flat_map(|highest| 0..=highest.min(max_machine));
     let unknown = counted.filter(|machine| !known.contains(machine));
     owners.extend(unknown.map(|machine| ForeignOwner {
         machine,
@@ -140,8 +156,12 @@ fn segments(found: Vec<Entry>, namespace: &str) -> Result<Vec<ForeignSegment>, S
         return Err(nothing("segments", namespace));
     }
     let mut odd = Vec::new();
-    let segment =
-        |it: &Entry| Some(ForeignSegment { key: it.key.clone(), last: number(&it.value)? });
+    let segment = |it: &Entry| {
+        Some(ForeignSegment {
+            key: it.key.clone(),
+            last: number(&it.value)?,
+        })
+    };
     let mut segments = all(&found, segment, &mut odd);
     refuse(&odd)?;
     segments.sort_unstable_by(|a, b| a.key.cmp(&b.key));
@@ -150,7 +170,9 @@ fn segments(found: Vec<Entry>, namespace: &str) -> Result<Vec<ForeignSegment>, S
 
 /// True if a segment of this full name is one of the namespace.
 fn is_within(namespace: &str, name: &str) -> bool {
-    let name = name.strip_prefix(namespace).and_then(|name| name.strip_prefix('.'));
+    let name = name
+        .strip_prefix(namespace)
+        .and_then(|name| name.strip_prefix('.'));
     name.is_some_and(|name| !name.is_empty())
 }
 
@@ -169,7 +191,11 @@ fn all<T>(entries: &[Entry], parse: impl Fn(&Entry) -> Option<T>, odd: &mut Vec<
 fn instance(entry: &Entry) -> Option<ForeignOwner> {
     let (machine, stamp) = entry.value.split_once('|')?;
     let (machine, last_used) = (number(machine)?, last_used(stamp)?);
-    Some(ForeignOwner { machine, host: entry.key.clone(), last_used })
+    Some(ForeignOwner {
+        machine,
+        host: entry.key.clone(),
+        last_used,
+    })
 }
 
 fn returned(entry: &Entry) -> Option<ForeignOwner> {
@@ -196,7 +222,11 @@ fn last_used(stamp: &str) -> Option<Option<UnixMillis>> {
 
 /// A number, or CosId's -1 for none.
 fn or_none(text: &str) -> Option<Option<u64>> {
-    if text == "-1" { Some(None) } else { number(text).map(Some) }
+    if text == "-1" {
+        Some(None)
+    } else {
+        number(text).map(Some)
+    }
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -215,7 +245,11 @@ fn refuse(odd: &[Entry]) -> Result<(), StoreError> {
     });
     let shown: Vec<_> = shown.collect();
     let more = odd.len() - shown.len();
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!(", and {more} more")
+    } else {
+        String::new()
+    };
     match shown[..] {
         [] => Ok(()),
         _ => Err(StoreError::permanent(format!(

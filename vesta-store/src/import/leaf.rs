@@ -36,15 +36,22 @@ struct Endpoint {
 pub(super) fn leaf_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
     if url.path.is_empty() {
         let reason = "the path is missing".into();
-        return Err(OpenError::Malformed { reason, example: EXAMPLE });
+        return Err(OpenError::Malformed {
+            reason,
+            example: EXAMPLE,
+        });
     }
     let path = format!("/{}", url.path);
-    ask(url, |ensemble: &Store| owners(&path, ensemble.children(&path)?))
+    ask(url, |ensemble: &Store| {
+        owners(&path, ensemble.children(&path)?)
+    })
 }
 
 fn owners(path: &str, children: Option<Children>) -> Result<Vec<ForeignOwner>, StoreError> {
     let Some(children) = children else {
-        return Err(StoreError::permanent(format!("there is no znode {path}; write {EXAMPLE}")));
+        return Err(StoreError::permanent(format!(
+            "there is no znode {path}; write {EXAMPLE}"
+        )));
     };
     let (mut found, mut odd) = (Vec::new(), Vec::new());
     for (name, data, _) in children {
@@ -68,10 +75,18 @@ fn predecessor(name: &str, data: &[u8]) -> Option<ForeignOwner> {
     let (address, number) = name.rsplit_once('-')?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let machine = digits.then(|| number.parse().ok()).flatten()?;
-    let Endpoint { ip, port, timestamp } = serde_json::from_slice(data).ok()?;
+    let Endpoint {
+        ip,
+        port,
+        timestamp,
+    } = serde_json::from_slice(data).ok()?;
     let host = format!("{ip}:{port}");
     let is_leafs = host == address;
-    is_leafs.then_some(ForeignOwner { machine, host, last_used: Some(UnixMillis(timestamp)) })
+    is_leafs.then_some(ForeignOwner {
+        machine,
+        host,
+        last_used: Some(UnixMillis(timestamp)),
+    })
 }
 
 #[cfg(test)]
@@ -86,7 +101,10 @@ mod tests {
             host: "10.0.0.5:8080".into(),
             last_used: Some(UnixMillis(1_767_225_600_000)),
         };
-        assert_eq!(predecessor("10.0.0.5:8080-0000000003", data), Some(expected));
+        assert_eq!(
+            predecessor("10.0.0.5:8080-0000000003", data),
+            Some(expected)
+        );
         for odd in [
             "10.0.0.5:8080-",
             "10.0.0.5:8080-x",
@@ -105,8 +123,12 @@ mod tests {
 
     #[test]
     fn a_url_without_a_path_is_refused() {
-        let error =
-            leaf_machine_ids(&"zookeeper://zk1:2181".parse().unwrap()).unwrap_err().to_string();
-        assert!(error.contains("the path is missing") && error.contains("/forever"), "{error}");
+        let error = leaf_machine_ids(&"zookeeper://zk1:2181".parse().unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("the path is missing") && error.contains("/forever"),
+            "{error}"
+        );
     }
 }

@@ -70,10 +70,17 @@ impl Legacy<'_> {
 
     /// The error for a URL of a store that the system does not use, or that this build cannot open.
     pub(super) fn not_in(&self, url: &StoreUrl) -> OpenError {
-        let Facts { name, kinds, example, .. } = self.facts();
+        let Facts {
+            name,
+            kinds,
+            example,
+            ..
+        } = self.facts();
         let kind = url.kind();
         if kinds.contains(&kind) {
-            return OpenError::FeatureOff { feature: kind.name() };
+            return OpenError::FeatureOff {
+                feature: kind.name(),
+            };
         }
         let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         let (kinds, kind) = (kinds.join(" or "), kind.name());
@@ -89,6 +96,13 @@ pub(super) fn ask<C: Client, T>(
     url: &StoreUrl,
     question: impl FnOnce(&Remote<C>) -> Result<T, StoreError>,
 ) -> Result<T, OpenError> {
-    let store = Remote::open(url, &crate::Options::default(), crate::options::Purpose::Import)?;
-    question(&store).map_err(|source| OpenError::Store { store: store.shown().into(), source })
+    let store = Remote::open(
+        url,
+        &crate::Options::default(),
+        crate::options::Purpose::Import,
+    )?;
+    question(&store).map_err(|source| OpenError::Store {
+        store: store.shown().into(),
+        source,
+    })
 }

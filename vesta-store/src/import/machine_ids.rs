@@ -20,9 +20,13 @@ pub fn machine_ids(url: &StoreUrl, legacy: Legacy<'_>) -> Result<Vec<ForeignOwne
         (Legacy::VestaDb, crate::Kind::Mysql) => mysql::vesta_machine_ids(url),
         #[cfg(feature = "zookeeper")]
         (Legacy::Leaf, crate::Kind::Zookeeper) => leaf::leaf_machine_ids(url),
-        (Legacy::CosId { namespace, max_machine }, _) => {
-            cosid::machine_ids(url, namespace, max_machine)
-        }
+        (
+            Legacy::CosId {
+                namespace,
+                max_machine,
+            },
+            _,
+        ) => cosid::machine_ids(url, namespace, max_machine),
         _ => Err(legacy.not_in(url)),
     }
 }
@@ -33,7 +37,10 @@ mod tests {
 
     #[test]
     fn a_store_that_a_system_does_not_use_is_refused() {
-        let cosid = Legacy::CosId { namespace: "shop", max_machine: 1023 };
+        let cosid = Legacy::CosId {
+            namespace: "shop",
+            max_machine: 1023,
+        };
         for (legacy, url, said) in [
             (
                 Legacy::VestaDb,
@@ -52,8 +59,13 @@ mod tests {
             ),
             (cosid, "sqlite:x.db", "not in sqlite; write"),
         ] {
-            let error = machine_ids(&url.parse().unwrap(), legacy).unwrap_err().to_string();
-            assert!(error.contains(said) && !error.contains("hunter2"), "{error}");
+            let error = machine_ids(&url.parse().unwrap(), legacy)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains(said) && !error.contains("hunter2"),
+                "{error}"
+            );
         }
         let error = cosid::cosid_segments(&"sqlite:x.db".parse().unwrap(), "shop").unwrap_err();
         assert!(error.to_string().contains("not in sqlite"), "{error}");

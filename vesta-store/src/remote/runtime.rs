@@ -28,14 +28,19 @@ impl Background {
             .thread_name("vesta-store")
             .enable_all()
             .build()?;
-        Ok(Self { runtime: Some(runtime) })
+        Ok(Self {
+            runtime: Some(runtime),
+        })
     }
 
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
-        self.runtime.as_ref().expect("it is not being dropped").spawn(task)
+        self.runtime
+            .as_ref()
+            .expect("it is not being dropped")
+            .spawn(task)
     }
 
     /// Waits for a request, but not longer than `limit`; then it is given up.

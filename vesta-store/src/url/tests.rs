@@ -1,7 +1,8 @@
 use super::*;
 
 fn parsed(text: &str) -> StoreUrl {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[test]
@@ -9,18 +10,33 @@ fn every_part_is_found() {
     let url = parsed("ETCDS://an%6E:s3%40cret@a:1,[::1]:2,c.d_e-f/x%20/y.z/?ca=/etc/c%26a.pem");
     assert_eq!(url.kind(), Kind::Etcd);
     assert!(url.has_scheme("etcds") && !url.has_scheme("etcd"));
-    assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("ann"), Some("s3@cret")));
+    assert_eq!(
+        (url.user.as_deref(), url.password.as_deref()),
+        (Some("ann"), Some("s3@cret"))
+    );
     let hosts = url.servers(2379);
     assert_eq!(hosts, ["a:1", "[::1]:2", "c.d_e-f:2379"]);
     assert_eq!(url.path, "x /y.z");
-    assert_eq!((url.option("ca"), url.option("prefix")), (Some("/etc/c&a.pem"), None));
+    assert_eq!(
+        (url.option("ca"), url.option("prefix")),
+        (Some("/etc/c&a.pem"), None)
+    );
 
     let least = parsed("redis://:hunter2@cache");
-    assert_eq!((least.user.as_deref(), least.password.as_deref()), (None, Some("hunter2")));
-    assert_eq!((least.hosts.len(), &*least.path, least.option("prefix")), (1, "", None));
+    assert_eq!(
+        (least.user.as_deref(), least.password.as_deref()),
+        (None, Some("hunter2"))
+    );
+    assert_eq!(
+        (least.hosts.len(), &*least.path, least.option("prefix")),
+        (1, "", None)
+    );
     assert_eq!(parsed("mysql:///ids?socket=/run/s").hosts, []);
     assert_eq!(parsed("mysql://v@h/ids").user.as_deref(), Some("v"));
-    assert_eq!(parsed("postgres://%2Frun%2Fpg/ids").hosts[0].name, "%2Frun%2Fpg");
+    assert_eq!(
+        parsed("postgres://%2Frun%2Fpg/ids").hosts[0].name,
+        "%2Frun%2Fpg"
+    );
 }
 
 #[test]
@@ -60,7 +76,10 @@ fn what_makes_no_sense_is_refused_without_repeating_it() {
         ("mysql://u:12/hunter2@h/d", "%2F"),
         ("mysql://u:12#hunter2@h/d", "%23"),
         ("mysql://h#hunter2", "%23"),
-        ("mysql://h/a?hunter2", "unknown option; known ones: ssl-mode, ssl-ca"),
+        (
+            "mysql://h/a?hunter2",
+            "unknown option; known ones: ssl-mode, ssl-ca",
+        ),
         ("mysql://h/d?password=hunter2", "unknown option"),
         ("mysql://h/d?ssl-mode=a&ssl-mode=hunter2", "twice"),
         ("postgres://h/d?options[=hunter2", "unknown option"),
@@ -101,9 +120,15 @@ fn what_makes_no_sense_is_refused_without_repeating_it() {
         ("sqlite:a\0b", "NUL"),
     ] {
         let error = url.parse::<StoreUrl>().expect_err(url);
-        assert!(matches!(error, OpenError::Malformed { .. }), "{url}: {error:?}");
+        assert!(
+            matches!(error, OpenError::Malformed { .. }),
+            "{url}: {error:?}"
+        );
         let said = error.to_string();
-        assert!(said.contains(reason) && said.contains("; write "), "{url}: {said}");
+        assert!(
+            said.contains(reason) && said.contains("; write "),
+            "{url}: {said}"
+        );
         assert!(!said.contains("hunter2"), "{url}: {said}");
     }
 }
@@ -111,13 +136,25 @@ fn what_makes_no_sense_is_refused_without_repeating_it() {
 #[test]
 fn the_rest_of_a_url_stays_readable() {
     for (url, shown) in [
-        ("mysql://vesta:hunter2@db:3306/ids", "mysql://vesta:***@db:3306/ids"),
+        (
+            "mysql://vesta:hunter2@db:3306/ids",
+            "mysql://vesta:***@db:3306/ids",
+        ),
         ("redis://:hunter2@cache:6379/0", "redis://:***@cache:6379/0"),
         ("mysql://hunter2@db/ids", "mysql://***@db/ids"),
-        ("mysql://u:a@b@db/ids?ssl-key=hunter2&charset=x", "mysql://u:***@db/ids?***"),
-        ("postgres://db/ids?options[a]=b", "postgres://db/ids?options[a]=b"),
+        (
+            "mysql://u:a@b@db/ids?ssl-key=hunter2&charset=x",
+            "mysql://u:***@db/ids?***",
+        ),
+        (
+            "postgres://db/ids?options[a]=b",
+            "postgres://db/ids?options[a]=b",
+        ),
         ("etcd://a:1,b:2", "etcd://a:1,b:2"),
-        ("zookeeper://a:2181,[::1]:2181/vesta", "zookeeper://a:2181,[::1]:2181/vesta"),
+        (
+            "zookeeper://a:2181,[::1]:2181/vesta",
+            "zookeeper://a:2181,[::1]:2181/vesta",
+        ),
         ("sqlite:vesta-data/vesta.db", "sqlite:vesta-data/vesta.db"),
         ("sqlite:C:\\data\\vesta.db", "sqlite:C:\\data\\vesta.db"),
         ("sqlite:///srv/a@b/vesta.db", "sqlite:///srv/a@b/vesta.db"),

@@ -26,15 +26,27 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(original: Original, url: &str) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         let runtime = runtime.expect("a runtime");
-        let connection = runtime.block_on(MySqlConnection::connect(url)).expect("it connects");
-        Self { original, runtime, connection }
+        let connection = runtime
+            .block_on(MySqlConnection::connect(url))
+            .expect("it connects");
+        Self {
+            original,
+            runtime,
+            connection,
+        }
     }
 
     /// The numbers that it hands out next. A conflict is tried again, as its callers do.
     pub(crate) fn take(&mut self, tag: &str) -> Range<u64> {
-        let Self { original, runtime, connection } = self;
+        let Self {
+            original,
+            runtime,
+            connection,
+        } = self;
         runtime.block_on(async {
             loop {
                 let taken = match original {
@@ -72,8 +84,11 @@ async fn tinyid(
         .bind(biz_type)
         .fetch_one(&mut *transaction)
         .await?;
-        let [id, max_id, version]: [i64; 3] =
-            [row.try_get("id")?, row.try_get("max_id")?, row.try_get("version")?];
+        let [id, max_id, version]: [i64; 3] = [
+            row.try_get("id")?,
+            row.try_get("max_id")?,
+            row.try_get("version")?,
+        ];
         let new = max_id + i64::from(row.try_get::<i32, _>("step")?);
         let changed = sqlx::query(
             "update tiny_id_info set max_id= ?, update_time=now(), version=version+1 where id=? and \
@@ -128,7 +143,10 @@ async fn leaf(
     let row =
         sqlx::query("SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?").bind(tag);
     let row = row.fetch_one(&mut *transaction).await?;
-    let (max_id, step) = (row.try_get::<i64, _>("max_id")?, row.try_get::<i32, _>("step")?);
+    let (max_id, step) = (
+        row.try_get::<i64, _>("max_id")?,
+        row.try_get::<i32, _>("step")?,
+    );
     transaction.commit().await?;
     let end = max_id.unsigned_abs();
     Ok(Some(end - u64::from(step.unsigned_abs())..end))

@@ -41,7 +41,10 @@ impl Original {
     }
 
     fn named(name: &str) -> Self {
-        Self::ALL.into_iter().find(|it| it.name() == name).expect("one of three")
+        Self::ALL
+            .into_iter()
+            .find(|it| it.name() == name)
+            .expect("one of three")
     }
 
     /// The step of a row that is to have this one.
@@ -80,7 +83,10 @@ impl Task {
 }
 
 fn opened(original: Original, url: &str) -> Arc<dyn SegmentStore> {
-    let options = Options { segment_table: Some(original.table()), ..Options::default() };
+    let options = Options {
+        segment_table: Some(original.table()),
+        ..Options::default()
+    };
     open_segments(&url.parse().unwrap(), &options).expect("it opens")
 }
 
@@ -111,7 +117,9 @@ fn share_a_row(store: &Store, original: Original, numbers: u64) {
         stands_in: server.is_multiple_of(2),
     };
     let each = numbers / SERVERS as u64;
-    let mut killed: Vec<_> = (0..SERVERS).map(|server| task(server, u64::MAX).start()).collect();
+    let mut killed: Vec<_> = (0..SERVERS)
+        .map(|server| task(server, u64::MAX).start())
+        .collect();
     let mut successors = Vec::new();
     for (server, process) in killed.iter_mut().enumerate() {
         // Somewhere, while the others go on.
@@ -128,15 +136,25 @@ fn share_a_row(store: &Store, original: Original, numbers: u64) {
 
     let all: Vec<_> = killed.iter().chain(&successors).collect();
     for process in &all {
-        assert!(process.runs.is_sorted_by(|a, b| a.end <= b.start), "each server's numbers ascend");
+        assert!(
+            process.runs.is_sorted_by(|a, b| a.end <= b.start),
+            "each server's numbers ascend"
+        );
         assert_eq!(process.held, [""; 0]);
     }
-    let runs = disjoint(all.iter().flat_map(|process| process.runs.clone()).collect());
+    let runs = disjoint(
+        all.iter()
+            .flat_map(|process| process.runs.clone())
+            .collect(),
+    );
     let runs = runs.unwrap_or_else(|duplicate| panic!("{duplicate}"));
     assert!(count(&runs) >= numbers, "{}", count(&runs));
     let row = rows.tags().expect("the database answers");
     let row = row.iter().find(|row| row.key == tag).expect("the row");
-    assert!(runs.last().is_some_and(|last| last.end <= row.max_id.unsigned_abs()));
+    assert!(
+        runs.last()
+            .is_some_and(|last| last.end <= row.max_id.unsigned_abs())
+    );
     let of = |kind: usize| {
         let its = all.iter().enumerate().filter(|(at, _)| at % 2 == kind);
         its.map(|(_, process)| count(&process.runs)).sum::<u64>()
@@ -170,7 +188,9 @@ fn server() {
         let segment = service.segment(&text("TAG")).expect("the tag");
         say(count, out, || {
             let runs = segment.next_runs(500).expect("the database answers");
-            runs.iter().map(|run| run.first..run.first + u64::from(run.count)).collect()
+            runs.iter()
+                .map(|run| run.first..run.first + u64::from(run.count))
+                .collect()
         })
     };
 }
@@ -185,7 +205,10 @@ fn say(
     while left > 0 {
         let runs = take();
         left = left.saturating_sub(count(&runs));
-        let runs: String = runs.iter().map(|run| format!(" {}..{}", run.start, run.end)).collect();
+        let runs: String = runs
+            .iter()
+            .map(|run| format!(" {}..{}", run.start, run.end))
+            .collect();
         writeln!(out, "runs{runs}")?;
         out.flush()?;
     }

@@ -23,7 +23,11 @@ const KNOWS_THE_NAMESPACE: bool = true;
 pub(crate) fn nothing_repeats_when_a_replica_that_lags_takes_over(store: &Store) {
     let server = Server::with_replica(store);
     let doubt = |url: &str| {
-        vesta_store::open(&url.parse().unwrap()).unwrap().doubt().unwrap().expect("a doubt")
+        vesta_store::open(&url.parse().unwrap())
+            .unwrap()
+            .doubt()
+            .unwrap()
+            .expect("a doubt")
     };
     assert!(doubt(&server.url()).why.contains("replicas"));
     fail_over(&server, store, KNOWS_THE_NAMESPACE, Server::fail_over);
@@ -38,14 +42,22 @@ pub(crate) fn nothing_repeats_when_that_replica_was_restarted_and_shows_nothing(
         server.restart_replica();
     });
     assert_eq!(
-        vesta_store::open(&server.replica_url().parse().unwrap()).unwrap().doubt().unwrap(),
+        vesta_store::open(&server.replica_url().parse().unwrap())
+            .unwrap()
+            .doubt()
+            .unwrap(),
         None
     );
 }
 
 /// As if it had been cut off for long.
 pub(crate) fn nothing_repeats_when_that_replica_knows_nothing_of_the_namespace(store: &Store) {
-    fail_over(&Server::with_replica(store), store, !KNOWS_THE_NAMESPACE, Server::fail_over);
+    fail_over(
+        &Server::with_replica(store),
+        store,
+        !KNOWS_THE_NAMESPACE,
+        Server::fail_over,
+    );
 }
 
 fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: fn(&Server)) {
@@ -69,10 +81,17 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
     make_table(&url);
     if knows_the_namespace {
         // And nothing of that machine ID.
-        launch(&Task { range: Some(6..=6), ..task("other") }).until_ids();
+        launch(&Task {
+            range: Some(6..=6),
+            ..task("other")
+        })
+        .until_ids();
     }
     server.lag();
-    let mut before = launch(&Task { url: through(&proxy_of_before), ..task("before") });
+    let mut before = launch(&Task {
+        url: through(&proxy_of_before),
+        ..task("before")
+    });
     let waited = before.until_first_id();
     let failed = now();
     // If the old owner found the new server first, it would claim its machine ID once more.
@@ -106,7 +125,10 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
 /// The `127.0.0.1:port` of a URL.
 fn address(url: &str) -> SocketAddr {
     let (_, rest) = url.rsplit_once('@').expect("a password");
-    rest.split('/').next().and_then(|it| it.parse().ok()).expect("an address")
+    rest.split('/')
+        .next()
+        .and_then(|it| it.parse().ok())
+        .expect("an address")
 }
 
 /// This is outside the promise: nothing but the table remembers such a number, and no distance in time
@@ -124,6 +146,9 @@ pub(crate) fn a_number_that_is_used_once_comes_again_from_a_replica_that_lags(st
     let lost: Vec<_> = (0..40).map(|_| insert(&server.url()).0).collect();
     server.fail_over();
     let (number, doubt) = insert(&server.replica_url());
-    println!("{:9} | of {lost:?}, used once, {number} comes again", store.name);
+    println!(
+        "{:9} | of {lost:?}, used once, {number} comes again",
+        store.name
+    );
     assert!(lost.contains(&number) && doubt.is_some());
 }

@@ -15,15 +15,29 @@ pub(crate) fn a_lock_on_the_tags_is_waited_for_and_nothing_repeats(store: &Store
     let lock = Connection::open(file).expect("it is there");
     lock.busy_timeout(Duration::from_secs(60)).expect("a limit");
     let ask = |sql: &str| lock.execute_batch(sql).expect("it is done");
-    outages(&world, &[("locked", &|| ask("BEGIN EXCLUSIVE"), &|| ask("COMMIT"))]);
+    outages(
+        &world,
+        &[("locked", &|| ask("BEGIN EXCLUSIVE"), &|| ask("COMMIT"))],
+    );
 }
 
 /// The check itself: one process has a store that hands out what another already has.
 pub(crate) fn a_range_that_is_handed_out_twice_is_found(store: &Store) {
     let world = World::of(store);
-    let task = Task { count: Some(10_000), ..world.taker() };
+    let task = Task {
+        count: Some(10_000),
+        ..world.taker()
+    };
     let honest = || task.start();
-    let mut takers = [honest(), honest(), Task { repeats: true, ..task.clone() }.start()];
+    let mut takers = [
+        honest(),
+        honest(),
+        Task {
+            repeats: true,
+            ..task.clone()
+        }
+        .start(),
+    ];
     run(&mut takers[..2]);
     union(&takers).expect("they have different ones");
     run(&mut takers[2..]);

@@ -21,15 +21,20 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
     let mut checker = Ledger::new(LAYOUT);
     // Somebody whom all this does not concern.
     let timing = Some(PATIENT);
-    let mut neighbour = launch(&Task { timing, ..world.task(&namespace, "neighbour") });
+    let mut neighbour = launch(&Task {
+        timing,
+        ..world.task(&namespace, "neighbour")
+    });
     neighbour.until_ids();
 
     let mut first_ids = Vec::new();
     let mut host = 0;
     for start in 0..=kills {
         host += u32::from(start % 5 == 4); // now and then one that remembers nothing
-        let task =
-            Task { greedy: start % 3 == 0, ..world.task(&namespace, &format!("host {host}")) };
+        let task = Task {
+            greedy: start % 3 == 0,
+            ..world.task(&namespace, &format!("host {host}"))
+        };
         let mut victim = launch(&task);
         if start % 7 == 6 {
             victim.listen(Duration::from_millis(random(100))); // somewhere in its start
@@ -51,7 +56,10 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
     let planted = neighbour.ids[neighbour.ids.len() / 2];
     assert_eq!(checker.check(&[planted]), Err(format!("{planted} twice")));
     first_ids.sort();
-    let (median, max) = (first_ids[first_ids.len() / 2], first_ids[first_ids.len() - 1]);
+    let (median, max) = (
+        first_ids[first_ids.len() / 2],
+        first_ids[first_ids.len() - 1],
+    );
     println!(
         "{:9} | {kills} kills, {} IDs, 0 duplicates | first ID after {median:.0?} (median), \
          {max:.0?} (longest)",
@@ -66,8 +74,15 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
 pub(crate) fn a_crash_loop_does_not_use_up_a_pool(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
-    let timing = Some(Timing { takeover_grace: PATIENT.takeover_grace, ..HASTY });
-    let task = |host: &str| Task { range: Some(0..=3), timing, ..world.task(&namespace, host) };
+    let timing = Some(Timing {
+        takeover_grace: PATIENT.takeover_grace,
+        ..HASTY
+    });
+    let task = |host: &str| Task {
+        range: Some(0..=3),
+        timing,
+        ..world.task(&namespace, host)
+    };
     let mut checker = Ledger::new(LAYOUT);
     let mut steady = launch(&task("steady"));
     steady.until_ids();

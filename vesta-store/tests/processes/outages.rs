@@ -22,14 +22,21 @@ pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after
     let namespace = world.namespace();
     let [mut patient, mut hasty] = [PATIENT, HASTY].map(|timing| {
         let host = format!("{timing:?}");
-        let task = Task { timing: Some(timing), ..world.task(&namespace, &host) };
+        let task = Task {
+            timing: Some(timing),
+            ..world.task(&namespace, &host)
+        };
         let mut process = launch(&task);
         process.until_ids();
         process
     });
     let ways: [(&str, Switch, Switch); 2] = [
         ("paused", Server::pause, Server::resume),
-        ("killed and started again", Server::kill, Server::start_again),
+        (
+            "killed and started again",
+            Server::kill,
+            Server::start_again,
+        ),
     ];
     for (way, stop, back) in ways {
         stop(&server);
@@ -63,17 +70,28 @@ pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after
 /// 30 s and 120 s, with the store's own durations.
 pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
     if !is_full_run() {
-        println!("{:9} | outages of 30 s and 120 s: only in the full run", store.name);
+        println!(
+            "{:9} | outages of 30 s and 120 s: only in the full run",
+            store.name
+        );
         return;
     }
     let server = Server::start(store);
     let world = World::at(store, &server.url());
     let namespace = world.namespace();
-    let mut process = launch(&Task { timing: None, ..world.task(&namespace, "host") });
-    let window = vesta_store::open(&server.url().parse().unwrap()).unwrap().timing().window;
+    let mut process = launch(&Task {
+        timing: None,
+        ..world.task(&namespace, "host")
+    });
+    let window = vesta_store::open(&server.url().parse().unwrap())
+        .unwrap()
+        .timing()
+        .window;
     process.until_ids();
-    let ways: [(u64, Switch, Switch); 2] =
-        [(30, Server::pause, Server::resume), (120, Server::kill, Server::start_again)];
+    let ways: [(u64, Switch, Switch); 2] = [
+        (30, Server::pause, Server::resume),
+        (120, Server::kill, Server::start_again),
+    ];
     for (seconds, stop, back) in ways {
         let outage = Duration::from_secs(seconds);
         let held_before = process.held.len();
@@ -86,7 +104,11 @@ pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
         println!(
             "{:9} | away for {outage:?} with a window of {window:?}: {}, recovered in {recovered:.0?}",
             world.name,
-            if errors == 0 { "0 errors" } else { "clean errors" },
+            if errors == 0 {
+                "0 errors"
+            } else {
+                "clean errors"
+            },
         );
         assert!(recovered < RECOVERS_WITHIN, "{recovered:?}");
         // Half a window is always left: it is renewed after a quarter.

@@ -17,14 +17,20 @@ const LONG_PAUSE: Duration = Duration::from_secs(180);
 pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
-    let mut paused =
-        launch(&Task { range: Some(3..=4), greedy: true, ..world.task(&namespace, "paused") });
+    let mut paused = launch(&Task {
+        range: Some(3..=4),
+        greedy: true,
+        ..world.task(&namespace, "paused")
+    });
     let machine = paused.until_machine();
     paused.until_ids();
     paused.pause();
     let wakes_up = now() + if is_full_run() { LONG_PAUSE } else { PAUSE };
 
-    let only = Task { range: Some(machine..=machine), ..world.task(&namespace, "successor") };
+    let only = Task {
+        range: Some(machine..=machine),
+        ..world.task(&namespace, "successor")
+    };
     let mut successor = launch(&only);
     assert_eq!(successor.until_machine(), machine);
     let taken_over = successor.until_ids();
@@ -36,7 +42,11 @@ pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
     assert_ne!(other, machine, "it goes on with another machine ID");
     let went_on = paused.until_ids();
     successor.until_ids_after(went_on);
-    assert_eq!(successor.machines, [machine], "nothing happened to the successor");
+    assert_eq!(
+        successor.machines,
+        [machine],
+        "nothing happened to the successor"
+    );
     successor.check_holds();
     paused.check_holds();
 
@@ -61,10 +71,17 @@ pub(crate) fn two_starters_at_once_get_different_machine_ids(store: &Store) {
     let world = World::of(store);
     for round in 0..rounds {
         let namespace = world.namespace();
-        let hosts = if round % 2 == 0 { ["a", "b"] } else { ["a", "a"] };
+        let hosts = if round % 2 == 0 {
+            ["a", "b"]
+        } else {
+            ["a", "a"]
+        };
         let mut starters = hosts.map(|host| {
             let host = format!("{round}{host}");
-            launch(&Task { waits: true, ..world.task(&namespace, &host) })
+            launch(&Task {
+                waits: true,
+                ..world.task(&namespace, &host)
+            })
         });
         for starter in &mut starters {
             starter.until(|event| (*event == Event::Started).then_some(()));
@@ -89,7 +106,10 @@ pub(crate) fn two_starters_at_once_get_different_machine_ids(store: &Store) {
 pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
-    let task = |host| Task { range: Some(3..=3), ..world.task(&namespace, host) };
+    let task = |host| Task {
+        range: Some(3..=3),
+        ..world.task(&namespace, host)
+    };
     let mut paused = launch(&task("paused"));
     paused.until_ids();
     paused.pause();
@@ -102,7 +122,11 @@ pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
     paused.close();
     let mut checker = Ledger::new(LAYOUT);
     checker.check(&paused.ids).unwrap();
-    println!("{:9} | a paused owner keeps its machine ID: {} IDs", world.name, checker.count());
+    println!(
+        "{:9} | a paused owner keeps its machine ID: {} IDs",
+        world.name,
+        checker.count()
+    );
 }
 
 pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
@@ -110,15 +134,28 @@ pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
     let namespace = world.namespace();
     // Neither a slow disk nor the third ends what they hold.
     let timing = Some(PATIENT);
-    let task = |host| Task { range: Some(5..=6), timing, ..world.task(&namespace, host) };
+    let task = |host| Task {
+        range: Some(5..=6),
+        timing,
+        ..world.task(&namespace, host)
+    };
     let mut holders = ["a", "b"].map(|host| launch(&task(host)));
     let machines = holders.each_mut().map(Process::until_machine);
     let mut third = launch(&task("c"));
     let reason = third.until_refused();
-    assert!(reason.starts_with("every machine ID of 5 to 6 is in use:"), "{reason}");
+    assert!(
+        reason.starts_with("every machine ID of 5 to 6 is in use:"),
+        "{reason}"
+    );
     for (holder, machine) in holders.iter().zip(machines) {
         assert!(reason.contains(&format!(" {machine} by ")), "{reason}");
-        assert!(reason.contains(&format!(" (pid {})", holder.pid())), "{reason}");
+        assert!(
+            reason.contains(&format!(" (pid {})", holder.pid())),
+            "{reason}"
+        );
     }
-    println!("{:9} | a third process on a pool of two is told who holds them", world.name);
+    println!(
+        "{:9} | a third process on a pool of two is told who holds them",
+        world.name
+    );
 }

@@ -16,11 +16,15 @@ const NUMBERS: u64 = 400_000;
 pub(crate) fn processes_that_share_two_sessions_of_a_pooler_repeat_nothing(store: &Store) {
     let server = Server::start(store);
     let pooler = server.pooler();
-    for (mode, url) in [("transaction", pooler.clone()), ("session", format!("{pooler}_session"))] {
+    for (mode, url) in [
+        ("transaction", pooler.clone()),
+        ("session", format!("{pooler}_session")),
+    ] {
         let world = World::at(store, &url);
         let namespace = world.namespace();
-        let mut owners: Vec<_> =
-            (0..OWNERS).map(|host| launch(&world.task(&namespace, &format!("{host}")))).collect();
+        let mut owners: Vec<_> = (0..OWNERS)
+            .map(|host| launch(&world.task(&namespace, &format!("{host}"))))
+            .collect();
         owners.iter_mut().for_each(|owner| _ = owner.until_ids());
         take_at_once(&world, NUMBERS);
         // At least that long each of them renews.

@@ -31,13 +31,22 @@ fn replication(store: &Store) -> [&'static str; 2] {
 
 /// Everything that gives out IDs or numbers from this database.
 fn uses(url: &str) -> [Result<(), StoreError>; 4] {
-    let options = Options { auto_init: false, ..Options::default() };
+    let options = Options {
+        auto_init: false,
+        ..Options::default()
+    };
     let store = vesta_store::open_with(&url.parse().unwrap(), &options).unwrap();
     [
         store.doubt().map(drop),
         store.put_if("lease/x", "1", None, "x").map(drop),
-        open_segments(&url.parse().unwrap(), &options).unwrap().next_range("orders", 1).map(drop),
-        open_worker_nodes(&url.parse().unwrap(), &options).unwrap().insert("host", 1).map(drop),
+        open_segments(&url.parse().unwrap(), &options)
+            .unwrap()
+            .next_range("orders", 1)
+            .map(drop),
+        open_worker_nodes(&url.parse().unwrap(), &options)
+            .unwrap()
+            .insert("host", 1)
+            .map(drop),
     ]
 }
 
@@ -48,7 +57,10 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     let namespace = world.namespace();
     let mut first = launch(&world.task(&namespace, "first"));
     first.until_ids();
-    open_segments(&server.url().parse().unwrap(), &Options::default()).unwrap().tags().unwrap();
+    open_segments(&server.url().parse().unwrap(), &Options::default())
+        .unwrap()
+        .tags()
+        .unwrap();
     open_worker_nodes(&server.url().parse().unwrap(), &Options::default())
         .unwrap()
         .insert("host", 1)
@@ -59,10 +71,17 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     let second = World::at(store, &replica);
     let task = second.task(&namespace, "second");
     let said = launch(&task).until_refused();
-    println!("{:9} | {}", store.name, said.split(" Store").next().unwrap_or_default());
+    println!(
+        "{:9} | {}",
+        store.name,
+        said.split(" Store").next().unwrap_or_default()
+    );
     for answer in uses(&replica) {
         let said = answer.expect_err("refused").to_string();
-        assert!(said.contains("replicates from") && said.contains("use the primary"), "{said}");
+        assert!(
+            said.contains("replicates from") && said.contains("use the primary"),
+            "{said}"
+        );
     }
     assert!(said.contains("replicates from"), "{said}");
     if store.name == "mysql" {
@@ -77,10 +96,19 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
             .unwrap()
             .list("lease/x")
             .unwrap_err();
-        assert!(said.to_string().contains("which this user may not see"), "{said}");
+        assert!(
+            said.to_string().contains("which this user may not see"),
+            "{said}"
+        );
     }
-    let word = Options { one_writer: true, ..Options::default() };
-    let doubt = vesta_store::open_with(&replica.parse().unwrap(), &word).unwrap().doubt().unwrap();
+    let word = Options {
+        one_writer: true,
+        ..Options::default()
+    };
+    let doubt = vesta_store::open_with(&replica.parse().unwrap(), &word)
+        .unwrap()
+        .doubt()
+        .unwrap();
     let why = doubt.expect("a doubt").why;
     assert!(why.contains("replicates from"), "{why}");
     first.kill();
@@ -99,7 +127,10 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
         let app = vesta_store::open(&as_app(&replica).parse().unwrap()).unwrap();
         app.list("lease/x").unwrap();
         let said = app.doubt().unwrap_err();
-        assert!(!said.is_permanent() && said.to_string().contains("within a second"), "{said}");
+        assert!(
+            !said.is_permanent() && said.to_string().contains("within a second"),
+            "{said}"
+        );
         while app.doubt().is_err() {}
     }
 }
@@ -115,7 +146,10 @@ pub(crate) fn a_server_that_turns_replica_is_left_until_it_is_primary_again(stor
     looked_at.doubt().unwrap();
     let [follow, lead] = replication(store);
     server.sql(follow);
-    let said = looked_at.doubt().expect_err("seen over the open connection").to_string();
+    let said = looked_at
+        .doubt()
+        .expect_err("seen over the open connection")
+        .to_string();
     assert!(said.contains("replicates from"), "{said}");
     server.kill(); // new connections look at it
     server.start_again();
@@ -213,7 +247,10 @@ fn with_app(store: &Store) -> (Server, String) {
     let server = Server::start(store);
     let url = server.url();
     make_table(&url);
-    open_segments(&url.parse().unwrap(), &Options::default()).unwrap().tags().unwrap();
+    open_segments(&url.parse().unwrap(), &Options::default())
+        .unwrap()
+        .tags()
+        .unwrap();
     if store.name == "mysql" {
         server.sql(&format!("CREATE USER app@'%' IDENTIFIED BY 'app'; {GRANT}"));
     } else {
@@ -251,7 +288,10 @@ pub(crate) fn a_refusal_ends_neither_holders_nor_starters_that_wait(store: &Stor
     let (server, url) = with_app(store);
     let world = World::at(store, &url);
     let namespace = world.namespace();
-    let task = |host: &str, timing| Task { timing: Some(timing), ..world.task(&namespace, host) };
+    let task = |host: &str, timing| Task {
+        timing: Some(timing),
+        ..world.task(&namespace, host)
+    };
     let [mut patient, mut hasty] = [PATIENT, HASTY].map(|timing| {
         let mut process = launch(&task(&format!("{timing:?}"), timing));
         process.until_ids();
@@ -260,7 +300,10 @@ pub(crate) fn a_refusal_ends_neither_holders_nor_starters_that_wait(store: &Stor
     let mut checker = Ledger::new(LAYOUT);
     for [way, begin, end] in refusals(store) {
         server.sql(begin);
-        let started = Task { patient: true, ..task(way, HASTY) };
+        let started = Task {
+            patient: true,
+            ..task(way, HASTY)
+        };
         let mut starter = launch(&started);
         hasty.until_held();
         let refused = (way == "password changed").then(|| starter.until_refused());
@@ -269,7 +312,10 @@ pub(crate) fn a_refusal_ends_neither_holders_nor_starters_that_wait(store: &Stor
         let is_back = now();
         let recovered = hasty.until_ids_after(is_back) - is_back;
         patient.until_ids_after(is_back + recovered);
-        println!("{:9} | {way}: held, recovered in {recovered:.0?}", store.name);
+        println!(
+            "{:9} | {way}: held, recovered in {recovered:.0?}",
+            store.name
+        );
         match refused {
             Some(said) => assert!(said.contains("check the user, the password"), "{said}"),
             None => {
@@ -293,7 +339,9 @@ pub(crate) fn a_refusal_of_the_tags_is_waited_for_and_nothing_repeats(store: &St
     let (server, ways) = (&server, refusals(store));
     let switches =
         ways.map(|[way, begin, end]| (way, move || server.sql(begin), move || server.sql(end)));
-    let ways: Vec<(_, Switch<'_>, Switch<'_>)> =
-        switches.iter().map(|(way, begin, end)| (*way, begin as _, end as _)).collect();
+    let ways: Vec<(_, Switch<'_>, Switch<'_>)> = switches
+        .iter()
+        .map(|(way, begin, end)| (*way, begin as _, end as _))
+        .collect();
     outages(&World::at(store, &url), &ways);
 }

@@ -34,11 +34,20 @@ pub(crate) fn passwords_are_never_shown(store: &Store) {
 
     let mut said = String::new();
     let mut run = |url: String, until: &dyn Fn(&Event) -> Option<()>| {
-        let mut process = launch(&Task { url, traces: true, ..good.clone() });
+        let mut process = launch(&Task {
+            url,
+            traces: true,
+            ..good.clone()
+        });
         process.until(until);
         process.kill();
         assert!(process.log.contains(TRACING), "{}", process.log);
-        for text in process.other.iter().chain(&process.held).chain([&process.log]) {
+        for text in process
+            .other
+            .iter()
+            .chain(&process.held)
+            .chain([&process.log])
+        {
             said.extend([text, "\n"]);
         }
     };
@@ -48,21 +57,27 @@ pub(crate) fn passwords_are_never_shown(store: &Store) {
     run(with(&planted, &nowhere), &is_trying);
     // Characters that somebody forgot to encode.
     for flaw in ["/", "?", "#", "@", ":", "%zz", "["] {
-        run(with(&format!("{planted}{flaw}{PLANTED}"), &nowhere), &|event| {
-            is_trying(event).or(is_settled(event))
-        });
+        run(
+            with(&format!("{planted}{flaw}{PLANTED}"), &nowhere),
+            &|event| is_trying(event).or(is_settled(event)),
+        );
     }
     run(format!("{}:{planted}", store.name), &is_settled);
     for option in ["password", "auth", PLANTED] {
-        run(format!("{}?{option}={PLANTED}", with(&planted, &nowhere)), &|event| {
-            is_trying(event).or(is_settled(event))
-        });
+        run(
+            format!("{}?{option}={PLANTED}", with(&planted, &nowhere)),
+            &|event| is_trying(event).or(is_settled(event)),
+        );
     }
 
     for secret in own.into_iter().chain([PLANTED]) {
         assert_eq!(shape_in(secret, &said), None, "{secret} is shown");
     }
-    println!("{:9} | no password in {} KiB of traces", world.name, said.len() / 1024);
+    println!(
+        "{:9} | no password in {} KiB of traces",
+        world.name,
+        said.len() / 1024
+    );
 }
 
 /// `scheme://login@host/rest`.

@@ -34,7 +34,12 @@ impl World {
             open_segments(&self.url().parse().unwrap(), &Options::default()).expect("it opens");
         let new = NewSegmentTag::new(&tag, STEP).expect("a right tag");
         assert!(store.create(&new).expect("the database answers"));
-        Task { url: self.url().into(), tag, count: None, repeats: false }
+        Task {
+            url: self.url().into(),
+            tag,
+            count: None,
+            repeats: false,
+        }
     }
 }
 
@@ -55,21 +60,33 @@ pub(crate) fn run(takers: &mut [Process]) {
 /// The number of times that the numbers go over from one process to another.
 fn turns(takers: &[Process]) -> usize {
     let of = |(owner, taker): (usize, &Process)| {
-        taker.runs.iter().map(move |run| (run.start, owner)).collect::<Vec<_>>()
+        taker
+            .runs
+            .iter()
+            .map(move |run| (run.start, owner))
+            .collect::<Vec<_>>()
     };
     let mut runs: Vec<_> = takers.iter().enumerate().flat_map(of).collect();
     runs.sort_unstable();
-    runs.windows(2).filter(|pair| pair[0].1 != pair[1].1).count()
+    runs.windows(2)
+        .filter(|pair| pair[0].1 != pair[1].1)
+        .count()
 }
 
 pub(crate) fn four_servers_take_ten_million_numbers_of_one_tag_and_none_repeats(store: &Store) {
-    take_at_once(&World::of(store), if is_full_run() { MANY_NUMBERS } else { NUMBERS });
+    take_at_once(
+        &World::of(store),
+        if is_full_run() { MANY_NUMBERS } else { NUMBERS },
+    );
 }
 
 /// Processes that take so many numbers of one tag in all.
 pub(crate) fn take_at_once(world: &World, numbers: u64) {
     let each = numbers / PROCESSES as u64;
-    let task = Task { count: Some(each), ..world.taker() };
+    let task = Task {
+        count: Some(each),
+        ..world.taker()
+    };
     let mut takers = [(); PROCESSES].map(|()| task.start());
     let begin = now();
     run(&mut takers);
@@ -77,11 +94,17 @@ pub(crate) fn take_at_once(world: &World, numbers: u64) {
     let runs = union(&takers).unwrap_or_else(|duplicate| panic!("{duplicate}"));
     assert_eq!(count(&runs), numbers);
     for taker in &takers {
-        assert_eq!(taker.held, [""; 0], "while the database answers nobody fails");
+        assert_eq!(
+            taker.held, [""; 0],
+            "while the database answers nobody fails"
+        );
         assert_eq!(count(&taker.runs), each);
     }
     let turns = turns(&takers);
-    assert!(turns >= PROCESSES, "they came one after another, not at once");
+    assert!(
+        turns >= PROCESSES,
+        "they came one after another, not at once"
+    );
     println!(
         "{:9} | {PROCESSES} processes took {numbers} numbers of one tag in {took:.1?}, in {turns} \
          turns, 0 duplicates; the highest is {}",
@@ -95,7 +118,13 @@ pub(crate) fn an_outage_of_the_tags_is_waited_for_and_nothing_repeats(store: &St
     let world = World::at(store, &server.url());
     let (pause, resume) = (|| server.pause(), || server.resume());
     let (kill, start) = (|| server.kill(), || server.start_again());
-    outages(&world, &[("paused", &pause, &resume), ("killed and started again", &kill, &start)]);
+    outages(
+        &world,
+        &[
+            ("paused", &pause, &resume),
+            ("killed and started again", &kill, &start),
+        ],
+    );
 }
 
 pub(crate) type Switch<'a> = &'a dyn Fn();
@@ -120,7 +149,9 @@ pub(crate) fn outages(world: &World, ways: &[(&str, Switch<'_>, Switch<'_>)]) {
         }
         back();
         let is_back = now();
-        let recovered = takers.each_mut().map(|taker| taker.until_ids_after(is_back) - is_back);
+        let recovered = takers
+            .each_mut()
+            .map(|taker| taker.until_ids_after(is_back) - is_back);
         println!(
             "{:9} | tags {way} for {:.1?}: {PROCESSES} processes waited, then UNAVAILABLE; recovered \
              in {:.0?} at the latest",
@@ -133,7 +164,10 @@ pub(crate) fn outages(world: &World, ways: &[(&str, Switch<'_>, Switch<'_>)]) {
         taker.close();
         let said = "UNAVAILABLE the store does not give numbers of tag `";
         for why in &taker.held {
-            assert!(why.starts_with("AWAITING_LEASE ") || why.starts_with(said), "{why}");
+            assert!(
+                why.starts_with("AWAITING_LEASE ") || why.starts_with(said),
+                "{why}"
+            );
         }
     }
     let runs = union(&takers).unwrap_or_else(|duplicate| panic!("{duplicate}"));

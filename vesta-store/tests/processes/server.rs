@@ -12,7 +12,10 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(store: &Store) -> Self {
-        Self { servers: StoreServers::start(&[store.name]), name: store.name }
+        Self {
+            servers: StoreServers::start(&[store.name]),
+            name: store.name,
+        }
     }
 
     /// One with an asynchronous replica.

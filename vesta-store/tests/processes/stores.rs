@@ -12,12 +12,30 @@ pub(crate) struct Store {
     is_server: bool,
 }
 
-pub(crate) const SQLITE: Store = Store { name: "sqlite", is_server: false };
-pub(crate) const MYSQL: Store = Store { name: "mysql", is_server: true };
-pub(crate) const POSTGRES: Store = Store { name: "postgres", is_server: true };
-pub(crate) const REDIS: Store = Store { name: "redis", is_server: true };
-pub(crate) const ZOOKEEPER: Store = Store { name: "zookeeper", is_server: true };
-pub(crate) const ETCD: Store = Store { name: "etcd", is_server: true };
+pub(crate) const SQLITE: Store = Store {
+    name: "sqlite",
+    is_server: false,
+};
+pub(crate) const MYSQL: Store = Store {
+    name: "mysql",
+    is_server: true,
+};
+pub(crate) const POSTGRES: Store = Store {
+    name: "postgres",
+    is_server: true,
+};
+pub(crate) const REDIS: Store = Store {
+    name: "redis",
+    is_server: true,
+};
+pub(crate) const ZOOKEEPER: Store = Store {
+    name: "zookeeper",
+    is_server: true,
+};
+pub(crate) const ETCD: Store = Store {
+    name: "etcd",
+    is_server: true,
+};
 
 impl Store {
     /// Its URL. A store that is a file lies in this folder.

@@ -47,10 +47,14 @@ impl Task {
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let millis = |duration: Duration| duration.as_millis().to_string();
         let timing = self.timing.map_or(String::new(), |t| {
-            [t.window, t.renew_every, t.request_timeout, t.takeover_grace].map(millis).join(" ")
+            [t.window, t.renew_every, t.request_timeout, t.takeover_grace]
+                .map(millis)
+                .join(" ")
         });
-        let range =
-            self.range.as_ref().map_or(String::new(), |r| format!("{} {}", r.start(), r.end()));
+        let range = self
+            .range
+            .as_ref()
+            .map_or(String::new(), |r| format!("{} {}", r.start(), r.end()));
         [
             ("URL", self.url.clone()),
             ("NAMESPACE", self.namespace.clone()),
@@ -72,7 +76,10 @@ impl Task {
         let url = text("URL").ok()?;
         let text = |name: &str| text(name).expect("set together");
         let numbers = |name| -> Vec<u64> {
-            text(name).split_whitespace().map(|number| number.parse().expect("a number")).collect()
+            text(name)
+                .split_whitespace()
+                .map(|number| number.parse().expect("a number"))
+                .collect()
         };
         let millis = Duration::from_millis;
         Some(Self {
@@ -101,7 +108,10 @@ impl Task {
 
     fn build(&self) -> Result<LocalIdService, String> {
         let request_timeout = self.timing.map(|timing| timing.request_timeout);
-        let options = Options { request_timeout, ..Options::default() };
+        let options = Options {
+            request_timeout,
+            ..Options::default()
+        };
         let store = self
             .url
             .parse()
@@ -115,7 +125,10 @@ impl Task {
             .namespace(&self.namespace)
             .state_dir(&self.state_dir)
             .wait_for_store(self.patient)
-            .machine(MachineSource::Pool { store, range: self.range.clone() });
+            .machine(MachineSource::Pool {
+                store,
+                range: self.range.clone(),
+            });
         let builder = match self.timing {
             Some(timing) => builder.timing(timing),
             None => builder,
@@ -147,7 +160,9 @@ pub(crate) fn launch(task: &Task) -> Process {
 #[test]
 #[ignore = "what runs in the processes of the other tests"]
 fn worker() {
-    let Some(task) = Task::from_variables() else { return };
+    let Some(task) = Task::from_variables() else {
+        return;
+    };
     if task.traces {
         tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
@@ -205,7 +220,11 @@ fn work(task: &Task, commands: &Receiver<()>, out: &mut impl Write) -> std::io::
         }
         out.flush()?;
         batch.resize(BATCH, 0);
-        let pace = if task.greedy && made.is_ok() { Duration::ZERO } else { PACE };
+        let pace = if task.greedy && made.is_ok() {
+            Duration::ZERO
+        } else {
+            PACE
+        };
         if commands.recv_timeout(pace) == Err(RecvTimeoutError::Disconnected) {
             service.close();
             return writeln!(out, "closed");

@@ -40,13 +40,21 @@ impl World {
     pub(crate) fn of(store: &Store) -> Self {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let url = store.url(folder.path());
-        Self { folder, name: store.name, url }
+        Self {
+            folder,
+            name: store.name,
+            url,
+        }
     }
 
     /// The same with this server.
     pub(crate) fn at(store: &Store, url: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
-        Self { folder, name: store.name, url: url.into() }
+        Self {
+            folder,
+            name: store.name,
+            url: url.into(),
+        }
     }
 
     pub(crate) fn url(&self) -> &str {

@@ -49,13 +49,15 @@ trait Place {
 /// One in each store that this machine has a server of.
 fn places() -> impl Iterator<Item = Box<dyn Place>> {
     let stores = ["redis", "mysql", "zookeeper"].into_iter();
-    stores.filter(|store| !vesta_testkit::lacks(store)).map(|store| -> Box<dyn Place> {
-        match store {
-            "redis" => Box::new(redis::Place::new()),
-            "mysql" => Box::new(mysql::Place::new()),
-            _ => Box::new(zookeeper::Place::new()),
-        }
-    })
+    stores
+        .filter(|store| !vesta_testkit::lacks(store))
+        .map(|store| -> Box<dyn Place> {
+            match store {
+                "redis" => Box::new(redis::Place::new()),
+                "mysql" => Box::new(mysql::Place::new()),
+                _ => Box::new(zookeeper::Place::new()),
+            }
+        })
 }
 
 const LAYOUT: IdMeta = IdMeta::COSID_JS;
@@ -67,7 +69,10 @@ fn url(place: &dyn Place) -> StoreUrl {
 
 fn owners(place: &dyn Place) -> Result<Vec<ForeignOwner>, String> {
     let namespace = place.namespace();
-    let legacy = Legacy::CosId { namespace: &namespace, max_machine: MAX_MACHINE };
+    let legacy = Legacy::CosId {
+        namespace: &namespace,
+        max_machine: MAX_MACHINE,
+    };
     machine_ids(&url(place), legacy).map_err(said)
 }
 
@@ -87,7 +92,11 @@ const GUARD: u64 = 300_000;
 
 fn owner(machine: u64, host: &str, stamp: Option<u64>) -> ForeignOwner {
     let last_used = stamp.map(|stamp| UnixMillis(stamp + GUARD));
-    ForeignOwner { machine, host: host.into(), last_used }
+    ForeignOwner {
+        machine,
+        host: host.into(),
+        last_used,
+    }
 }
 
 /// The five machine IDs of [`Place::hand_out`].
@@ -106,11 +115,21 @@ fn every_machine_id_that_was_handed_out_is_found() {
     for place in places() {
         place.hand_out();
         let mut expected = five();
-        assert_eq!(owners(&*place).expect("a right state"), expected, "{}", place.url());
+        assert_eq!(
+            owners(&*place).expect("a right state"),
+            expected,
+            "{}",
+            place.url()
+        );
         if place.count_on() {
             let unknown = [5, 6].map(|machine| owner(machine, "an unknown instance", None));
             expected.extend(unknown);
-            assert_eq!(owners(&*place).expect("a right state"), expected, "{}", place.url());
+            assert_eq!(
+                owners(&*place).expect("a right state"),
+                expected,
+                "{}",
+                place.url()
+            );
         }
     }
 }
@@ -127,18 +146,33 @@ fn no_pool_hands_out_an_imported_machine_id() {
         let seen = leases.snapshot().expect("memory");
         let now = UnixMillis(1_769_832_065_000);
         let (namespace, floor) = (seen.namespace.uuid, seen.namespace.floor);
-        let target = Target { layout: LAYOUT, namespace, floor, now };
+        let target = Target {
+            layout: LAYOUT,
+            namespace,
+            floor,
+            now,
+        };
         let mut numbers = 1..;
-        let planned = plan(&found, &seen.records, &target, || numbers.next().expect("endless"));
+        let planned = plan(&found, &seen.records, &target, || {
+            numbers.next().expect("endless")
+        });
         write(&leases, &seen, planned.expect("it fits the layout")).expect("memory");
         let bound = leases.record(1).expect("memory").expect("a record").bound;
-        let covered = LAYOUT.tick_at(UnixMillis(1_769_832_064_000 + GUARD)).expect("inside");
-        assert!(bound >= covered << LAYOUT.spec().seq_bits, "five minutes after the last stamp");
+        let covered = LAYOUT
+            .tick_at(UnixMillis(1_769_832_064_000 + GUARD))
+            .expect("inside");
+        assert!(
+            bound >= covered << LAYOUT.spec().seq_bits,
+            "five minutes after the last stamp"
+        );
 
         let clock = Arc::new(ManualClock::at(now));
         let folder = tempfile::tempdir().expect("a folder");
         let claim = || {
-            let pool = MachineSource::Pool { store: store.clone(), range: None };
+            let pool = MachineSource::Pool {
+                store: store.clone(),
+                range: None,
+            };
             let builder = LocalIdService::builder().layout(LAYOUT).machine(pool);
             let builder = builder.state_dir(folder.path()).clock(clock.clone());
             builder.drive(Drive::ByHand).build()
@@ -146,8 +180,15 @@ fn no_pool_hands_out_an_imported_machine_id() {
         let claims: Vec<_> = std::iter::from_fn(|| claim().ok()).collect();
         let claimed: BTreeSet<_> = claims.iter().map(|ids| ids.status().machine).collect();
         let imported: BTreeSet<_> = found.iter().map(|it| it.machine).collect();
-        assert!(claimed.is_disjoint(&imported), "{claimed:?} and {imported:?}");
-        assert_eq!(claimed.len() + imported.len(), 8, "all the others, and none is left");
+        assert!(
+            claimed.is_disjoint(&imported),
+            "{claimed:?} and {imported:?}"
+        );
+        assert_eq!(
+            claimed.len() + imported.len(),
+            8,
+            "all the others, and none is left"
+        );
         assert_eq!(claims.len(), claimed.len());
     }
 }
@@ -158,7 +199,10 @@ fn malformed_machine_ids_are_refused_and_named() {
         place.hand_out();
         let named = place.damage();
         let said = owners(&*place).expect_err("refused");
-        assert!(said.contains("these entries are not as CosId writes them: "), "{said}");
+        assert!(
+            said.contains("these entries are not as CosId writes them: "),
+            "{said}"
+        );
         for name in named {
             assert!(said.contains(&name), "{name}: {said}");
         }
@@ -172,7 +216,10 @@ fn where_nothing_is_there_it_is_said_so() {
             let said = said.expect_err("nothing");
             let nothing =
                 said.contains("there are no ") && said.contains("check `cosid.namespace`");
-            assert!(nothing || said.contains("there is no table cosid"), "{said}");
+            assert!(
+                nothing || said.contains("there is no table cosid"),
+                "{said}"
+            );
         }
         place.hand_out();
         place.segments();
@@ -187,17 +234,28 @@ fn numbers_of_an_imported_segment_go_on_behind_the_last() {
         place.segments();
         let found = segments(&*place).expect("a right state");
         let name = |name: &str| format!("{}.{name}", place.namespace());
-        let segment = |key: &str, last| ForeignSegment { key: name(key), last };
+        let segment = |key: &str, last| ForeignSegment {
+            key: name(key),
+            last,
+        };
         let expected = [("eu.item", 15), ("order", 2200), ("order@260131", 0)];
         let expected = expected.map(|(key, last)| segment(key, last));
         assert_eq!(found, expected, "{}", place.url());
 
         let tags = MemorySegmentStore::new();
         for segment in &found {
-            assert!(tags.create(&segment.tag(100).expect("a right tag")).expect("memory"));
+            assert!(
+                tags.create(&segment.tag(100).expect("a right tag"))
+                    .expect("memory")
+            );
             let range = tags.next_range(&segment.key, 100).expect("memory");
             let last = segment.last;
-            assert_eq!(range, NextRange::Numbers(last + 1..last + 101), "{}", segment.key);
+            assert_eq!(
+                range,
+                NextRange::Numbers(last + 1..last + 101),
+                "{}",
+                segment.key
+            );
         }
     }
 }
@@ -208,6 +266,9 @@ fn a_malformed_segment_is_refused_and_named() {
         place.segments();
         let named = place.damage_segment();
         let said = segments(&*place).expect_err("refused");
-        assert!(said.contains(&format!("writes them: {named}; correct or remove them")), "{said}");
+        assert!(
+            said.contains(&format!("writes them: {named}; correct or remove them")),
+            "{said}"
+        );
     }
 }

@@ -34,7 +34,10 @@ impl Area {
         let place = url.strip_prefix("etcd://").expect("etcd://host:port");
         let (members, path) = place.split_once('/').unwrap_or((place, "vesta"));
         let random = RandomState::new().build_hasher().finish();
-        Self { members: members.into(), prefix: format!("{path}/test-{random:016x}") }
+        Self {
+            members: members.into(),
+            prefix: format!("{path}/test-{random:016x}"),
+        }
     }
 
     /// Over these members instead.

@@ -21,7 +21,10 @@ mod segments;
 mod serials;
 #[cfg(feature = "remote")]
 #[path = "../processes/stores.rs"]
-#[allow(dead_code, reason = "rows of stores without a network, or left out of this build")]
+#[allow(
+    dead_code,
+    reason = "rows of stores without a network, or left out of this build"
+)]
 mod servers;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod shared;

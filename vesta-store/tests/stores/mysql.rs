@@ -32,13 +32,18 @@ pub(crate) fn server() -> String {
 
 /// Asks the server, in a database of it.
 pub(crate) fn ask(url: &str, sql: &str) -> Vec<MySqlRow> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         // Another test looks at all that this process logs.
         let options: MySqlConnectOptions = url.parse().expect("a URL");
         let connecting = options.disable_statement_logging().connect().await;
         let mut connection = connecting.expect("the test server answers");
-        let rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut connection).await;
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql))
+            .fetch_all(&mut connection)
+            .await;
         connection.close().await.unwrap();
         rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
     })
@@ -141,9 +146,17 @@ fn puts_are_atomic_at_every_isolation_level() {
     let before: String =
         ask(&server(), "SELECT REPLACE(@@GLOBAL.tx_isolation, '-', ' ')")[0].get(0);
     let set = |level: &str| {
-        ask(&server(), &format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {level}"));
+        ask(
+            &server(),
+            &format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {level}"),
+        );
     };
-    for level in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+    for level in [
+        "READ UNCOMMITTED",
+        "READ COMMITTED",
+        "REPEATABLE READ",
+        "SERIALIZABLE",
+    ] {
         set(level);
         let database = Database::of(None);
         let url = database.url();
@@ -164,7 +177,10 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
     let store = opened(&database.url());
     assert_eq!(store.doubt().unwrap(), None);
     for unsafe_value in [0, 2] {
-        ask(&server(), &format!("SET GLOBAL innodb_flush_log_at_trx_commit = {unsafe_value}"));
+        ask(
+            &server(),
+            &format!("SET GLOBAL innodb_flush_log_at_trx_commit = {unsafe_value}"),
+        );
         // Over the connection that was there before, and over a new one.
         let doubts = [store.doubt(), open(&database.url()).doubt()];
         let nodes =
@@ -174,15 +190,24 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
         ask(&server(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
         let doubts = doubts.map(|doubt| doubt.unwrap().expect("a doubt").why);
         for said in doubts.into_iter().chain(answers.map(refused)) {
-            assert!(said.contains("set innodb_flush_log_at_trx_commit = 1"), "{said}");
+            assert!(
+                said.contains("set innodb_flush_log_at_trx_commit = 1"),
+                "{said}"
+            );
         }
         assert_eq!(store.doubt().unwrap(), None, "it is asked anew");
     }
 }
 
 fn tags(database: &Database, table: SegmentTable) -> Result<(), StoreError> {
-    let options = Options { segment_table: Some(table), ..Options::default() };
-    open_segments(&database.url().parse().unwrap(), &options).unwrap().tags().map(drop)
+    let options = Options {
+        segment_table: Some(table),
+        ..Options::default()
+    };
+    open_segments(&database.url().parse().unwrap(), &options)
+        .unwrap()
+        .tags()
+        .map(drop)
 }
 
 /// Its binary log decides in a crash which commits are kept.
@@ -212,7 +237,10 @@ fn a_server_that_is_read_only_is_waited_for() {
     let answer = store.put_if(AREA, "1", None, "x");
     ask(&server(), "SET GLOBAL read_only = 0");
     let said = unavailable(answer);
-    assert!(said.contains("read-only: a replica, or a fail-over is in progress"), "{said}");
+    assert!(
+        said.contains("read-only: a replica, or a fail-over is in progress"),
+        "{said}"
+    );
     assert!(store.put_if(AREA, "1", None, "x").unwrap());
 }
 
@@ -221,12 +249,21 @@ fn a_database_that_is_not_there_is_permanent_and_a_missing_privilege_is_not() {
     let database = Database::fresh();
     let gone = database.url().replace(&database.0, &fresh_name());
     let said = refused(open(&gone).list(AREA));
-    assert!(said.contains("check the user, the password and the database"), "{said}");
+    assert!(
+        said.contains("check the user, the password and the database"),
+        "{said}"
+    );
 
     opened(&database.url());
     let user = &fresh_name()[..20];
-    ask(&server(), &format!("CREATE USER {user}@'%' IDENTIFIED BY 'planted'"));
-    ask(&server(), &format!("GRANT SELECT ON {}.* TO {user}@'%'", database.0));
+    ask(
+        &server(),
+        &format!("CREATE USER {user}@'%' IDENTIFIED BY 'planted'"),
+    );
+    ask(
+        &server(),
+        &format!("GRANT SELECT ON {}.* TO {user}@'%'", database.0),
+    );
     let url = database.url();
     let (_, place) = url.rsplit_once('@').unwrap();
     let store = open(&format!("mysql://{user}:planted@{place}"));
@@ -238,7 +275,10 @@ fn a_database_that_is_not_there_is_permanent_and_a_missing_privilege_is_not() {
     assert_eq!(doubt.unwrap(), None, "nobody needs a privilege to ask");
     // An operator can grant it again.
     let said = unavailable(put);
-    assert!(said.contains("INSERT command denied") && !said.contains("planted"), "{said}");
+    assert!(
+        said.contains("INSERT command denied") && !said.contains("planted"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -247,16 +287,24 @@ fn a_table_that_may_lose_rows_is_refused() {
     opened(&database.url());
     database.ask("ALTER TABLE vesta_kv MODIFY name VARBINARY(400) NOT NULL, ENGINE = MyISAM");
     let said = refused(open(&database.url()).get(AREA, "1"));
-    assert!(said.contains("MyISAM") && said.contains("ENGINE = InnoDB"), "{said}");
+    assert!(
+        said.contains("MyISAM") && said.contains("ENGINE = InnoDB"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_row_that_no_vesta_wrote_is_told_of() {
     let database = Database::fresh();
     let store = opened(&database.url());
-    database.ask(&format!("INSERT INTO vesta_kv VALUES ('{AREA}', '1', X'FF')"));
+    database.ask(&format!(
+        "INSERT INTO vesta_kv VALUES ('{AREA}', '1', X'FF')"
+    ));
     let said = refused(store.list(AREA));
-    assert!(said.contains("is not a Vesta record: invalid utf-8"), "{said}");
+    assert!(
+        said.contains("is not a Vesta record: invalid utf-8"),
+        "{said}"
+    );
 }
 
 /// As uid-generator makes it.
@@ -276,7 +324,12 @@ fn a_thousand_racing_nodes_get_different_numbers() {
     let database = Database::fresh();
     let numbers = shared::a_thousand_racing_nodes_get_different_numbers(&database.url());
     let rows = database.ask("SELECT ID FROM WORKER_NODE");
-    assert_eq!(rows.iter().map(|row| row.get::<i64, _>(0) as u64).collect::<HashSet<_>>(), numbers);
+    assert_eq!(
+        rows.iter()
+            .map(|row| row.get::<i64, _>(0) as u64)
+            .collect::<HashSet<_>>(),
+        numbers
+    );
     database.ask("ALTER TABLE WORKER_NODE AUTO_INCREMENT = 4096");
     shared::the_next_number_is(4096, &database.url());
 }
@@ -291,7 +344,10 @@ fn the_table_of_uid_generator_is_used_unchanged() {
          VALUES (41, '10.0.0.1', '1577-3', 2, '2020-01-01', NOW(), NOW())",
     );
     let before = database.ask("SHOW CREATE TABLE WORKER_NODE")[0].get::<String, _>(1);
-    let options = Options { auto_init: false, ..Options::default() };
+    let options = Options {
+        auto_init: false,
+        ..Options::default()
+    };
     let nodes = open_worker_nodes(&database.url().parse().unwrap(), &options).unwrap();
     assert_eq!(nodes.insert("host", 4711).unwrap(), 42);
     assert_eq!(nodes.insert("host", 4711).unwrap(), 43);
@@ -300,11 +356,16 @@ fn the_table_of_uid_generator_is_used_unchanged() {
          AND CREATED > NOW() - INTERVAL 1 HOUR AND MODIFIED = CREATED \
          FROM WORKER_NODE WHERE ID = 42",
     )[0];
-    assert_eq!((row.get::<String, _>(0), row.get::<String, _>(1)), ("host".into(), "4711".into()));
+    assert_eq!(
+        (row.get::<String, _>(0), row.get::<String, _>(1)),
+        ("host".into(), "4711".into())
+    );
     assert_eq!((row.get::<i64, _>(2), row.get::<i64, _>(3)), (2, 1));
     let after = database.ask("SHOW CREATE TABLE WORKER_NODE")[0].get::<String, _>(1);
-    let shape =
-        |made: &str| made.replace(" AUTO_INCREMENT=42", "").replace(" AUTO_INCREMENT=44", "");
+    let shape = |made: &str| {
+        made.replace(" AUTO_INCREMENT=42", "")
+            .replace(" AUTO_INCREMENT=44", "")
+    };
     assert_eq!(shape(&before), shape(&after));
 }
 
@@ -312,7 +373,9 @@ fn the_table_of_uid_generator_is_used_unchanged() {
 fn machine_ids_of_the_java_vesta_are_found() {
     let database = Database::fresh();
     let missing = machine_ids(&database.url().parse().unwrap(), Legacy::VestaDb);
-    let Err(OpenError::Store { source, .. }) = missing else { panic!("{missing:?}") };
+    let Err(OpenError::Store { source, .. }) = missing else {
+        panic!("{missing:?}")
+    };
     assert!(refused(Err::<(), StoreError>(source)).contains("no table DB_MACHINE_ID_PROVIDER"));
     for table in ["DB_MACHINE_ID_PROVIDER", "db_machine_id_provider"] {
         database.ask(&format!(
@@ -321,8 +384,11 @@ fn machine_ids_of_the_java_vesta_are_found() {
              INSERT INTO {table} VALUES (0, NULL), (3, '10.0.0.3'), (1, '10.0.0.1'), (1023, 'ü')"
         ));
         let found = machine_ids(&database.url().parse().unwrap(), Legacy::VestaDb).unwrap();
-        let predecessor =
-            |machine, host: &str| ForeignOwner { machine, host: host.into(), last_used: None };
+        let predecessor = |machine, host: &str| ForeignOwner {
+            machine,
+            host: host.into(),
+            last_used: None,
+        };
         let expected =
             [(1, "10.0.0.1"), (3, "10.0.0.3"), (1023, "ü")].map(|(m, h)| predecessor(m, h));
         assert_eq!(found, expected);
@@ -349,7 +415,9 @@ impl User {
 
     fn enter_as(weight: i32, too_many: impl Fn(i32) -> bool) -> Self {
         let (count, fewer) = &USERS;
-        *fewer.wait_while(count.lock().unwrap(), |count| too_many(*count)).unwrap() += weight;
+        *fewer
+            .wait_while(count.lock().unwrap(), |count| too_many(*count))
+            .unwrap() += weight;
         Self(weight)
     }
 }

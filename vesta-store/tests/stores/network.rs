@@ -36,7 +36,10 @@ impl World {
             let request_timeout = Some(REQUEST_TIMEOUT);
             vesta_store::open_with(
                 &url.parse().unwrap(),
-                &Options { request_timeout, ..Options::default() },
+                &Options {
+                    request_timeout,
+                    ..Options::default()
+                },
             )
             .unwrap_or_else(|error| panic!("{error}"))
         };
@@ -53,8 +56,13 @@ impl World {
     /// With a connection and the namespace in place.
     fn opened(store: &Store) -> Self {
         let world = Self::of(store);
-        world.call(|store, namespace| store.open_namespace(namespace, FINGERPRINT)).unwrap();
-        world.direct.open_namespace(&world.namespace, FINGERPRINT).unwrap();
+        world
+            .call(|store, namespace| store.open_namespace(namespace, FINGERPRINT))
+            .unwrap();
+        world
+            .direct
+            .open_namespace(&world.namespace, FINGERPRINT)
+            .unwrap();
         world
     }
 
@@ -83,7 +91,10 @@ impl World {
 
     /// The store's contents.
     fn record(&self) -> Record {
-        let record = self.direct.read(&self.namespace, MACHINE).expect("the store answers");
+        let record = self
+            .direct
+            .read(&self.namespace, MACHINE)
+            .expect("the store answers");
         record.unwrap_or_default()
     }
 
@@ -113,7 +124,10 @@ impl World {
         let answer = ask().or_else(|_| ask()).expect("the network is well");
         assert_eq!(answer.unwrap_or_default(), known);
         let new = next(&known);
-        assert_eq!(self.cas(&known, &new).expect("the network is well"), Cas::Done);
+        assert_eq!(
+            self.cas(&known, &new).expect("the network is well"),
+            Cas::Done
+        );
         assert_eq!(self.record(), new);
     }
 }
@@ -123,14 +137,29 @@ const MACHINE: u64 = 7;
 fn next(record: &Record) -> Record {
     let epoch = record.epoch + 1;
     let owner = u128::from(epoch) << 64 | 5;
-    Record { epoch, owner, bound: epoch * 1000, attempt: epoch * 7, ..record.clone() }
+    Record {
+        epoch,
+        owner,
+        bound: epoch * 1000,
+        attempt: epoch * 7,
+        ..record.clone()
+    }
 }
 
 /// A URL around its first host and port.
 fn parts(url: &str) -> (&str, &str, &str) {
-    let start = url.rfind('@').unwrap_or(url.find("://").expect("a URL") + 2) + 1;
-    let end = url[start..].find(['/', '?']).map_or(url.len(), |length| start + length);
-    (&url[..start], url[start..end].split(',').next().expect("a host"), &url[end..])
+    let start = url
+        .rfind('@')
+        .unwrap_or(url.find("://").expect("a URL") + 2)
+        + 1;
+    let end = url[start..]
+        .find(['/', '?'])
+        .map_or(url.len(), |length| start + length);
+    (
+        &url[..start],
+        url[start..end].split(',').next().expect("a host"),
+        &url[end..],
+    )
 }
 
 fn a_server_that_is_away_at_opening_is_found_later(store: &Store) {
@@ -140,10 +169,24 @@ fn a_server_that_is_away_at_opening_is_found_later(store: &Store) {
         let open = |store: &Records, name: &str| store.open_namespace(name, FINGERPRINT);
         world.call(open).expect_err("it is away");
     }
-    assert!(world.direct.read(&world.namespace, MACHINE).expect_err("not opened").is_permanent());
+    assert!(
+        world
+            .direct
+            .read(&world.namespace, MACHINE)
+            .expect_err("not opened")
+            .is_permanent()
+    );
     world.proxy.heal();
-    let opened = world.call(|store, name| store.open_namespace(name, FINGERPRINT)).unwrap();
-    assert_eq!(opened, world.direct.open_namespace(&world.namespace, "another").unwrap());
+    let opened = world
+        .call(|store, name| store.open_namespace(name, FINGERPRINT))
+        .unwrap();
+    assert_eq!(
+        opened,
+        world
+            .direct
+            .open_namespace(&world.namespace, "another")
+            .unwrap()
+    );
     world.works();
 }
 
@@ -156,11 +199,21 @@ fn each_call_over_a_frozen_connection_ends(store: &Store) {
     world.proxy.freeze();
     for _ in 0..2 {
         let new = new.clone();
-        world.call(|store, name| store.read(name, MACHINE)).expect_err("frozen");
-        world.call(|store, name| store.list(name)).expect_err("frozen");
-        world.call(|store, name| store.open_namespace(name, FINGERPRINT)).expect_err("frozen");
-        world.call(|store, name| store.raise_floor(name, 1)).expect_err("frozen");
-        world.call(move |store, name| store.cas(name, MACHINE, &expect, &new)).expect_err("frozen");
+        world
+            .call(|store, name| store.read(name, MACHINE))
+            .expect_err("frozen");
+        world
+            .call(|store, name| store.list(name))
+            .expect_err("frozen");
+        world
+            .call(|store, name| store.open_namespace(name, FINGERPRINT))
+            .expect_err("frozen");
+        world
+            .call(|store, name| store.raise_floor(name, 1))
+            .expect_err("frozen");
+        world
+            .call(move |store, name| store.cas(name, MACHINE, &expect, &new))
+            .expect_err("frozen");
         assert_eq!(world.call(|store, _| store.now()).is_err(), has_clock);
     }
     let old = world.record();
@@ -293,6 +346,9 @@ mod etcd {
 fn a_url_is_taken_apart_around_its_first_host() {
     assert_eq!(parts("mysql://u:p@h:1/d"), ("mysql://u:p@", "h:1", "/d"));
     assert_eq!(parts("redis://:p@h:1/0?x"), ("redis://:p@", "h:1", "/0?x"));
-    assert_eq!(parts("zookeeper://h:1,i:2/p"), ("zookeeper://", "h:1", "/p"));
+    assert_eq!(
+        parts("zookeeper://h:1,i:2/p"),
+        ("zookeeper://", "h:1", "/p")
+    );
     assert_eq!(parts("etcd://h:1"), ("etcd://", "h:1", ""));
 }

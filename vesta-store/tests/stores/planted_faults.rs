@@ -64,7 +64,9 @@ fn broken(fault: Option<Fault>, store: Arc<MemoryStore>) -> Intercept {
                 Ok(Answer::Value(value))
             }
             Request::Put { area, puts } => {
-                let done = puts.iter().map(|put| broken_put(has, store, within(area), put));
+                let done = puts
+                    .iter()
+                    .map(|put| broken_put(has, store, within(area), put));
                 Ok(Answer::Done(done.collect::<Result<_, _>>()?))
             }
             Request::Now => {
@@ -142,8 +144,14 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
     for (fault, broken) in [
         (Fault::IgnoresCase, &["values_are_compared_as_bytes"][..]),
         (Fault::TrimsBlanks, &["values_are_compared_as_bytes"]),
-        (Fault::PutsOverAnother, &["a_put_over_another_value_changes_nothing"]),
-        (Fault::CreatesTwice, &["a_put_over_another_value_changes_nothing"]),
+        (
+            Fault::PutsOverAnother,
+            &["a_put_over_another_value_changes_nothing"],
+        ),
+        (
+            Fault::CreatesTwice,
+            &["a_put_over_another_value_changes_nothing"],
+        ),
         (
             Fault::ReadsThenWrites,
             &[
@@ -152,8 +160,17 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
             ],
         ),
         (Fault::ListsWhatBeginsSo, &["areas_do_not_touch_each_other"]),
-        (Fault::ListsNothing, &["a_restart_takes_its_own_machine_id_again"]),
-        (Fault::OneArea, &["areas_do_not_touch_each_other", "namespaces_do_not_touch_each_other"]),
+        (
+            Fault::ListsNothing,
+            &["a_restart_takes_its_own_machine_id_again"],
+        ),
+        (
+            Fault::OneArea,
+            &[
+                "areas_do_not_touch_each_other",
+                "namespaces_do_not_touch_each_other",
+            ],
+        ),
         (Fault::CutsValues, &["values_of_16_kib_come_back"]),
         (
             Fault::AcknowledgesOnly,
@@ -173,8 +190,14 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
                 "a_fenced_owner_stops_and_goes_on_with_another_machine_id",
             ],
         ),
-        (Fault::CachesReads, &["a_second_connection_sees_what_the_first_wrote"]),
-        (Fault::CachesFloors, &["a_floor_raised_between_any_two_steps_of_a_claim_counts"]),
+        (
+            Fault::CachesReads,
+            &["a_second_connection_sees_what_the_first_wrote"],
+        ),
+        (
+            Fault::CachesFloors,
+            &["a_floor_raised_between_any_two_steps_of_a_claim_counts"],
+        ),
         (
             Fault::ForgetsFloors,
             &[
@@ -189,10 +212,16 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
                 "a_deleted_record_of_a_dead_owner_is_not_claimed_again",
             ],
         ),
-        (Fault::ClockOff, &["its_durations_fit_together_and_its_clock_is_right"]),
+        (
+            Fault::ClockOff,
+            &["its_durations_fit_together_and_its_clock_is_right"],
+        ),
     ] {
         for promise in broken {
-            assert!(!keeps(promise, Some(fault)), "{promise} does not notice {fault:?}");
+            assert!(
+                !keeps(promise, Some(fault)),
+                "{promise} does not notice {fault:?}"
+            );
         }
     }
 }
@@ -201,7 +230,11 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
 #[test]
 fn a_fault_that_repeats_ids_does_not_survive_the_walk() {
     let walk = "no_id_repeats_and_no_bound_drops_whatever_happens";
-    for fault in [Fault::HidesConflicts, Fault::AcknowledgesOnly, Fault::PutsOverAnother] {
+    for fault in [
+        Fault::HidesConflicts,
+        Fault::AcknowledgesOnly,
+        Fault::PutsOverAnother,
+    ] {
         assert!(!keeps(walk, Some(fault)), "{fault:?}");
     }
 }

@@ -26,13 +26,18 @@ fn with_option(url: &str, option: &str) -> String {
 }
 
 fn ask(url: &str, sql: &str) -> Vec<PgRow> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         // Another test looks at all that this process logs.
         let options: PgConnectOptions = url.parse().expect("a URL");
         let connecting = options.disable_statement_logging().connect().await;
         let mut connection = connecting.expect("the test server answers");
-        let rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut connection).await;
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql))
+            .fetch_all(&mut connection)
+            .await;
         connection.close().await.unwrap();
         rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
     })
@@ -56,13 +61,18 @@ impl Schema {
 
     /// A function of the server, replaced for sessions with this URL.
     fn replaced(&self, function: &str, body: &str) -> String {
-        self.ask(&format!("CREATE FUNCTION {function} LANGUAGE sql AS $$ SELECT {body} $$"));
+        self.ask(&format!(
+            "CREATE FUNCTION {function} LANGUAGE sql AS $$ SELECT {body} $$"
+        ));
         self.before_the_catalogue()
     }
 
     /// A function of this schema hides that of the server.
     fn before_the_catalogue(&self) -> String {
-        with_option(&self.url(), &format!("options[search_path]={},pg_catalog", self.0))
+        with_option(
+            &self.url(),
+            &format!("options[search_path]={},pg_catalog", self.0),
+        )
     }
 
     /// The server, seemingly with this setting.
@@ -76,7 +86,10 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        let sql = format!("SET client_min_messages = error; DROP SCHEMA {} CASCADE", self.0);
+        let sql = format!(
+            "SET client_min_messages = error; DROP SCHEMA {} CASCADE",
+            self.0
+        );
         ask(&server(), &sql);
     }
 }
@@ -136,7 +149,12 @@ fn a_connection_that_was_ended_is_made_anew() {
 /// The level is the default of the sessions before they choose their own.
 #[test]
 fn one_of_many_puts_wins_at_every_isolation_level() {
-    for level in ["read uncommitted", "read committed", "repeatable read", "serializable"] {
+    for level in [
+        "read uncommitted",
+        "read committed",
+        "repeatable read",
+        "serializable",
+    ] {
         let schema = Schema::fresh();
         let default = format!("options[default_transaction_isolation]={level}");
         let url = with_option(&schema.url(), &default);
@@ -169,8 +187,13 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
         let schema = Schema::fresh();
         let url = schema.with_setting(setting, value);
         let tags = |table| {
-            let options = Options { segment_table: Some(table), ..Options::default() };
-            open_segments(&url.parse().unwrap(), &options).unwrap().tags()
+            let options = Options {
+                segment_table: Some(table),
+                ..Options::default()
+            };
+            open_segments(&url.parse().unwrap(), &options)
+                .unwrap()
+                .tags()
         };
         let nodes = open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
         for said in [
@@ -215,18 +238,31 @@ fn a_server_that_may_fail_over_is_doubted() {
     ] {
         let schema = Schema::fresh();
         schema.ask(if why.is_none() { replicas } else { "" });
-        let doubt = opened(&schema.with_setting(setting, value)).doubt().unwrap();
+        let doubt = opened(&schema.with_setting(setting, value))
+            .doubt()
+            .unwrap();
         assert_eq!(doubt.is_some(), why.is_some());
-        assert!(doubt.zip(why).is_none_or(|(doubt, why)| doubt.why.contains(why)));
+        assert!(
+            doubt
+                .zip(why)
+                .is_none_or(|(doubt, why)| doubt.why.contains(why))
+        );
     }
 }
 
 /// Whatever the server's default.
 #[test]
 fn every_session_asks_for_durable_commits() {
-    for (default, asked) in [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")] {
+    for (default, asked) in [
+        ("off", "on"),
+        ("local", "on"),
+        ("remote_apply", "remote_apply"),
+    ] {
         let schema = Schema::fresh();
-        let url = with_option(&schema.url(), &format!("options[synchronous_commit]={default}"));
+        let url = with_option(
+            &schema.url(),
+            &format!("options[synchronous_commit]={default}"),
+        );
         schema.ask(
             "CREATE TABLE seen (value text); \
              CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
@@ -238,7 +274,10 @@ fn every_session_asks_for_durable_commits() {
              EXECUTE FUNCTION look()",
         );
         assert!(store.put_if(AREA, "1", None, "x").unwrap());
-        assert_eq!(schema.ask("SELECT value FROM seen")[0].get::<String, _>(0), asked);
+        assert_eq!(
+            schema.ask("SELECT value FROM seen")[0].get::<String, _>(0),
+            asked
+        );
     }
 }
 
@@ -248,7 +287,10 @@ fn a_server_in_recovery_is_waited_for() {
     let url = schema.replaced("pg_is_in_recovery() RETURNS boolean", "true");
     let store = open(&url);
     let said = unavailable(store.get(AREA, "1"));
-    assert!(said.contains("read-only: a replica, or a fail-over is in progress"), "{said}");
+    assert!(
+        said.contains("read-only: a replica, or a fail-over is in progress"),
+        "{said}"
+    );
     schema.ask(&format!("DROP FUNCTION {}.pg_is_in_recovery()", schema.0));
     assert_eq!(store.get(AREA, "1").unwrap(), None);
 }
@@ -267,7 +309,10 @@ fn a_database_that_is_not_there_is_permanent_and_a_missing_privilege_is_not() {
     let schema = Schema::fresh();
     let gone = with_option(&schema.url(), "dbname=no_such_database");
     let said = refused(open(&gone).list(AREA));
-    assert!(said.contains("check the user, the password and the database"), "{said}");
+    assert!(
+        said.contains("check the user, the password and the database"),
+        "{said}"
+    );
 
     let store = opened(&schema.url());
     schema.ask("REVOKE INSERT ON vesta_kv FROM CURRENT_USER");
@@ -290,9 +335,14 @@ fn a_table_that_may_lose_rows_is_refused() {
 fn a_row_that_no_vesta_wrote_is_told_of() {
     let schema = Schema::fresh();
     let store = opened(&schema.url());
-    schema.ask(&format!("INSERT INTO vesta_kv VALUES ('{AREA}', '1', '\\xff')"));
+    schema.ask(&format!(
+        "INSERT INTO vesta_kv VALUES ('{AREA}', '1', '\\xff')"
+    ));
     let said = refused(store.list(AREA));
-    assert!(said.contains("is not a Vesta record: invalid utf-8"), "{said}");
+    assert!(
+        said.contains("is not a Vesta record: invalid utf-8"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -300,7 +350,12 @@ fn a_thousand_racing_nodes_get_different_numbers() {
     let schema = Schema::fresh();
     let numbers = shared::a_thousand_racing_nodes_get_different_numbers(&schema.url());
     let rows = schema.ask("SELECT id FROM worker_node");
-    assert_eq!(rows.iter().map(|row| row.get::<i64, _>(0) as u64).collect::<HashSet<_>>(), numbers);
+    assert_eq!(
+        rows.iter()
+            .map(|row| row.get::<i64, _>(0) as u64)
+            .collect::<HashSet<_>>(),
+        numbers
+    );
     schema.ask("ALTER SEQUENCE worker_node_id_seq RESTART WITH 4096");
     shared::the_next_number_is(4096, &schema.url());
 }
@@ -314,7 +369,10 @@ fn the_table_of_uid_generator_is_used_unchanged() {
          PORT VARCHAR(64) NOT NULL, TYPE INT NOT NULL, LAUNCH_DATE DATE NOT NULL, \
          MODIFIED TIMESTAMP NOT NULL, CREATED TIMESTAMP NOT NULL)",
     );
-    let options = Options { auto_init: false, ..Options::default() };
+    let options = Options {
+        auto_init: false,
+        ..Options::default()
+    };
     let nodes = open_worker_nodes(&schema.url().parse().unwrap(), &options).unwrap();
     assert_eq!(nodes.insert("host", 4711).unwrap(), 1);
     assert_eq!(nodes.insert("host", 4711).unwrap(), 2);
@@ -322,7 +380,10 @@ fn the_table_of_uid_generator_is_used_unchanged() {
         "SELECT host_name, port, type, launch_date >= CURRENT_DATE - 1 AND created = modified \
          AND created > now() - interval '1 day' FROM worker_node WHERE id = 1",
     )[0];
-    assert_eq!((row.get::<String, _>(0), row.get::<String, _>(1)), ("host".into(), "4711".into()));
+    assert_eq!(
+        (row.get::<String, _>(0), row.get::<String, _>(1)),
+        ("host".into(), "4711".into())
+    );
     assert_eq!((row.get::<i32, _>(2), row.get::<bool, _>(3)), (2, true));
 }
 
@@ -347,7 +408,10 @@ mod segments {
 
     impl segment_conformance::Database for One {
         fn connect(&self) -> Arc<dyn SegmentStore> {
-            let options = Options { segment_table: Some(self.1), ..Options::default() };
+            let options = Options {
+                segment_table: Some(self.1),
+                ..Options::default()
+            };
             open_segments(&self.0.url().parse().unwrap(), &options).expect("it opens")
         }
     }

@@ -72,7 +72,10 @@ impl Fixture for Prefix {
     }
 
     fn delete(&self, area: &str, key: &str) -> bool {
-        command::<u64>(&self.server, &["HDEL", &format!("{}:{area}", self.prefix), key]) == 1
+        command::<u64>(
+            &self.server,
+            &["HDEL", &format!("{}:{area}", self.prefix), key],
+        ) == 1
     }
 }
 
@@ -110,7 +113,10 @@ fn the_keys_are_as_documented_and_none_has_a_time_to_live() {
     assert_eq!(one.keys(), [key.as_str()]);
     assert_eq!(command::<i64>(&one.server, &["PTTL", &key]), -1);
     assert_eq!(command::<String>(&one.server, &["HGET", &key, "3"]), "3");
-    assert_eq!(command::<String>(&one.server, &["HGET", &key, "namespace"]), "n");
+    assert_eq!(
+        command::<String>(&one.server, &["HGET", &key, "namespace"]),
+        "n"
+    );
 }
 
 #[test]
@@ -131,14 +137,21 @@ fn only_what_keeps_everything_does_not_forget() {
                 let doubt = store.doubt().unwrap();
                 assert_eq!(doubt.is_some(), forgets, "{setting} {value}");
                 let advice = format!("set {setting} {careful}");
-                assert!(doubt.is_none_or(|doubt| doubt.why.contains(&advice)), "{advice}");
+                assert!(
+                    doubt.is_none_or(|doubt| doubt.why.contains(&advice)),
+                    "{advice}"
+                );
             }
         }
     }
 
     let user = ["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"];
     let documented = include_str!("../../src/backends/redis/mod.rs");
-    let documented = documented.split("A user needs `").nth(1).unwrap().replace("///", "");
+    let documented = documented
+        .split("A user needs `")
+        .nth(1)
+        .unwrap()
+        .replace("///", "");
     let documented = documented.split('`').next().unwrap();
     // As the documentation has it; and without the right to ask.
     for (more, forgets) in [("+ping", false), ("-config", true)] {
@@ -160,9 +173,17 @@ fn a_redis_that_would_evict_keys_is_refused() {
     let store = server.store();
     for policy in ["allkeys-lru", "volatile-ttl"] {
         let () = server.command(&["CONFIG", "SET", "maxmemory-policy", policy]);
-        for error in [put(&store, None, "1").unwrap_err(), store.list(AREA).unwrap_err()] {
+        for error in [
+            put(&store, None, "1").unwrap_err(),
+            store.list(AREA).unwrap_err(),
+        ] {
             assert!(error.is_permanent());
-            assert!(error.to_string().contains("set maxmemory-policy noeviction"), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("set maxmemory-policy noeviction"),
+                "{error}"
+            );
         }
     }
     let () = server.command(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -171,7 +192,10 @@ fn a_redis_that_would_evict_keys_is_refused() {
     let () = server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
     let () = server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     let error = put(&store, None, "1").unwrap_err();
-    assert!(!error.is_permanent() && error.to_string().contains("raise its maxmemory"), "{error}");
+    assert!(
+        !error.is_permanent() && error.to_string().contains("raise its maxmemory"),
+        "{error}"
+    );
     let () = server.command(&["CONFIG", "SET", "maxmemory", "100mb"]);
     begin(&store);
 }
@@ -191,23 +215,38 @@ fn wrong_credentials_are_permanent_and_never_shown() {
     ] {
         let store = store(login, rest);
         let error = store.now().unwrap_err();
-        assert!(error.is_permanent() && error.to_string().contains(advice), "{error}");
+        assert!(
+            error.is_permanent() && error.to_string().contains(advice),
+            "{error}"
+        );
         let shown = format!("{error} {error:?} {store:?} {}", store.describe());
-        assert!(!shown.contains("hunter2") && !shown.contains("horse"), "{shown}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("horse"),
+            "{shown}"
+        );
     }
     let good = store(":correct%20horse@", "/9");
     begin(&good);
     let shown = format!("{good:?} {}", good.describe());
     assert!(!shown.contains("horse"), "{shown}");
-    assert_eq!(good.describe(), format!("Redis 127.0.0.1:{}/9", server.port()));
+    assert_eq!(
+        good.describe(),
+        format!("Redis 127.0.0.1:{}/9", server.port())
+    );
 
     let passwordless = Server::start(&[]);
     let url = passwordless.url().replace("//", "//:hunter2@");
     let error = opened(&url, &Options::default()).now().unwrap_err();
-    assert!(error.is_permanent() && error.to_string().contains("leave it out"), "{error}");
+    assert!(
+        error.is_permanent() && error.to_string().contains("leave it out"),
+        "{error}"
+    );
     let () = passwordless.command(&["ACL", "SETUSER", "default", "-eval"]);
     let error = put(&passwordless.store(), None, "1").unwrap_err();
-    assert!(!error.is_permanent() && error.to_string().contains("NOPERM"), "{error}");
+    assert!(
+        !error.is_permanent() && error.to_string().contains("NOPERM"),
+        "{error}"
+    );
     let () = passwordless.command(&["ACL", "SETUSER", "default", "+eval"]);
     put(&passwordless.store(), None, "1").expect("it was given back");
 }
@@ -223,9 +262,17 @@ const REQUESTS: [Request; 3] = [
 #[test]
 fn a_key_that_no_vesta_left_so_is_an_error_that_names_it() {
     let damage: [(&[&[u8]], &str, usize); 3] = [
-        (&[b"PEXPIRE", KEY.as_bytes(), b"1000000"], "run `PERSIST vesta:lease/ids`", 3),
+        (
+            &[b"PEXPIRE", KEY.as_bytes(), b"1000000"],
+            "run `PERSIST vesta:lease/ids`",
+            3,
+        ),
         (&[b"SET", KEY.as_bytes(), b"x"], "is no hash", 3),
-        (&[b"HSET", KEY.as_bytes(), b"3", b"\xff"], "3 of vesta:lease/ids is damaged", 2),
+        (
+            &[b"HSET", KEY.as_bytes(), b"3", b"\xff"],
+            "3 of vesta:lease/ids is damaged",
+            2,
+        ),
     ];
     for (act, advice, requests) in damage {
         let server = Server::start(&[]);
@@ -244,9 +291,15 @@ fn a_key_that_no_vesta_left_so_is_an_error_that_names_it() {
 #[test]
 fn nothing_is_created_if_that_is_not_wanted() {
     let one = Prefix::new();
-    let store = one.store_with(&Options { auto_init: false, ..Options::default() });
+    let store = one.store_with(&Options {
+        auto_init: false,
+        ..Options::default()
+    });
     let error = store.put_if(AREA, "namespace", None, "n").unwrap_err();
-    assert!(error.is_permanent() && error.to_string().contains("store init`"), "{error}");
+    assert!(
+        error.is_permanent() && error.to_string().contains("store init`"),
+        "{error}"
+    );
     assert_eq!(one.keys(), [""; 0]);
     assert!(one.store().put_if(AREA, "namespace", None, "n").unwrap());
     begin(&store);
@@ -275,7 +328,10 @@ fn unanswered(store: &Arc<dyn KvStore>) {
     let clock = SystemClock::new();
     let before = clock.monotonic();
     let error = store.list(AREA).unwrap_err();
-    assert!(!error.is_permanent() && !error.to_string().contains("panic"), "{error}");
+    assert!(
+        !error.is_permanent() && !error.to_string().contains("panic"),
+        "{error}"
+    );
     assert!(clock.monotonic() - before < Duration::from_secs(20));
 }
 
@@ -329,15 +385,25 @@ fn a_change_counts_only_when_a_replica_has_it() {
     // What is not to be changed needs no confirmation.
     assert!(!put(&store, Some("9"), "10").unwrap());
     replica.signal("CONT");
-    assert_eq!(until_known("2", "3"), Some(false), "an earlier request took effect");
+    assert_eq!(
+        until_known("2", "3"),
+        Some(false),
+        "an earlier request took effect"
+    );
     assert_eq!(get(&store), "3");
 
     let error = replica.store().list(AREA).unwrap_err();
-    assert!(!error.is_permanent() && error.to_string().contains("no master"), "{error}");
+    assert!(
+        !error.is_permanent() && error.to_string().contains("no master"),
+        "{error}"
+    );
     let promoted = replica.store();
     let () = replica.command(&["REPLICAOF", "NO", "ONE"]);
     let doubt = promoted.doubt().unwrap().expect("it may lack something");
-    assert!(doubt.took_over && doubt.why.contains("it was a replica"), "{doubt:?}");
+    assert!(
+        doubt.took_over && doubt.why.contains("it was a replica"),
+        "{doubt:?}"
+    );
     drop(replica);
     let doubt = master.store().doubt().unwrap();
     assert!(doubt.is_some(), "there was a replica a moment ago");
@@ -345,8 +411,16 @@ fn a_change_counts_only_when_a_replica_has_it() {
 
 #[test]
 fn a_url_that_makes_no_sense_opens_nothing() {
-    for url in ["redis://", "redis://:hunter2@cache?database=1", "rediss://cache/x"] {
-        let error = url.parse().and_then(|url| vesta_store::open(&url)).map(drop).unwrap_err();
+    for url in [
+        "redis://",
+        "redis://:hunter2@cache?database=1",
+        "rediss://cache/x",
+    ] {
+        let error = url
+            .parse()
+            .and_then(|url| vesta_store::open(&url))
+            .map(drop)
+            .unwrap_err();
         assert!(matches!(error, OpenError::Malformed { .. }), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }

@@ -66,11 +66,16 @@ fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
         "pool" => {
             let store =
                 vesta_store::open(&"sqlite:vesta-data/vesta.db".parse().unwrap()).expect("a store");
-            builder.machine(MachineSource::Pool { store, range: None }).build()
+            builder
+                .machine(MachineSource::Pool { store, range: None })
+                .build()
         }
         // A shorter window: a fixed ID has to wait when its bound is too far ahead of the clock.
         "fixed" => match timing {
-            Some(timing) => builder.timing(timing).machine(MachineSource::Fixed(7)).build(),
+            Some(timing) => builder
+                .timing(timing)
+                .machine(MachineSource::Fixed(7))
+                .build(),
             None => builder.machine(MachineSource::Fixed(7)).build(),
         },
         "stateless" => builder.machine(MachineSource::Stateless(7)).build(),
@@ -82,7 +87,9 @@ fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
 #[test]
 #[ignore = "the child process of the other tests"]
 fn child() {
-    let Ok(kind) = std::env::var(KIND) else { return }; // not started by one of them
+    let Ok(kind) = std::env::var(KIND) else {
+        return;
+    }; // not started by one of them
     let mut out = std::io::stdout().lock();
     let ids = match build(&kind, &std::env::var(LAYOUT).unwrap_or_default()) {
         Ok(ids) => ids,
@@ -91,7 +98,12 @@ fn child() {
             return;
         }
     };
-    let _ = writeln!(out, "\nmachine {}\nids {}", ids.machine(), ids.gen_id().unwrap());
+    let _ = writeln!(
+        out,
+        "\nmachine {}\nids {}",
+        ids.machine(),
+        ids.gen_id().unwrap()
+    );
     let mut batch = [0; 100];
     while out.flush().is_ok() {
         ids.gen_ids(&mut batch[..99]).unwrap();
@@ -110,10 +122,14 @@ fn start(folder: &Path, kind: &str, layout: &str) -> Process {
 }
 
 fn start_with(folder: &Path, kind: &str, layout: &str, also: Option<&str>) -> Process {
-    let variables = [(KIND, kind), (LAYOUT, layout)].into_iter().chain(also.map(|name| (name, "")));
+    let variables = [(KIND, kind), (LAYOUT, layout)]
+        .into_iter()
+        .chain(also.map(|name| (name, "")));
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut command = Process::command("restarts::child", variables);
-    command.current_dir(folder).env("STATE_DIRECTORY", folder.join("vesta-data"));
+    command
+        .current_dir(folder)
+        .env("STATE_DIRECTORY", folder.join("vesta-data"));
     Process::start(command.stderr(Stdio::null()))
 }
 
@@ -130,7 +146,11 @@ fn killed(mut process: Process) -> Vec<u64> {
 }
 
 fn layout(name: &str) -> IdMeta {
-    if name == "max-peak" { IdMeta::MAX_PEAK } else { IdMeta::MIN_GRANULARITY }
+    if name == "max-peak" {
+        IdMeta::MAX_PEAK
+    } else {
+        IdMeta::MIN_GRANULARITY
+    }
 }
 
 /// Returns the time from each start to the first ID.
@@ -149,7 +169,9 @@ fn kill_again_and_again(kind: &str, layout_name: &str, tuned: bool) -> Vec<Durat
         machines.extend(running.machines.iter().copied());
         read(&mut running, IDS_PER_START);
         let ids = killed(running);
-        checker.check(&ids).unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
+        checker
+            .check(&ids)
+            .unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
     }
     assert!(checker.count() > restarts() * IDS_PER_START);
     println!(
@@ -162,26 +184,38 @@ fn kill_again_and_again(kind: &str, layout_name: &str, tuned: bool) -> Vec<Durat
 #[test]
 fn no_id_repeats_when_a_pool_of_the_seconds_layout_is_killed_again_and_again() {
     let times = kill_and_start_again("pool", "max-peak");
-    assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
+    assert!(
+        times.iter().all(|time| *time <= Duration::from_secs(1)),
+        "{times:.0?}"
+    );
 }
 
 #[test]
 fn no_id_repeats_when_a_pool_of_the_milliseconds_layout_is_killed_again_and_again() {
     let times = kill_and_start_again("pool", "min-granularity");
-    assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
+    assert!(
+        times.iter().all(|time| *time <= Duration::from_secs(1)),
+        "{times:.0?}"
+    );
 }
 
 /// Each restart moves on by a window of 2 s; what is more than 5 s ahead has to be waited for.
 #[test]
 fn no_id_repeats_when_a_fixed_id_of_the_seconds_layout_is_killed_again_and_again() {
     let times = kill_and_start_again("fixed", "max-peak");
-    assert!(times.iter().all(|time| *time <= Duration::from_secs(4)), "{times:.0?}");
+    assert!(
+        times.iter().all(|time| *time <= Duration::from_secs(4)),
+        "{times:.0?}"
+    );
 }
 
 #[test]
 fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_again_and_again() {
     let times = kill_and_start_again("fixed", "min-granularity");
-    assert!(times.iter().all(|time| *time <= Duration::from_secs(1)), "{times:.0?}");
+    assert!(
+        times.iter().all(|time| *time <= Duration::from_secs(1)),
+        "{times:.0?}"
+    );
 }
 
 /// Runs of threads, the coarse clock, reserved positions and borrowed ticks: all of them are ahead of
@@ -190,7 +224,10 @@ fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_again_and_
 fn no_id_repeats_when_what_is_ahead_of_the_clock_is_killed_again_and_again() {
     for (kind, layout) in [("pool", "min-granularity"), ("fixed", "max-peak")] {
         let times = kill_again_and_again(kind, layout, true);
-        assert!(times.iter().all(|time| *time <= Duration::from_secs(5)), "{times:.0?}");
+        assert!(
+            times.iter().all(|time| *time <= Duration::from_secs(5)),
+            "{times:.0?}"
+        );
     }
 }
 
@@ -212,7 +249,9 @@ fn two_processes_in_one_folder_get_different_machine_ids_without_any_configurati
     let folder = tempfile::tempdir().unwrap();
     // Both on their way before either is waited for.
     let mut running = [(); 2].map(|()| start(folder.path(), "pool", ""));
-    running.iter_mut().for_each(|running| read(running, IDS_PER_START));
+    running
+        .iter_mut()
+        .for_each(|running| read(running, IDS_PER_START));
     assert_ne!(running[0].machines, running[1].machines);
     let mut checker = Ledger::new(IdMeta::MAX_PEAK);
     for running in running {
@@ -267,12 +306,18 @@ fn pool(
     namespace: &str,
     range: RangeInclusive<u64>,
 ) -> Result<LocalIdService, BuildError> {
-    let store =
-        vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display()).parse().unwrap())
-            .expect("a store");
+    let store = vesta_store::open(
+        &format!("sqlite:{}/vesta.db", folder.display())
+            .parse()
+            .unwrap(),
+    )
+    .expect("a store");
     LocalIdService::builder()
         .namespace(namespace)
-        .machine(MachineSource::Pool { store, range: Some(range) })
+        .machine(MachineSource::Pool {
+            store,
+            range: Some(range),
+        })
         .claim_order(ClaimOrder::Lowest)
         .state_dir(folder)
         .drive(Drive::ByHand)
@@ -289,10 +334,17 @@ fn two_pools_of_one_host_never_hand_out_the_same_machine_id() {
     assert_eq!([first.machine(), second.machine()], [5, 6]);
     let error = pool(three, &namespace, 5..=6).unwrap_err();
     assert!(matches!(error, BuildError::Exhausted { .. }), "{error}");
-    assert_eq!(pool(three, &namespace_of(three), 5..=6).unwrap().machine(), 5);
+    assert_eq!(
+        pool(three, &namespace_of(three), 5..=6).unwrap().machine(),
+        5
+    );
     drop(first);
     assert_eq!(pool(three, &namespace, 5..=6).unwrap().machine(), 5);
-    assert_eq!(pool(one, &namespace, 5..=6).unwrap().machine(), 5, "its own last one");
+    assert_eq!(
+        pool(one, &namespace, 5..=6).unwrap().machine(),
+        5,
+        "its own last one"
+    );
 }
 
 /// Its process goes on with another one.
@@ -303,11 +355,20 @@ fn a_machine_id_that_was_lost_is_free_for_another_pool_of_the_host() {
     let [one, two] = [0, 1].map(|number| folders[number].path());
     let first = pool(one, &namespace, 5..=6).unwrap();
     assert!(pool(two, &namespace, 5..=5).is_err());
-    let store = vesta_store::open(&format!("sqlite:{}/vesta.db", one.display()).parse().unwrap())
-        .expect("a store");
+    let store = vesta_store::open(
+        &format!("sqlite:{}/vesta.db", one.display())
+            .parse()
+            .unwrap(),
+    )
+    .expect("a store");
     let leases = Leases::new(store, &namespace);
     let record = leases.record(5).unwrap().expect("it is held");
-    let thief = Record { epoch: record.epoch + 1, owner: 99, attempt: 1, ..record.clone() };
+    let thief = Record {
+        epoch: record.epoch + 1,
+        owner: 99,
+        attempt: 1,
+        ..record.clone()
+    };
     assert_eq!(leases.change(5, Some(&record), &thief).unwrap(), Cas::Done);
     let clock = SystemClock::new();
     while first.machine() == 5 {
@@ -323,9 +384,12 @@ fn a_fixed_id_that_two_databases_of_one_host_reserve_is_refused_to_the_second() 
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let namespace = namespace_of(folders[0].path());
     let reserved = |folder: &Path| {
-        let store =
-            vesta_store::open(&format!("sqlite:{}/vesta.db", folder.display()).parse().unwrap())
-                .expect("a store");
+        let store = vesta_store::open(
+            &format!("sqlite:{}/vesta.db", folder.display())
+                .parse()
+                .unwrap(),
+        )
+        .expect("a store");
         LocalIdService::builder()
             .namespace(&namespace)
             .machine(MachineSource::Reserved { store, id: 7 })
@@ -335,7 +399,10 @@ fn a_fixed_id_that_two_databases_of_one_host_reserve_is_refused_to_the_second() 
     let [one, two] = [0, 1].map(|number| folders[number].path());
     let first = reserved(one).unwrap();
     let error = reserved(two).unwrap_err();
-    assert!(matches!(error, BuildError::InUseHere { machine: 7, .. }), "{error}");
+    assert!(
+        matches!(error, BuildError::InUseHere { machine: 7, .. }),
+        "{error}"
+    );
     drop(first);
     reserved(two).unwrap().gen_id().unwrap();
 }
@@ -348,7 +415,11 @@ fn numbers_that_are_used_once_differ_between_two_tables_of_one_host() {
         let nodes = vesta_store::open_worker_nodes(&url.parse().unwrap(), &Options::default())
             .expect("a table");
         let builder = LocalIdService::builder();
-        builder.machine(MachineSource::Disposable { nodes }).build().unwrap().machine()
+        builder
+            .machine(MachineSource::Disposable { nodes })
+            .build()
+            .unwrap()
+            .machine()
     };
     assert_ne!(start(&folders[0]), start(&folders[1]));
 }

@@ -39,7 +39,9 @@ mod sqlite {
 
     impl Databases for Sqlite {
         fn fresh(&self) -> Box<dyn Database> {
-            Box::new(Folder(tempfile::tempdir().expect("a folder for temporary files")))
+            Box::new(Folder(
+                tempfile::tempdir().expect("a folder for temporary files"),
+            ))
         }
     }
 

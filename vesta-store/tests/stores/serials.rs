@@ -60,7 +60,11 @@ impl Scripted {
         let issued = self.issued.load(Ordering::SeqCst);
         let start = self.middle.0 - TOTAL * TICK / 2;
         let time = (start + issued * TICK).saturating_add_signed(self.ahead);
-        let back = if (TOTAL * 6 / 10..TOTAL * 8 / 10).contains(&issued) { SET_BACK } else { 0 };
+        let back = if (TOTAL * 6 / 10..TOTAL * 8 / 10).contains(&issued) {
+            SET_BACK
+        } else {
+            0
+        };
         (UnixMillis(time - back), UnixMillis(time))
     }
 }
@@ -109,7 +113,11 @@ fn thread(service: &SerialService, clock: &Scripted) -> Vec<Got> {
         let before = clock.wall();
         let serial = tag.next().expect("a serial, also in the last second");
         let (after, latest) = clock.times();
-        let got = Got { serial, earliest: before.min(after), latest };
+        let got = Got {
+            serial,
+            earliest: before.min(after),
+            latest,
+        };
         clock.issued.fetch_add(1, Ordering::SeqCst);
         got
     };
@@ -120,10 +128,17 @@ fn run(fixture: &dyn Fixture, case: &Case) {
     let name = format!("{} in {}, {}", case.pattern, case.zone, case.middle);
     let pattern = Pattern::new(case.pattern, case.reset).expect("a pattern");
     let (issued, middle) = (Arc::default(), UnixMillis(case.middle * 1000));
-    let clock =
-        |ahead| Scripted { issued: Arc::clone(&issued), middle, ahead, system: SystemClock::new() };
+    let clock = |ahead| Scripted {
+        issued: Arc::clone(&issued),
+        middle,
+        ahead,
+        system: SystemClock::new(),
+    };
     let clocks = [-700, 0, 900].map(clock);
-    let services: Vec<_> = clocks.iter().map(|it| server(fixture.connect(), it)).collect();
+    let services: Vec<_> = clocks
+        .iter()
+        .map(|it| server(fixture.connect(), it))
+        .collect();
     let tag = NewSerialTag::new("orders", pattern.clone(), Some(case.zone)).expect("a tag");
     let tag = tag.step(STEP / 2).expect("a step");
     assert!(services[0].create(&tag).expect("the store answers"));
@@ -131,11 +146,16 @@ fn run(fixture: &dyn Fixture, case: &Case) {
     let all: Vec<Vec<Vec<Got>>> = std::thread::scope(|scope| {
         let servers = services.iter().zip(&clocks);
         let servers = servers.map(|(service, clock)| {
-            (0..THREADS).map(|_| scope.spawn(move || thread(service, clock))).collect::<Vec<_>>()
+            (0..THREADS)
+                .map(|_| scope.spawn(move || thread(service, clock)))
+                .collect::<Vec<_>>()
         });
         let servers: Vec<_> = servers.collect();
         let joined = servers.into_iter().map(|threads| {
-            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect()
         });
         joined.collect()
     });
@@ -145,9 +165,16 @@ fn run(fixture: &dyn Fixture, case: &Case) {
     // One is killed, another one comes: it goes on above, and what the first had is a gap.
     services.into_iter().for_each(std::mem::forget);
     let next = server(fixture.connect(), &clocks[1]);
-    let serial = next.tag("orders").expect("the tag").next().expect("a serial");
+    let serial = next
+        .tag("orders")
+        .expect("the tag")
+        .next()
+        .expect("a serial");
     let gap = serial.n - highest;
-    assert!((1..=AT_HAND + 1).contains(&gap), "{name}: {gap} after {highest}");
+    assert!(
+        (1..=AT_HAND + 1).contains(&gap),
+        "{name}: {gap} after {highest}"
+    );
 }
 
 /// Each period has each counter once, and the date of a serial is one of its period. Returns the highest
@@ -159,7 +186,12 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
     for (server, threads) in all.iter().enumerate() {
         for got in threads {
             let mut last = None;
-            for Got { serial, earliest, latest } in got {
+            for Got {
+                serial,
+                earliest,
+                latest,
+            } in got
+            {
                 assert!(texts.insert(&serial.text), "{name}: {} twice", serial.text);
                 let parsed = pattern.parse(&serial.text).expect("it can be read back");
                 assert_eq!(parsed.counter, serial.n);
@@ -169,12 +201,21 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
                 let place = Some((period.clone(), serial.n));
                 assert!(last < place, "{name}: {place:?} after {last:?}");
                 last = place;
-                let twin = periods.entry(period.clone()).or_default().insert(serial.n, server);
+                let twin = periods
+                    .entry(period.clone())
+                    .or_default()
+                    .insert(serial.n, server);
                 assert_eq!(twin, None, "{name}: {} of {period} twice", serial.n);
                 let (is_last, begins) = (case.periods.ends_with(&[&period]), case.begins * 1000);
                 let said = format!("{name}: {} at {earliest} to {latest}", serial.text);
-                assert!(is_last || earliest.0 < begins, "{said}: of a period that is over");
-                assert!(!is_last || latest.0 + APART >= begins, "{said}: of none that has begun");
+                assert!(
+                    is_last || earliest.0 < begins,
+                    "{said}: of a period that is over"
+                );
+                assert!(
+                    !is_last || latest.0 + APART >= begins,
+                    "{said}: of none that has begun"
+                );
             }
         }
     }
@@ -184,18 +225,34 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
     // Nothing is left out but what servers had when a period was over, or at the end.
     for (period, counters) in &periods {
         let ends = (0..SERVERS).map(|server| {
-            counters.iter().filter(|it| *it.1 == server).map(|it| *it.0).max().unwrap_or(0)
+            counters
+                .iter()
+                .filter(|it| *it.1 == server)
+                .map(|it| *it.0)
+                .max()
+                .unwrap_or(0)
         });
         let first_end = ends.min().expect("three servers");
         let last = *counters.keys().last().expect("a counter");
         let missing: Vec<_> = (1..last).filter(|n| !counters.contains_key(n)).collect();
-        assert!(missing.iter().all(|n| *n > first_end), "{name}, {period}: without {missing:?}");
-        assert!(missing.len() as u64 <= AT_HAND, "{name}, {period}: {} lost", missing.len());
+        assert!(
+            missing.iter().all(|n| *n > first_end),
+            "{name}, {period}: without {missing:?}"
+        );
+        assert!(
+            missing.len() as u64 <= AT_HAND,
+            "{name}, {period}: {} lost",
+            missing.len()
+        );
     }
     let issued: usize = periods.values().map(BTreeMap::len).sum();
     assert!(issued as u64 >= TOTAL);
 
-    let highest = periods.values().next_back().and_then(|it| it.keys().last()).copied();
+    let highest = periods
+        .values()
+        .next_back()
+        .and_then(|it| it.keys().last())
+        .copied();
     highest.expect("a counter")
 }
 

@@ -36,12 +36,17 @@ pub(crate) fn open(url: &str) -> Arc<dyn KvStore> {
 /// A store whose table is there.
 pub(crate) fn opened(url: &str) -> Arc<dyn KvStore> {
     let store = open(url);
-    store.put_if(AREA, "namespace", None, "a namespace").unwrap();
+    store
+        .put_if(AREA, "namespace", None, "a namespace")
+        .unwrap();
     store
 }
 
 fn quickly(millis: u64) -> Options {
-    Options { request_timeout: Some(Duration::from_millis(millis)), ..Options::default() }
+    Options {
+        request_timeout: Some(Duration::from_millis(millis)),
+        ..Options::default()
+    }
 }
 
 pub(crate) fn refused(answer: Result<impl Sized, StoreError>) -> String {
@@ -83,13 +88,21 @@ pub(crate) fn one_of_many_puts_wins(url: &str) -> usize {
                 })
             })
             .collect();
-        putters.into_iter().map(|putter| putter.join().unwrap()).collect()
+        putters
+            .into_iter()
+            .map(|putter| putter.join().unwrap())
+            .collect()
     });
     let mut refused = 0;
     for round in (0..ROUNDS).map(|round| outcomes.iter().map(move |rounds| &rounds[round])) {
         let round: Vec<_> = round.collect();
-        let won: Vec<_> = round.iter().filter(|(won, ..)| matches!(won, Ok(true))).collect();
-        let [(_, winner, _)] = won[..] else { panic!("{round:?}") };
+        let won: Vec<_> = round
+            .iter()
+            .filter(|(won, ..)| matches!(won, Ok(true)))
+            .collect();
+        let [(_, winner, _)] = won[..] else {
+            panic!("{round:?}")
+        };
         for (outcome, _, seen) in &round {
             refused += usize::from(outcome.as_ref().is_err_and(is_conflict));
             assert!(outcome.as_ref().err().is_none_or(is_conflict), "{round:?}");
@@ -101,7 +114,10 @@ pub(crate) fn one_of_many_puts_wins(url: &str) -> usize {
 
 /// True if the server refused a change, again and again, for what others did at the same time.
 fn is_conflict(error: &StoreError) -> bool {
-    !error.is_permanent() && error.to_string().starts_with("other processes were in the way")
+    !error.is_permanent()
+        && error
+            .to_string()
+            .starts_with("other processes were in the way")
 }
 
 /// 32 connections take ranges of one tag at once: they follow one another without an overlap or a gap.
@@ -111,7 +127,11 @@ pub(crate) fn ranges_of_many_claims_follow_one_another(url: &str) -> usize {
     const ROUNDS: u64 = 8;
     let start = Barrier::new(CLAIMERS.try_into().unwrap());
     let opened = || open_segments(&url.parse().unwrap(), &Options::default()).unwrap();
-    assert!(opened().create(&NewSegmentTag::new("orders", 10).unwrap()).unwrap());
+    assert!(
+        opened()
+            .create(&NewSegmentTag::new("orders", 10).unwrap())
+            .unwrap()
+    );
     let answers: Vec<_> = std::thread::scope(|scope| {
         let claimers: Vec<_> = (1..=CLAIMERS)
             .map(|step| {
@@ -126,7 +146,10 @@ pub(crate) fn ranges_of_many_claims_follow_one_another(url: &str) -> usize {
                 })
             })
             .collect();
-        claimers.into_iter().flat_map(|claimer| claimer.join().unwrap()).collect()
+        claimers
+            .into_iter()
+            .flat_map(|claimer| claimer.join().unwrap())
+            .collect()
     });
     let (mut ranges, mut refused) = (Vec::new(), 0);
     for answer in answers {
@@ -158,7 +181,10 @@ pub(crate) fn a_wrong_password_is_permanent_and_not_shown(url: &str) {
     let store = open(&url);
     let error = store.get(AREA, "1").unwrap_err();
     assert!(error.is_permanent());
-    assert!(error.to_string().contains("check the user, the password"), "{error}");
+    assert!(
+        error.to_string().contains("check the user, the password"),
+        "{error}"
+    );
     let nodes = open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
     let again = nodes.insert("h", 1).unwrap_err();
     let shown = format!("{error} {error:?} {again} {again:?} {store:?} {nodes:?}");
@@ -173,13 +199,22 @@ pub(crate) fn a_server_that_does_not_answer_is_given_up_in_time(scheme: &str) {
     let url = format!("{scheme}://u:p@{}/d", listener.local_addr().unwrap());
     let store = open_with(&url.parse().unwrap(), &quickly(200)).unwrap();
     let limit = Duration::from_millis(200);
-    assert_eq!(store.timing(), Timing { request_timeout: limit, ..Timing::NETWORK });
+    assert_eq!(
+        store.timing(),
+        Timing {
+            request_timeout: limit,
+            ..Timing::NETWORK
+        }
+    );
     let begin = clock.monotonic();
     let said = unavailable(store.get(AREA, "1"));
     assert!(said.contains("no answer within 200 ms"), "{said}");
     unavailable(store.put_if(AREA, "1", None, "a"));
     let took = clock.monotonic() - begin;
-    assert!(took >= Duration::from_millis(400) && took < Duration::from_secs(4), "{took:?}");
+    assert!(
+        took >= Duration::from_millis(400) && took < Duration::from_secs(4),
+        "{took:?}"
+    );
     drop(listener);
     let said = unavailable(store.list(AREA));
     assert!(said.contains("the server cannot be reached"), "{said}");
@@ -187,7 +222,9 @@ pub(crate) fn a_server_that_does_not_answer_is_given_up_in_time(scheme: &str) {
 
 /// A store may be used, and dropped, inside somebody's runtime.
 pub(crate) fn it_works_inside_a_runtime(url: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let store = opened(url);
         assert!(store.put_if(AREA, "3", None, "a").unwrap());
@@ -206,16 +243,31 @@ pub(crate) fn a_connection_that_was_ended_is_made_anew(url: &str, end: impl Fn()
 }
 
 pub(crate) fn without_auto_init_nothing_is_created(url: &str) {
-    let options = Options { auto_init: false, ..Options::default() };
+    let options = Options {
+        auto_init: false,
+        ..Options::default()
+    };
     let store = open_with(&url.parse().unwrap(), &options).unwrap();
     let nodes = open_worker_nodes(&url.parse().unwrap(), &options).unwrap();
-    for said in [refused(store.get(AREA, "namespace")), refused(nodes.insert("h", 1))] {
-        assert!(said.contains("does not exist, and auto_init is off; have it created"), "{said}");
+    for said in [
+        refused(store.get(AREA, "namespace")),
+        refused(nodes.insert("h", 1)),
+    ] {
+        assert!(
+            said.contains("does not exist, and auto_init is off; have it created"),
+            "{said}"
+        );
     }
     opened(url);
-    open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap().insert("h", 1).unwrap();
+    open_worker_nodes(&url.parse().unwrap(), &Options::default())
+        .unwrap()
+        .insert("h", 1)
+        .unwrap();
     let said = refused(store.put_if("lease/unknown", "namespace", None, "x"));
-    assert!(said.contains("namespace `unknown` does not exist, and auto_init"), "{said}");
+    assert!(
+        said.contains("namespace `unknown` does not exist, and auto_init"),
+        "{said}"
+    );
     assert_eq!(store.get("lease/unknown", "namespace").unwrap(), None);
     assert!(store.put_if(AREA, "1", None, "x").unwrap());
     nodes.insert("h", 1).unwrap();
@@ -244,11 +296,18 @@ pub(crate) fn many_may_create_the_tables_at_once<F>(
                     })
                 })
                 .collect();
-            starters.into_iter().map(|starter| starter.join().unwrap()).collect()
+            starters
+                .into_iter()
+                .map(|starter| starter.join().unwrap())
+                .collect()
         });
         let numbers: HashSet<_> = made.iter().map(|(_, number)| number).collect();
         assert_eq!(numbers.len(), 8);
-        assert_eq!(made.iter().filter(|(first, _)| *first).count(), 1, "{made:?}");
+        assert_eq!(
+            made.iter().filter(|(first, _)| *first).count(),
+            1,
+            "{made:?}"
+        );
     }
 }
 
@@ -259,11 +318,16 @@ pub(crate) fn a_thousand_racing_nodes_get_different_numbers(url: &str) -> HashSe
                 scope.spawn(move || {
                     let nodes =
                         open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
-                    (0..50).map(|_| nodes.insert("häst", pid).unwrap()).collect::<Vec<_>>()
+                    (0..50)
+                        .map(|_| nodes.insert("häst", pid).unwrap())
+                        .collect::<Vec<_>>()
                 })
             })
             .collect();
-        starters.into_iter().flat_map(|starter| starter.join().unwrap()).collect()
+        starters
+            .into_iter()
+            .flat_map(|starter| starter.join().unwrap())
+            .collect()
     });
     assert_eq!(numbers.len(), 1000);
     let distinct: HashSet<_> = numbers.into_iter().collect();
@@ -295,8 +359,13 @@ pub(crate) fn nothing_of_it_is_logged(url: &str) {
     tracing::trace!("it does listen");
     let lines = log.text();
     assert!(lines.contains("it does listen"));
-    let statements =
-        ["EXISTS vesta_kv", "FROM vesta_kv", "INTO vesta_kv", "UPDATE vesta_kv", "sqlx::query"];
+    let statements = [
+        "EXISTS vesta_kv",
+        "FROM vesta_kv",
+        "INTO vesta_kv",
+        "UPDATE vesta_kv",
+        "sqlx::query",
+    ];
     for never in ["planted-secret", "hunter2"].into_iter().chain(statements) {
         assert!(!lines.contains(never), "{never} in {lines}");
     }
@@ -378,22 +447,41 @@ pub(crate) fn whole_numbers_of_any_width_are_read(
         end += 10;
         let range = store.next_range("orders", 10).expect(kind);
         assert_eq!(range, NextRange::Numbers(end - 10..end), "{kind}");
-        assert!(store.give_back("orders", end - 3..end).expect(kind), "{kind}");
+        assert!(
+            store.give_back("orders", end - 3..end).expect(kind),
+            "{kind}"
+        );
         end -= 3;
         let tags = store.tags().expect(kind);
-        assert_eq!((tags[0].max_id.unsigned_abs(), tags[0].step), (end, 10), "{kind}");
+        assert_eq!(
+            (tags[0].max_id.unsigned_abs(), tags[0].step),
+            (end, 10),
+            "{kind}"
+        );
     }
     for kind in types.lossy {
         ask(&(types.max_id)(kind));
         let tags = store.tags().expect(kind);
         assert_eq!(tags.len(), 2);
-        assert!(tags.iter().all(|tag| tag.max_id == -1), "{kind} loses numbers: {tags:?}");
+        assert!(
+            tags.iter().all(|tag| tag.max_id == -1),
+            "{kind} loses numbers: {tags:?}"
+        );
     }
     types.nullable.iter().for_each(|sql| ask(sql));
     ask("UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'orders'");
     let tags = store.tags().expect("it answers");
-    assert_eq!(tags.iter().map(|tag| tag.max_id).collect::<Vec<_>>(), [-1, 1], "null");
+    assert_eq!(
+        tags.iter().map(|tag| tag.max_id).collect::<Vec<_>>(),
+        [-1, 1],
+        "null"
+    );
     let service = SegmentService::builder(store).build().expect("a service");
     assert!(service.segment("users").and_then(|tag| tag.next()).is_ok());
-    assert!(service.segment("orders").and_then(|tag| tag.next()).is_err());
+    assert!(
+        service
+            .segment("orders")
+            .and_then(|tag| tag.next())
+            .is_err()
+    );
 }

@@ -13,7 +13,9 @@ struct Folder(TempDir);
 
 impl Backend for Sqlite {
     fn fresh(&self) -> Box<dyn Fixture> {
-        Box::new(Folder(tempfile::tempdir().expect("a folder for temporary files")))
+        Box::new(Folder(
+            tempfile::tempdir().expect("a folder for temporary files"),
+        ))
     }
 }
 

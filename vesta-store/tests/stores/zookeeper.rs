@@ -99,31 +99,56 @@ fn znodes_of_a_user_are_that_users_alone() {
             store.put_if("lease/others", "8", None, "1").map(drop),
         ] {
             let error = answer.expect_err("refused");
-            assert!(!error.is_permanent(), "somebody may change the ACL: {error}");
+            assert!(
+                !error.is_permanent(),
+                "somebody may change the ACL: {error}"
+            );
             let said = error.to_string();
-            assert!(said.contains("/private is denied; check the user and the password"), "{said}");
+            assert!(
+                said.contains("/private is denied; check the user and the password"),
+                "{said}"
+            );
             assert!(!said.contains("hunter"), "{said}");
         }
     }
-    tree.wait(tree.client.auth("digest", b"ids:hunter2@")).expect("any user will do");
+    tree.wait(tree.client.auth("digest", b"ids:hunter2@"))
+        .expect("any user will do");
     for path in ["", "/lease:ids", "/lease:ids/7"] {
         let path = format!("private{path}");
-        let (acl, _) = tree.wait(tree.client.get_acl(&tree.at(&path))).expect("it is there");
-        let [only] = &acl[..] else { panic!("{path}: {acl:?}") };
-        assert_eq!((only.scheme(), only.id().split(':').next()), ("digest", Some("ids")), "{path}");
+        let (acl, _) = tree
+            .wait(tree.client.get_acl(&tree.at(&path)))
+            .expect("it is there");
+        let [only] = &acl[..] else {
+            panic!("{path}: {acl:?}")
+        };
+        assert_eq!(
+            (only.scheme(), only.id().split(':').next()),
+            ("digest", Some("ids")),
+            "{path}"
+        );
     }
 }
 
 #[test]
 fn nothing_is_created_without_auto_init() {
     let tree = Tree::new();
-    let store = open(&tree.url(), &Options { auto_init: false, ..patient() });
+    let store = open(
+        &tree.url(),
+        &Options {
+            auto_init: false,
+            ..patient()
+        },
+    );
     let advice = "and auto_init is off; have it created by `vesta-server store init`. If it existed \
                   before, put it back instead: an empty one can repeat IDs";
     assert!(permanent(store.put_if(AREA, "namespace", None, "n")).ends_with(advice));
     assert_eq!(store.list(AREA).unwrap(), []);
     assert_eq!(tree.stat("lease:ids"), None);
-    assert!(open(&tree.url(), &patient()).put_if(AREA, "namespace", None, "n").unwrap());
+    assert!(
+        open(&tree.url(), &patient())
+            .put_if(AREA, "namespace", None, "n")
+            .unwrap()
+    );
     assert!(put(&store, None, "1").unwrap());
 }
 
@@ -137,7 +162,10 @@ fn what_no_vesta_wrote_is_refused_by_its_path() {
             permanent(store.get(AREA, "7").map(drop)),
             permanent(put(&store, Some("1"), "2").map(drop)),
         ] {
-            assert!(said.contains(&format!("the znode {} ", tree.at(ENTRY))), "{said}");
+            assert!(
+                said.contains(&format!("the znode {} ", tree.at(ENTRY))),
+                "{said}"
+            );
         }
     };
     tree.set(ENTRY, b"\xff");
@@ -157,7 +185,10 @@ fn the_machine_ids_of_leaf_are_found() {
     };
     assert!(failed(&url).contains("there is no znode"));
     tree.create("forever", "", CreateMode::Persistent);
-    assert_eq!(machine_ids(&url.parse().unwrap(), Legacy::Leaf).unwrap(), []);
+    assert_eq!(
+        machine_ids(&url.parse().unwrap(), Legacy::Leaf).unwrap(),
+        []
+    );
     let worker = |number: u64| ForeignOwner {
         machine: number,
         host: format!("10.0.0.{number}:8080"),
@@ -177,7 +208,14 @@ fn the_machine_ids_of_leaf_are_found() {
     );
 
     tree.create("forever/leader", "", CreateMode::Persistent);
-    tree.create("forever/10.0.0.99:8080-0000000099", "{}", CreateMode::Persistent);
+    tree.create(
+        "forever/10.0.0.99:8080-0000000099",
+        "{}",
+        CreateMode::Persistent,
+    );
     let said = failed(&url);
-    assert!(said.contains("no workers of Leaf: 10.0.0.99:8080-0000000099, leader;"), "{said}");
+    assert!(
+        said.contains("no workers of Leaf: 10.0.0.99:8080-0000000099, leader;"),
+        "{said}"
+    );
 }

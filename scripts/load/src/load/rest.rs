@@ -41,7 +41,11 @@ impl Connection {
     pub(crate) async fn open(request: &'static [u8], address: SocketAddr) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { request, stream, buffer: Box::new([0; LONGEST]) })
+        Ok(Self {
+            request,
+            stream,
+            buffer: Box::new([0; LONGEST]),
+        })
     }
 
     /// A new one in its place, as after an answer of which the rest is still to come.
@@ -83,12 +87,20 @@ fn is_whole(answer: &[u8]) -> Result<bool, Failure> {
         .split(|byte| *byte == b'\n')
         .filter_map(|line| line.split_at_checked(15))
         .find(|(name, _)| name.eq_ignore_ascii_case(b"content-length:"))
-        .and_then(|(_, value)| std::str::from_utf8(value).ok()?.trim().parse::<usize>().ok())
+        .and_then(|(_, value)| {
+            std::str::from_utf8(value)
+                .ok()?
+                .trim()
+                .parse::<usize>()
+                .ok()
+        })
         .ok_or_else(refused)?;
     if body.len() < length {
         return Ok(false);
     }
-    let id = body.strip_prefix(br#"{"id":""#).and_then(|id| id.strip_suffix(br#""}"#));
+    let id = body
+        .strip_prefix(br#"{"id":""#)
+        .and_then(|id| id.strip_suffix(br#""}"#));
     let id = id.unwrap_or(body);
     if id.is_empty() || body.len() > length || !id.iter().all(u8::is_ascii_digit) {
         return Err(refused().into());

@@ -36,7 +36,11 @@ impl Table {
         for Row { labels, cells } in &self.rows {
             write!(out, "| {} |", labels.join(" | "))?;
             for Cell(values, decimals) in cells {
-                write!(out, " {} |", Spread::of(values.iter().copied()).show(*decimals))?;
+                write!(
+                    out,
+                    " {} |",
+                    Spread::of(values.iter().copied()).show(*decimals)
+                )?;
             }
             writeln!(out)?;
         }

@@ -18,7 +18,11 @@ impl Ledger {
     /// An empty one.
     #[must_use]
     pub fn new(layout: IdMeta) -> Self {
-        Self { layout, all: HashSet::new(), last: HashMap::new() }
+        Self {
+            layout,
+            all: HashSet::new(),
+            last: HashMap::new(),
+        }
     }
 
     /// Adds what one caller got, in its order.
@@ -34,7 +38,10 @@ impl Ledger {
             let position = (parts.time, parts.seq);
             let before = self.last.insert(parts.machine, position);
             if let Some(before) = before.filter(|before| *before >= position) {
-                return Err(format!("{id} after {before:?} of machine {}", parts.machine));
+                return Err(format!(
+                    "{id} after {before:?} of machine {}",
+                    parts.machine
+                ));
             }
         }
         Ok(())
@@ -55,7 +62,11 @@ impl Ledger {
     /// The latest time, in ticks of the layout.
     #[must_use]
     pub fn latest(&self) -> u64 {
-        self.last.values().map(|(time, _)| *time).max().unwrap_or_default()
+        self.last
+            .values()
+            .map(|(time, _)| *time)
+            .max()
+            .unwrap_or_default()
     }
 }
 
@@ -64,6 +75,14 @@ fn it_finds_a_planted_duplicate_and_a_step_back() {
     let id = |tick: u64| tick << 10 | 7;
     let fresh = || Ledger::new(IdMeta::MAX_PEAK);
     assert_eq!(fresh().check(&[id(1), id(2), id(3)]), Ok(()));
-    assert_eq!(fresh().check(&[id(1), id(2), id(1)]), Err(format!("{} twice", id(1))));
-    assert!(fresh().check(&[id(2), id(1)]).unwrap_err().contains("after"));
+    assert_eq!(
+        fresh().check(&[id(1), id(2), id(1)]),
+        Err(format!("{} twice", id(1)))
+    );
+    assert!(
+        fresh()
+            .check(&[id(2), id(1)])
+            .unwrap_err()
+            .contains("after")
+    );
 }

@@ -78,8 +78,12 @@ impl Process {
     /// This test program, to be [started](Self::start) once more for one test that is ignored otherwise.
     pub fn command(test: &str, variables: impl IntoIterator<Item = (String, String)>) -> Command {
         let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
-        command.args(["--exact", test, "--ignored", "--nocapture"]).envs(variables);
-        command.env_remove("RUST_BACKTRACE").stderr(Stdio::inherit());
+        command
+            .args(["--exact", test, "--ignored", "--nocapture"])
+            .envs(variables);
+        command
+            .env_remove("RUST_BACKTRACE")
+            .stderr(Stdio::inherit());
         command
     }
 
@@ -99,11 +103,24 @@ impl Process {
         });
         if let Some(stderr) = stderr {
             std::thread::spawn(move || {
-                read_lines(stderr, |line| drop(log_sender.send((now(), Event::Log(line.into())))));
+                read_lines(stderr, |line| {
+                    drop(log_sender.send((now(), Event::Log(line.into()))))
+                });
             });
         }
         let (ids, runs, machines, held, other, log) = Default::default();
-        Self { child, stdin, events, spawned, ids, runs, machines, held, other, log }
+        Self {
+            child,
+            stdin,
+            events,
+            spawned,
+            ids,
+            runs,
+            machines,
+            held,
+            other,
+            log,
+        }
     }
 
     /// Its next line; `None` if it has ended.
@@ -158,7 +175,8 @@ impl Process {
 
     /// Waits for the next IDs; when they came.
     pub fn until_ids(&mut self) -> Duration {
-        self.until(|event| matches!(event, Event::Ids(_)).then_some(())).0
+        self.until(|event| matches!(event, Event::Ids(_)).then_some(()))
+            .0
     }
 
     /// Waits until it has none to give.
@@ -265,7 +283,10 @@ impl Drop for Process {
 /// Whole lines only: half a one was cut off by a kill.
 fn read_lines(mut from: impl BufRead, mut take: impl FnMut(&str)) {
     let mut line = Vec::new();
-    while from.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+    while from
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|count| count > 0)
+    {
         if let Some(line) = line.strip_suffix(b"\n").filter(|line| !line.is_empty()) {
             take(&String::from_utf8_lossy(line));
         }

@@ -78,10 +78,18 @@ impl StoreServers {
     /// If there is no script.
     pub fn run_in(folder: &Path, command: &str, args: &[&str]) -> Result<String, String> {
         let mut script = Command::new(SCRIPT);
-        script.arg(command).arg(folder).args(args).stdin(Stdio::null());
+        script
+            .arg(command)
+            .arg(folder)
+            .args(args)
+            .stdin(Stdio::null());
         let done = script.output().expect("scripts/stores.sh runs");
         let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
-        if done.status.success() { Ok(said) } else { Err(said) }
+        if done.status.success() {
+            Ok(said)
+        } else {
+            Err(said)
+        }
     }
 
     /// The URL of a server: `mysql`, `mysql-replica`.
@@ -92,8 +100,11 @@ impl StoreServers {
     pub fn url(folder: &Path, name: &str) -> String {
         let lines = Self::run_in(folder, "env", &[]).unwrap_or_else(|said| panic!("{said}"));
         let start = format!("export {}='", variable(name));
-        let url = lines.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix('\''));
-        url.unwrap_or_else(|| panic!("no URL of {name} in {lines}")).to_owned()
+        let url = lines
+            .lines()
+            .find_map(|line| line.strip_prefix(&start)?.strip_suffix('\''));
+        url.unwrap_or_else(|| panic!("no URL of {name} in {lines}"))
+            .to_owned()
     }
 }
 

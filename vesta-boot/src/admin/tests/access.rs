@@ -21,14 +21,28 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
         token("watcher", Scopes::METRICS),
         token("boss", Scopes::ADMIN),
     ]);
-    let security = Security { auth: Some(auth), ..Security::default() };
+    let security = Security {
+        auth: Some(auth),
+        ..Security::default()
+    };
     let metrics = Arc::new(Metrics::new(&["genid"]).of_tokens(3));
-    let maker = security.check([&b"Bearer maker"[..]], Scopes::GENERATE).expect("its scope");
+    let maker = security
+        .check([&b"Bearer maker"[..]], Scopes::GENERATE)
+        .expect("its scope");
     metrics.issue(maker, 5);
-    let state = AdminState::new(Role::Rest, "x", [metrics], CancellationToken::new(), &security);
+    let state = AdminState::new(
+        Role::Rest,
+        "x",
+        [metrics],
+        CancellationToken::new(),
+        &security,
+    );
     let router = router(state);
     let ask = async |method: &str, path: &str, token: Option<&str>| {
-        let mut request = Request::builder().method(method).uri(path).header("host", "[::1]");
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "[::1]");
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
@@ -38,7 +52,11 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
         let (status, body) = (answer.status(), answer.into_body());
         let body = to_bytes(body, 1 << 20).await.expect("a body");
         let challenge = challenge.map(|it| it.to_str().expect("text").to_owned());
-        (status, challenge.unwrap_or_default(), String::from_utf8_lossy(&body).into_owned())
+        (
+            status,
+            challenge.unwrap_or_default(),
+            String::from_utf8_lossy(&body).into_owned(),
+        )
     };
 
     for path in ["/healthz", "/readyz"] {
@@ -46,25 +64,53 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
         assert_ne!(status, StatusCode::UNAUTHORIZED, "{path}");
     }
     let (_, _, scraped) = ask("GET", "/metrics", Some("watcher")).await;
-    for line in [r#"ids_issued_total{token="maker"} 5"#, r#"ids_issued_total{token=""} 0"#] {
+    for line in [
+        r#"ids_issued_total{token="maker"} 5"#,
+        r#"ids_issued_total{token=""} 0"#,
+    ] {
         assert!(scraped.contains(line), "{line} in\n{scraped}");
     }
-    assert_eq!(ask("GET", "/", None).await.0, StatusCode::OK, "it shows nothing of the process");
+    assert_eq!(
+        ask("GET", "/", None).await.0,
+        StatusCode::OK,
+        "it shows nothing of the process"
+    );
     assert_eq!(ask("POST", "/", None).await.0, StatusCode::UNAUTHORIZED);
-    for path in
-        ["/metrics", "/status", "/pool", "/events", "/segments", "/no-such-page", "//metrics"]
-    {
+    for path in [
+        "/metrics",
+        "/status",
+        "/pool",
+        "/events",
+        "/segments",
+        "/no-such-page",
+        "//metrics",
+    ] {
         let (status, challenge, body) = ask("GET", path, None).await;
-        assert_eq!((status, &*challenge), (StatusCode::UNAUTHORIZED, r#"Bearer realm="vesta""#));
-        assert!(body.contains("send the header authorization: Bearer TOKEN"), "{body}");
+        assert_eq!(
+            (status, &*challenge),
+            (StatusCode::UNAUTHORIZED, r#"Bearer realm="vesta""#)
+        );
+        assert!(
+            body.contains("send the header authorization: Bearer TOKEN"),
+            "{body}"
+        );
         let (status, challenge, body) = ask("GET", path, Some("watchers")).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
-        assert!(challenge.ends_with(r#"error="invalid_token""#), "{challenge}");
+        assert!(
+            challenge.ends_with(r#"error="invalid_token""#),
+            "{challenge}"
+        );
         assert!(!body.contains("watchers"), "{body}");
         let (status, challenge, body) = ask("GET", path, Some("maker")).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
-        assert!(challenge.ends_with(r#"error="insufficient_scope""#), "{challenge}");
-        assert!(body.contains("the token `maker`") && body.contains("metrics or admin"), "{body}");
+        assert!(
+            challenge.ends_with(r#"error="insufficient_scope""#),
+            "{challenge}"
+        );
+        assert!(
+            body.contains("the token `maker`") && body.contains("metrics or admin"),
+            "{body}"
+        );
         for good in ["watcher", "boss"] {
             let (status, ..) = ask("GET", path, Some(good)).await;
             let let_in = ![StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
@@ -74,7 +120,11 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
     let post = async |token| ask("POST", "/segments", token).await.0;
     assert_eq!(post(None).await, StatusCode::UNAUTHORIZED);
     assert_eq!(post(Some("watcher")).await, StatusCode::FORBIDDEN);
-    assert_eq!(post(Some("boss")).await, StatusCode::SERVICE_UNAVAILABLE, "it got through");
+    assert_eq!(
+        post(Some("boss")).await,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "it got through"
+    );
 }
 
 #[tokio::test]
@@ -83,10 +133,21 @@ async fn the_metrics_tell_when_certificates_expire() {
     let issued = Authority::new("one").issue(&["a.test"], Usage::ServerAuth, 2030);
     let files = issued.write(folder.path(), TlsFiles::new);
     let tls = Tls::load(&files, crate::Protocol::Http1).expect("sound");
-    let security = Security { admin_tls: Some(tls), ..Security::default() };
+    let security = Security {
+        admin_tls: Some(tls),
+        ..Security::default()
+    };
     let metrics = Arc::new(Metrics::new(&["genid"]));
-    let state = AdminState::new(Role::Rest, "x", [metrics], CancellationToken::new(), &security);
-    let request = Request::get("/metrics").body(Body::empty()).expect("a request");
+    let state = AdminState::new(
+        Role::Rest,
+        "x",
+        [metrics],
+        CancellationToken::new(),
+        &security,
+    );
+    let request = Request::get("/metrics")
+        .body(Body::empty())
+        .expect("a request");
     let answer = router(state).oneshot(request).await.expect("an answer");
     let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
     let body = String::from_utf8_lossy(&body);
@@ -100,10 +161,18 @@ async fn the_metrics_tell_when_certificates_expire() {
 
 #[tokio::test]
 async fn a_page_of_another_site_changes_nothing() {
-    let security =
-        Security { admin_hosts: Arc::new(["vesta.example".into()]), ..Security::default() };
+    let security = Security {
+        admin_hosts: Arc::new(["vesta.example".into()]),
+        ..Security::default()
+    };
     let metrics = Arc::new(Metrics::new(&["genid"]));
-    let state = AdminState::new(Role::Rest, "x", [metrics], CancellationToken::new(), &security);
+    let state = AdminState::new(
+        Role::Rest,
+        "x",
+        [metrics],
+        CancellationToken::new(),
+        &security,
+    );
     let router = router(state);
     let ask = async |method: &str, path: &str, headers: &[(&str, &str)]| {
         let mut request = Request::builder().method(method).uri(path);
@@ -111,7 +180,12 @@ async fn a_page_of_another_site_changes_nothing() {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::empty()).expect("a request");
-        router.clone().oneshot(request).await.expect("an answer").status()
+        router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("an answer")
+            .status()
     };
     let own = ("host", "127.0.0.1:50052");
     for headers in [
@@ -125,12 +199,19 @@ async fn a_page_of_another_site_changes_nothing() {
             let status = ask(method, "/segments", headers).await;
             assert_eq!(status, StatusCode::FORBIDDEN, "{method} {headers:?}");
         }
-        assert_eq!(ask("GET", "/", headers).await, StatusCode::OK, "it only reads");
+        assert_eq!(
+            ask("GET", "/", headers).await,
+            StatusCode::OK,
+            "it only reads"
+        );
     }
     for headers in [
         &[own][..],
         &[own, ("origin", "http://127.0.0.1:50052")],
-        &[("host", "vesta.example"), ("origin", "https://vesta.example")],
+        &[
+            ("host", "vesta.example"),
+            ("origin", "https://vesta.example"),
+        ],
     ] {
         // It got through to a program that has no machine ID yet.
         let status = ask("POST", "/segments", headers).await;

@@ -13,7 +13,12 @@ use crate::start::stores::not_opened;
 
 /// The tags that go on with the segments of a legacy system.
 pub(super) fn tags(asked: &SegmentImport) -> Result<Vec<NewSegmentTag>, Error> {
-    let SegmentImport { system: LegacySegments::CosId, from, cosid_namespace, step } = asked;
+    let SegmentImport {
+        system: LegacySegments::CosId,
+        from,
+        cosid_namespace,
+        step,
+    } = asked;
     let found = cosid_segments(from, cosid_namespace);
     checked(&found.map_err(|error| not_opened("--from", error))?, *step)
 }
@@ -49,18 +54,32 @@ pub(super) fn run(
     for tag in tags {
         if store.create(tag).map_err(|error| failed(&name, &error))? {
             let (first, step) = (tag.max_id, tag.step);
-            say(tag, &format!("created: numbers from {first} on, {step} at a time"));
+            say(
+                tag,
+                &format!("created: numbers from {first} on, {step} at a time"),
+            );
         } else {
             existing.push(tag);
         }
     }
     let (created, mut behind) = (tags.len() - existing.len(), Vec::new());
-    let standing = if existing.is_empty() { Vec::new() } else { standing_tags(store)? };
+    let standing = if existing.is_empty() {
+        Vec::new()
+    } else {
+        standing_tags(store)?
+    };
     for tag in &existing {
         let first = tag.max_id;
-        let next = match standing.iter().find(|it| it.key == tag.key).map(|it| it.max_id) {
+        let next = match standing
+            .iter()
+            .find(|it| it.key == tag.key)
+            .map(|it| it.max_id)
+        {
             Some(next) if next >= first => {
-                say(tag, &format!("left alone: its next number is {next} already"));
+                say(
+                    tag,
+                    &format!("left alone: its next number is {next} already"),
+                );
                 continue;
             }
             Some(next) => format!("its next number is {next}"),

@@ -23,13 +23,19 @@ pub(crate) fn new_tag(
 
 /// All tags of a store, by name.
 pub(super) fn tags(store: &dyn SegmentStore) -> Result<Vec<SegmentTag>, Error> {
-    let mut tags = store.tags().map_err(|error| failed(&store.describe(), &error))?;
+    let mut tags = store
+        .tags()
+        .map_err(|error| failed(&store.describe(), &error))?;
     tags.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(tags)
 }
 
 /// A table of tags under the name of their store.
 pub(crate) fn titled(store: &str, table: &Table, tags: usize) -> String {
-    let rows = if tags == 0 { String::new() } else { format!("\n{}", table.render(Output::Text)) };
+    let rows = if tags == 0 {
+        String::new()
+    } else {
+        format!("\n{}", table.render(Output::Text))
+    };
     format!("{store}: {}\n{rows}", counted(tags, "tag"))
 }

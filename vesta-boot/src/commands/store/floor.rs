@@ -44,7 +44,10 @@ pub(super) fn run(
     if !console.agrees(&plan, "Raise the floor?")? {
         return Ok(UNCHANGED.to_owned());
     }
-    let raised = opened.leases.raise_floor(floor).map_err(|error| opened.failed(&error))?;
+    let raised = opened
+        .leases
+        .raise_floor(floor)
+        .map_err(|error| opened.failed(&error))?;
     let stands = opened.ticks.moment_of(raised);
     Ok(format!("The floor of namespace {name} is now {stands}.\n"))
 }
@@ -93,7 +96,11 @@ mod tests {
         let world = World::new();
         let said = raise(&world, None, Some(false)).expect("declined");
         assert!(said.ends_with("Nothing was changed.\n"), "{said}");
-        assert!(raise(&world, None, None).expect_err("nobody to ask").contains("--yes"));
+        assert!(
+            raise(&world, None, None)
+                .expect_err("nobody to ask")
+                .contains("--yes")
+        );
         assert_eq!(world.opened().namespace.floor, 0);
     }
 
@@ -102,7 +109,10 @@ mod tests {
         let world = World::new();
         for (to, expected) in [
             ("2400-01-01T00:00:00Z", "is more than a day ahead"),
-            ("2014-01-01T00:00:00Z", "layout max-peak has no 2014-01-01T00:00:00.000Z"),
+            (
+                "2014-01-01T00:00:00Z",
+                "layout max-peak has no 2014-01-01T00:00:00.000Z",
+            ),
         ] {
             let said = raise(&world, Some(to), Some(true)).expect_err(to);
             assert!(said.contains(expected), "{to}: {said}");

@@ -42,7 +42,10 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
             ));
         }
         Some(State::Expired) => {
-            format!("{host} (pid {}), expired since {},", record.pid, record.info_time)
+            format!(
+                "{host} (pid {}), expired since {},",
+                record.pid, record.info_time
+            )
         }
         Some(State::Foreign) => format!("{host}, a process of another system,"),
     };
@@ -86,17 +89,24 @@ mod tests {
 
     #[test]
     fn an_expired_owner_and_a_predecessor_are_freed_and_the_bound_stays() {
-        for (owner, who) in
-            [(5, "web-1 (pid 4711), expired since"), (Record::FOREIGN, "web-1, a process of")]
-        {
+        for (owner, who) in [
+            (5, "web-1 (pid 4711), expired since"),
+            (Record::FOREIGN, "web-1, a process of"),
+        ] {
             let world = World::new();
-            let record = Record { owner, ..held(at(-1)) };
+            let record = Record {
+                owner,
+                ..held(at(-1))
+            };
             world.put(7, &record);
             let said = free(&world, 7, Some(true)).expect("freed");
             assert!(said.contains(who), "{said}");
             assert!(said.ends_with("Machine ID 7 is free.\n"), "{said}");
             let after = world.record(7);
-            assert_eq!((after.owner, after.released, after.info_time), (0, true, NOW));
+            assert_eq!(
+                (after.owner, after.released, after.info_time),
+                (0, true, NOW)
+            );
             let same = Record {
                 attempt: after.attempt,
                 info_time: NOW,
@@ -123,7 +133,10 @@ mod tests {
     fn the_stores_clock_counts_if_it_is_behind_ours() {
         let world = World::new().with_store_clock(UnixMillis(NOW.0 - 2000));
         world.put(7, &held(at(-1)));
-        assert!(free(&world, 7, Some(true)).is_err(), "by the store's clock it lives");
+        assert!(
+            free(&world, 7, Some(true)).is_err(),
+            "by the store's clock it lives"
+        );
         let world = World::new().with_store_clock(UnixMillis(NOW.0 + 2000));
         world.put(7, &held(at(1)));
         assert!(free(&world, 7, Some(true)).is_err(), "by ours it lives");
@@ -132,10 +145,22 @@ mod tests {
     #[test]
     fn what_is_free_stays_as_it_is() {
         let world = World::new();
-        assert!(free(&world, 7, None).expect_err("no process had it").contains("has no record"));
-        let released = Record { owner: 0, released: true, ..held(at(-1)) };
+        assert!(
+            free(&world, 7, None)
+                .expect_err("no process had it")
+                .contains("has no record")
+        );
+        let released = Record {
+            owner: 0,
+            released: true,
+            ..held(at(-1))
+        };
         world.put(7, &released);
-        assert!(free(&world, 7, None).expect("nothing to do").contains("is free already"));
+        assert!(
+            free(&world, 7, None)
+                .expect("nothing to do")
+                .contains("is free already")
+        );
         assert_eq!(world.record(7), released);
     }
 
@@ -155,9 +180,15 @@ mod tests {
         let world = World::new();
         world.put(7, &held(at(-1)));
         assert!(
-            free(&world, 7, Some(false)).expect("declined").ends_with("Nothing was changed.\n")
+            free(&world, 7, Some(false))
+                .expect("declined")
+                .ends_with("Nothing was changed.\n")
         );
-        assert!(free(&world, 7, None).expect_err("nobody to ask").contains("--yes"));
+        assert!(
+            free(&world, 7, None)
+                .expect_err("nobody to ask")
+                .contains("--yes")
+        );
         assert_eq!(world.record(7), held(at(-1)));
     }
 
@@ -167,8 +198,14 @@ mod tests {
         world.put(7, &held(at(-1)));
         let opened = world.opened();
         let leases = world.leases();
-        let [old, new] =
-            [held(at(-1)), Record { attempt: 2, ..held(at(5)) }].map(|it| world.own(it));
+        let [old, new] = [
+            held(at(-1)),
+            Record {
+                attempt: 2,
+                ..held(at(5))
+            },
+        ]
+        .map(|it| world.own(it));
         let said = world.with_asked(
             move || {
                 leases.change(7, Some(&old), &new).expect("memory");
@@ -176,7 +213,10 @@ mod tests {
             },
             |console| run(&opened, 7, console),
         );
-        assert!(said.expect_err("it lives").contains("its owner is not gone"));
+        assert!(
+            said.expect_err("it lives")
+                .contains("its owner is not gone")
+        );
         assert_eq!(world.record(7).bound, at(5));
     }
 }

@@ -21,7 +21,11 @@ use crate::start::stores::{not_opened, options};
 
 pub(super) fn run(
     config: &Config,
-    StoreImport { system, from, cosid_namespace }: &StoreImport,
+    StoreImport {
+        system,
+        from,
+        cosid_namespace,
+    }: &StoreImport,
     console: &mut Console,
 ) -> Result<String, Error> {
     let legacy = legacy(*system, cosid_namespace.as_deref(), &config.ids.layout)?;
@@ -33,7 +37,12 @@ pub(super) fn run(
     (console.say)(&report);
     // What does not fit is refused before even a namespace is made.
     let (layout, now) = (config.ids.layout, SystemClock::new().wall());
-    let target = Target { layout, namespace: 0, floor: 0, now };
+    let target = Target {
+        layout,
+        namespace: 0,
+        floor: 0,
+        now,
+    };
     planned(&found, &BTreeMap::new(), &target)?;
     take_over(&Opened::open(config, &options(config))?, legacy, &found)
 }
@@ -47,9 +56,10 @@ fn legacy<'a>(
     match (system, cosid_namespace) {
         (LegacySystem::VestaDb, None) => Ok(Legacy::VestaDb),
         (LegacySystem::Leaf, None) => Ok(Legacy::Leaf),
-        (LegacySystem::CosId, Some(namespace)) => {
-            Ok(Legacy::CosId { namespace, max_machine: layout.max(Field::Machine) })
-        }
+        (LegacySystem::CosId, Some(namespace)) => Ok(Legacy::CosId {
+            namespace,
+            max_machine: layout.max(Field::Machine),
+        }),
         (LegacySystem::CosId, None) => Error::refuse("store import cosid needs --cosid-namespace"),
         (_, Some(_)) => Error::refuse("--cosid-namespace is for cosid alone; leave it out"),
     }
@@ -59,7 +69,10 @@ fn report(legacy: Legacy<'_>, from: &StoreUrl, found: usize) -> String {
     let name = legacy.name();
     match found {
         0 => format!("{name} has handed out no machine ID in {from}. Nothing was changed.\n"),
-        found => format!("{name} has handed out {} in {from}.\n", counted(found, "machine ID")),
+        found => format!(
+            "{name} has handed out {} in {from}.\n",
+            counted(found, "machine ID")
+        ),
     }
 }
 
@@ -113,7 +126,10 @@ fn said(opened: &Opened, legacy: Legacy<'_>, all: &[(u64, Outcome)]) -> String {
         format!("  {machine:>6}  {what}\n")
     };
     let mut out: String = all.iter().map(line).collect();
-    let written = all.iter().filter(|(_, it)| matches!(it, Outcome::Written(_))).count();
+    let written = all
+        .iter()
+        .filter(|(_, it)| matches!(it, Outcome::Written(_)))
+        .count();
     out += &format!(
         "{written} written, {} left alone, in namespace {} of {}.\n",
         all.len() - written,

@@ -10,11 +10,17 @@ use crate::start::error::Error;
 use crate::start::stores::{self, host_name, options};
 
 pub(super) fn run(config: &Config) -> Result<String, Error> {
-    let creating = Options { auto_init: true, ..options(config) };
+    let creating = Options {
+        auto_init: true,
+        ..options(config)
+    };
     if let Machine::Disposable { store } = &config.machine {
         return worker_nodes(store, &creating);
     }
-    let existing = Options { auto_init: false, ..creating.clone() };
+    let existing = Options {
+        auto_init: false,
+        ..creating.clone()
+    };
     let (opened, made) = match Opened::open(config, &existing) {
         Ok(opened) => (opened, false),
         // It is missing, or there is another fault, which then appears again.
@@ -26,8 +32,14 @@ pub(super) fn run(config: &Config) -> Result<String, Error> {
 }
 
 fn said(opened: &Opened, made: bool) -> String {
-    let Opened { namespace, ticks, .. } = opened;
-    let what = if made { "created" } else { "already there, nothing to do:" };
+    let Opened {
+        namespace, ticks, ..
+    } = opened;
+    let what = if made {
+        "created"
+    } else {
+        "already there, nothing to do:"
+    };
     format!(
         "{what} namespace {} in {}\n  uuid        {:032x}\n  layout      {}\n  fingerprint {}\n",
         opened.name(),

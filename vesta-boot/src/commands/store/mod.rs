@@ -40,7 +40,15 @@ pub(super) fn run(
     output: Output,
     console: &mut Console,
 ) -> Result<String, Error> {
-    let open = || Opened::open(config, &Options { auto_init: false, ..options(config) });
+    let open = || {
+        Opened::open(
+            config,
+            &Options {
+                auto_init: false,
+                ..options(config)
+            },
+        )
+    };
     let said = match command {
         StoreCommand::Init => init(config, console),
         StoreCommand::Show => return show::run(&open()?, output),
@@ -63,7 +71,9 @@ fn init(config: &Config, console: &mut Console) -> Result<String, Error> {
     if segments.is_some() {
         (console.say)(&segment::init(config)?);
     }
-    serials.as_ref().map_or(Ok(String::new()), |store| serial::init(config, store))
+    serials
+        .as_ref()
+        .map_or(Ok(String::new()), |store| serial::init(config, store))
 }
 
 /// The machine IDs that these settings lease, in their store.
@@ -71,7 +81,13 @@ fn init(config: &Config, console: &mut Console) -> Result<String, Error> {
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
 pub fn leases(config: &Config) -> Result<Leases, Error> {
-    let opened = Opened::open(config, &Options { auto_init: false, ..options(config) })?;
+    let opened = Opened::open(
+        config,
+        &Options {
+            auto_init: false,
+            ..options(config)
+        },
+    )?;
     opened.insist_on_layout()?;
     Ok(opened.leases)
 }

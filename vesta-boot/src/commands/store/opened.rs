@@ -57,7 +57,13 @@ impl Opened {
         let namespace = leases
             .open(&fingerprint)
             .map_err(|error| failed(&leases.store().describe(), &error))?;
-        Ok(Self { leases, namespace, ticks, window_ms, clock })
+        Ok(Self {
+            leases,
+            namespace,
+            ticks,
+            window_ms,
+            clock,
+        })
     }
 
     pub(super) fn store(&self) -> &dyn KvStore {

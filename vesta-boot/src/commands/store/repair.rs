@@ -35,7 +35,11 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
          - you say that no process uses it any more: one that still does loses it at its next renewal;\n\
          - the pool may hand it out again, from {from} on and never below.\n",
         opened.store().describe(),
-        if found.is_some() { "replaced" } else { "deleted" },
+        if found.is_some() {
+            "replaced"
+        } else {
+            "deleted"
+        },
     );
     if !console.agrees(&plan, "Create its record anew?")? {
         return Ok(UNCHANGED.to_owned());
@@ -56,7 +60,9 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
             "the record of machine ID {machine} was changed at this moment; nothing was repaired"
         ));
     }
-    Ok(format!("Machine ID {machine} has a new record and is free, from {from} on.\n"))
+    Ok(format!(
+        "Machine ID {machine} has a new record and is free, from {from} on.\n"
+    ))
 }
 
 #[cfg(test)]
@@ -72,7 +78,13 @@ mod tests {
     /// A machine ID whose record was deleted.
     fn lost() -> World {
         let world = World::new();
-        world.put(7, &Record { birth: 1, ..held(at(5)) });
+        world.put(
+            7,
+            &Record {
+                birth: 1,
+                ..held(at(5))
+            },
+        );
         world.delete(7);
         world
     }
@@ -89,11 +101,17 @@ mod tests {
         // The window of these tests has 5 s.
         let from = UnixMillis(NOW.0 + 65_000);
         assert!(said.contains("whose record was deleted:"), "{said}");
-        assert!(said.contains(&format!("from {from} on and never below")), "{said}");
+        assert!(
+            said.contains(&format!("from {from} on and never below")),
+            "{said}"
+        );
         let end = format!("Machine ID 7 has a new record and is free, from {from} on.\n");
         assert!(said.ends_with(&end), "{said}");
         let record = world.record(7);
-        assert!(record.birth > 1 && record.attempt > 1, "fresh random numbers");
+        assert!(
+            record.birth > 1 && record.attempt > 1,
+            "fresh random numbers"
+        );
         let expected = Record {
             bound: at(65),
             released: true,
@@ -109,16 +127,26 @@ mod tests {
     #[test]
     fn a_replaced_record_and_one_of_another_namespace_are_replaced_again() {
         let world = lost();
-        let other = World::new().own(Record { birth: 1, ..held(at(999)) });
+        let other = World::new().own(Record {
+            birth: 1,
+            ..held(at(999))
+        });
         world.leases().change(7, None, &other).expect("memory");
         assert!(is_lost(&world));
         let said = repair(&world, 7, Some(true)).expect("repaired");
         assert!(said.contains("whose record was replaced:"), "{said}");
-        assert_eq!(world.record(7).bound, at(65), "another namespace's bound means nothing");
+        assert_eq!(
+            world.record(7).bound,
+            at(65),
+            "another namespace's bound means nothing"
+        );
         assert!(!is_lost(&world));
 
         let world = lost();
-        let other = world.own(Record { birth: 2, ..held(at(999)) });
+        let other = world.own(Record {
+            birth: 2,
+            ..held(at(999))
+        });
         world.leases().change(7, None, &other).expect("memory");
         repair(&world, 7, Some(true)).expect("repaired");
         assert_eq!(world.record(7).bound, at(999), "a bound is not lowered");
@@ -147,7 +175,10 @@ mod tests {
         assert!(said.contains("is the one that was created for it: there is nothing to repair"));
         assert_eq!(world.record(7), held(at(-1)));
         let said = repair(&world, 8, Some(true)).expect_err("refused");
-        assert!(said.contains("was never created: there is nothing to repair"), "{said}");
+        assert!(
+            said.contains("was never created: there is nothing to repair"),
+            "{said}"
+        );
         assert_eq!(world.leases().record(8).expect("memory"), None);
         let world = lost();
         repair(&world, 7, Some(true)).expect("repaired");
@@ -159,7 +190,11 @@ mod tests {
         let world = lost();
         let said = repair(&world, 7, Some(false)).expect("declined");
         assert!(said.ends_with("Nothing was changed.\n"), "{said}");
-        assert!(repair(&world, 7, None).expect_err("nobody to ask").contains("--yes"));
+        assert!(
+            repair(&world, 7, None)
+                .expect_err("nobody to ask")
+                .contains("--yes")
+        );
         assert_eq!(world.leases().record(7).expect("memory"), None);
     }
 
@@ -167,7 +202,10 @@ mod tests {
     fn one_that_somebody_else_repairs_at_this_moment_stays_as_he_made_it() {
         let world = lost();
         let (opened, leases) = (world.opened(), world.leases());
-        let theirs = world.own(Record { birth: 3, ..held(at(70)) });
+        let theirs = world.own(Record {
+            birth: 3,
+            ..held(at(70))
+        });
         let new = theirs.clone();
         let said = world.with_asked(
             move || {
@@ -177,7 +215,10 @@ mod tests {
             },
             |console| run(&opened, 7, console),
         );
-        assert!(said.expect_err("too late").contains("was changed at this moment"));
+        assert!(
+            said.expect_err("too late")
+                .contains("was changed at this moment")
+        );
         assert_eq!(world.leases().record(7).expect("memory"), Some(theirs));
     }
 }

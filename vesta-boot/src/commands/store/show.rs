@@ -14,7 +14,13 @@ use crate::start::error::Error;
 /// The namespace for programs. A position is text: it has more bits than a number in JSON.
 pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
     let snapshot = opened.snapshot()?;
-    let Namespace { uuid, fingerprint, floor, window, doubt } = &snapshot.namespace;
+    let Namespace {
+        uuid,
+        fingerprint,
+        floor,
+        window,
+        doubt,
+    } = &snapshot.namespace;
     let doubt = doubt.as_ref().map(|Doubt { since, reach, window, why }| {
         let (since, reach) = (since.to_string(), reach.to_string());
         json!({ "since": since, "reach": reach, "longestWindowMs": millis(*window), "why": why })
@@ -41,11 +47,17 @@ pub(super) fn run(opened: &Opened, output: Output) -> Result<String, Error> {
     let rows = rows(opened, &snapshot, opened.now()?);
     let (store, namespace) = (opened.store(), &snapshot.namespace);
     let uuid = format!("{:032x}", namespace.uuid);
-    let layout = opened.is_of_our_layout().then(|| opened.ticks.layout().name());
+    let layout = opened
+        .is_of_our_layout()
+        .then(|| opened.ticks.layout().name());
     let floor = namespace.floor.to_string();
     let floor_time = time(opened, namespace.floor).filter(|_| namespace.floor > 0);
     let layout = layout.unwrap_or("not the configured one, so that bounds are positions");
-    let floor = floor_time.unwrap_or(if namespace.floor > 0 { floor } else { "none".to_owned() });
+    let floor = floor_time.unwrap_or(if namespace.floor > 0 {
+        floor
+    } else {
+        "none".to_owned()
+    });
     let forgets = namespace.doubt.as_ref().map(|Doubt { since, why, .. }| {
         format!("it may forget what it acknowledged: {why} (known since {since}; see store trust)")
     });
@@ -54,15 +66,27 @@ pub(super) fn run(opened: &Opened, output: Output) -> Result<String, Error> {
         ("durability", forgets),
         ("namespace", Some(opened.name().to_owned())),
         ("uuid", Some(uuid)),
-        ("layout", Some(format!("{} ({layout})", namespace.fingerprint))),
+        (
+            "layout",
+            Some(format!("{} ({layout})", namespace.fingerprint)),
+        ),
         ("floor", Some(floor)),
         ("machine IDs", Some(summary(&rows))),
     ];
-    let lines: Vec<_> =
-        lines.into_iter().filter_map(|(label, text)| Some((label, text?))).collect();
+    let lines: Vec<_> = lines
+        .into_iter()
+        .filter_map(|(label, text)| Some((label, text?)))
+        .collect();
     let mut out = facts(&lines);
-    let mut table =
-        Table::new(["machine", "state", "host", "pid", "epoch", "bound", "last change"]);
+    let mut table = Table::new([
+        "machine",
+        "state",
+        "host",
+        "pid",
+        "epoch",
+        "bound",
+        "last change",
+    ]);
     rows.iter().for_each(|row| table.row(row.cells(output)));
     if output == Output::Csv {
         return Ok(table.render(output));
@@ -94,12 +118,18 @@ struct Row {
 
 /// The moment of a position; in another layout the same number is another moment.
 fn time(opened: &Opened, position: u64) -> Option<String> {
-    opened.is_of_our_layout().then(|| opened.ticks.moment_of(position).to_string())
+    opened
+        .is_of_our_layout()
+        .then(|| opened.ticks.moment_of(position).to_string())
 }
 
 fn rows(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<Row> {
     // Before the epoch, or in another layout, none counts as expired.
-    let now = opened.ticks.position_at(now).ok().filter(|_| opened.is_of_our_layout());
+    let now = opened
+        .ticks
+        .position_at(now)
+        .ok()
+        .filter(|_| opened.is_of_our_layout());
     let row = |(machine, state): (u64, State)| {
         let found = snapshot.records.get(&machine);
         let record = found.cloned().unwrap_or_default();
@@ -116,7 +146,10 @@ fn rows(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<Row> {
             last_change,
         }
     };
-    State::all(snapshot, now.unwrap_or(0)).into_iter().map(row).collect()
+    State::all(snapshot, now.unwrap_or(0))
+        .into_iter()
+        .map(row)
+        .collect()
 }
 
 /// `1 held, 2 released`.
@@ -124,8 +157,14 @@ fn summary(rows: &[Row]) -> String {
     let count = |state: &str| rows.iter().filter(|row| row.state == state).count();
     let parts = State::NAMES.map(|state| (count(state), state));
     let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<_> = parts.map(|(count, state)| format!("{count} {state}")).collect();
-    if parts.is_empty() { "none was ever claimed".to_owned() } else { parts.join(", ") }
+    let parts: Vec<_> = parts
+        .map(|(count, state)| format!("{count} {state}"))
+        .collect();
+    if parts.is_empty() {
+        "none was ever claimed".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 impl Row {
@@ -142,7 +181,15 @@ impl Row {
         };
         let bound = self.bound_time.as_ref().unwrap_or(&self.bound);
         let (host, pid) = ((&*self.host).into(), u64::from(self.pid).into());
-        [machine, state, host, pid, self.epoch.into(), time(bound).into(), time(last_change).into()]
+        [
+            machine,
+            state,
+            host,
+            pid,
+            self.epoch.into(),
+            time(bound).into(),
+            time(last_change).into(),
+        ]
     }
 }
 
@@ -157,10 +204,30 @@ mod tests {
 
     fn world() -> World {
         let world = World::new();
-        world.put(12, &Record { owner: Record::FOREIGN, pid: 0, ..held(at(10)) });
+        world.put(
+            12,
+            &Record {
+                owner: Record::FOREIGN,
+                pid: 0,
+                ..held(at(10))
+            },
+        );
         world.put(3, &held(at(5)));
-        world.put(7, &Record { host: "db\u{1b}[2J-2".into(), ..held(at(-100)) });
-        world.put(4, &Record { owner: 0, released: true, ..held(at(-7)) });
+        world.put(
+            7,
+            &Record {
+                host: "db\u{1b}[2J-2".into(),
+                ..held(at(-100))
+            },
+        );
+        world.put(
+            4,
+            &Record {
+                owner: 0,
+                released: true,
+                ..held(at(-7))
+            },
+        );
         world
     }
 
@@ -186,13 +253,24 @@ machine  state                                  host        pid  epoch  bound   
         );
         let shown = run(&opened, Output::Text).expect("memory");
         // Columns are as wide as what is in them.
-        let squeeze = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let squeeze = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         let sorted = |mut words: Vec<String>| {
             words.sort();
             words
         };
-        assert_eq!(sorted(squeeze(&shown)), sorted(squeeze(&expected)), "{shown}");
-        assert!(shown.lines().skip(7).all(|line| line.chars().count() <= 80), "{shown}");
+        assert_eq!(
+            sorted(squeeze(&shown)),
+            sorted(squeeze(&expected)),
+            "{shown}"
+        );
+        assert!(
+            shown.lines().skip(7).all(|line| line.chars().count() <= 80),
+            "{shown}"
+        );
     }
 
     #[test]
@@ -220,19 +298,33 @@ machine  state                                  host        pid  epoch  bound   
         let world = world();
         world.delete(7);
         world.delete(12);
-        let other = world.own(Record { birth: 99, ..held(at(10)) });
+        let other = world.own(Record {
+            birth: 99,
+            ..held(at(10))
+        });
         world.leases().change(12, None, &other).expect("memory");
         let opened = world.opened();
         let shown = run(&opened, Output::Text).expect("memory");
-        assert!(shown.contains("machine IDs  1 held, 1 released, 2 lost\n"), "{shown}");
+        assert!(
+            shown.contains("machine IDs  1 held, 1 released, 2 lost\n"),
+            "{shown}"
+        );
         let row = |machine: &str| {
             let mut lines = shown.lines().skip(7);
-            lines.find(|line| line.trim_start().starts_with(machine)).expect(machine)
+            lines
+                .find(|line| line.trim_start().starts_with(machine))
+                .expect(machine)
         };
         assert!(row("7 ").trim_start().starts_with("7  lost "), "{shown}");
-        assert!(row("7 ").ends_with("  -"), "nothing is known of it: {shown}");
+        assert!(
+            row("7 ").ends_with("  -"),
+            "nothing is known of it: {shown}"
+        );
         assert!(row("12 ").trim_start().starts_with("12  lost "), "{shown}");
-        assert!(shown.ends_with("`store repair ID` creates it anew\n"), "{shown}");
+        assert!(
+            shown.ends_with("`store repair ID` creates it anew\n"),
+            "{shown}"
+        );
         let json: Value =
             serde_json::from_str(&run(&opened, Output::Json).expect("memory")).expect("JSON");
         let expected = json!({
@@ -254,6 +346,9 @@ machine  state                                  host        pid  epoch  bound   
     #[test]
     fn an_empty_namespace_says_so() {
         let shown = run(&World::new().opened(), Output::Text).expect("memory");
-        assert!(shown.ends_with("machine IDs  none was ever claimed\n"), "{shown}");
+        assert!(
+            shown.ends_with("machine IDs  none was ever claimed\n"),
+            "{shown}"
+        );
     }
 }

@@ -35,7 +35,17 @@ impl State {
             _ if record.bound > now => State::Held,
             _ => State::Expired,
         };
-        let known = found.records.iter().map(|(machine, record)| (*machine, state(record)));
-        known.chain(found.lost().into_iter().map(|machine| (machine, State::Lost))).collect()
+        let known = found
+            .records
+            .iter()
+            .map(|(machine, record)| (*machine, state(record)));
+        known
+            .chain(
+                found
+                    .lost()
+                    .into_iter()
+                    .map(|machine| (machine, State::Lost)),
+            )
+            .collect()
     }
 }

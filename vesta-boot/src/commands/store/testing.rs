@@ -19,8 +19,13 @@ pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 
 /// The position of a moment, in seconds from now.
 pub(crate) fn at(seconds: i64) -> u64 {
-    let moment = NOW.0.checked_add_signed(seconds * 1000).expect("after 1970");
-    TickConverter::new(IdMeta::MAX_PEAK).position_at(UnixMillis(moment)).expect("inside the layout")
+    let moment = NOW
+        .0
+        .checked_add_signed(seconds * 1000)
+        .expect("after 1970");
+    TickConverter::new(IdMeta::MAX_PEAK)
+        .position_at(UnixMillis(moment))
+        .expect("inside the layout")
 }
 
 /// The record of a process up to this bound.
@@ -47,8 +52,14 @@ impl World {
     /// A namespace for max-peak.
     pub(crate) fn new() -> Self {
         let records = Arc::new(MemoryStore::new());
-        let world = Self { store: records.clone(), records };
-        world.leases().open(&IdMeta::MAX_PEAK.fingerprint()).expect("memory");
+        let world = Self {
+            store: records.clone(),
+            records,
+        };
+        world
+            .leases()
+            .open(&IdMeta::MAX_PEAK.fingerprint())
+            .expect("memory");
         world
     }
 
@@ -57,7 +68,10 @@ impl World {
             Request::Now => Ok(Answer::Now(Some(now))),
             _ => request.send(store),
         });
-        Self { store: Arc::new(store), ..self }
+        Self {
+            store: Arc::new(store),
+            ..self
+        }
     }
 
     pub(super) fn opened(&self) -> Opened {
@@ -75,15 +89,26 @@ impl World {
 
     /// A record of this namespace.
     pub(crate) fn own(&self, record: Record) -> Record {
-        let namespace = self.leases().find().expect("memory").expect("it was opened").uuid;
-        Record { namespace, ..record }
+        let namespace = self
+            .leases()
+            .find()
+            .expect("memory")
+            .expect("it was opened")
+            .uuid;
+        Record {
+            namespace,
+            ..record
+        }
     }
 
     /// Creates a record, or puts it in place of the one that is there.
     pub(crate) fn put(&self, machine: u64, record: &Record) {
         let (leases, record) = (self.leases(), self.own(record.clone()));
         let seen = leases.snapshot().expect("memory");
-        assert_eq!(put(&leases, &seen, machine, &record).expect("memory"), Cas::Done);
+        assert_eq!(
+            put(&leases, &seen, machine, &record).expect("memory"),
+            Cas::Done
+        );
     }
 
     /// Deletes a record behind everybody's back.
@@ -93,9 +118,16 @@ impl World {
 
     /// A record as it stands, without the uuid of the namespace, which it must have.
     pub(crate) fn record(&self, machine: u64) -> Record {
-        let record = self.leases().record(machine).expect("memory").expect("a record");
+        let record = self
+            .leases()
+            .record(machine)
+            .expect("memory")
+            .expect("a record");
         assert_eq!(record, self.own(record.clone()));
-        Record { namespace: 0, ..record }
+        Record {
+            namespace: 0,
+            ..record
+        }
     }
 
     /// Output of a command whose prompt gets this answer; `None` is no terminal.
@@ -116,9 +148,13 @@ impl World {
         let said = Rc::new(RefCell::new(String::new()));
         let heard = Rc::clone(&said);
         let say = move |text: &str| heard.borrow_mut().push_str(text);
-        let mut console = Console { say: Box::new(say), ask: Box::new(move |_| ask()) };
+        let mut console = Console {
+            say: Box::new(say),
+            ask: Box::new(move |_| ask()),
+        };
         let done = command(&mut console);
         drop(console);
-        done.map(|outcome| said.take() + &outcome).map_err(|error| error.to_string())
+        done.map(|outcome| said.take() + &outcome)
+            .map_err(|error| error.to_string())
     }
 }

@@ -7,9 +7,14 @@ use crate::start::error::Error;
 pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Error> {
     let (name, store) = (opened.name(), opened.store().describe());
     let Some(doubt) = &opened.namespace.doubt else {
-        return Ok(format!("Nobody has doubted the store of namespace {name}. {UNCHANGED}"));
+        return Ok(format!(
+            "Nobody has doubted the store of namespace {name}. {UNCHANGED}"
+        ));
     };
-    let now = opened.store().doubt().map_err(|error| opened.failed(&error))?;
+    let now = opened
+        .store()
+        .doubt()
+        .map_err(|error| opened.failed(&error))?;
     let now = now.map_or("it gives no reason for that any more".to_owned(), |doubt| {
         let why = doubt.why;
         format!("it still says so itself, and will be doubted again at the next start: {why}")
@@ -25,7 +30,10 @@ pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Erro
     if !console.agrees(&plan, "Trust the store?")? {
         return Ok(UNCHANGED.to_owned());
     }
-    opened.leases.trust().map_err(|error| opened.failed(&error))?;
+    opened
+        .leases
+        .trust()
+        .map_err(|error| opened.failed(&error))?;
     Ok(format!("Namespace {name} trusts its store.\n"))
 }
 
@@ -48,7 +56,11 @@ mod tests {
     #[test]
     fn a_doubt_stays_until_somebody_who_knows_clears_it() {
         let world = World::new();
-        assert!(trust(&world, None).expect("nothing to do").contains("Nobody has doubted"));
+        assert!(
+            trust(&world, None)
+                .expect("nothing to do")
+                .contains("Nobody has doubted")
+        );
         let store = world.leases().store().clone();
         let folder = tempfile::tempdir().expect("a folder");
         let doubting = LocalIdService::builder()
@@ -60,12 +72,23 @@ mod tests {
         doubting.build().expect("a service");
         let doubt = world.opened().namespace.doubt.expect("written down");
         assert_eq!(doubt.why, "the settings say so");
-        assert!(trust(&world, None).expect_err("nobody to ask").contains("--yes"));
-        assert!(trust(&world, Some(false)).expect("declined").ends_with(UNCHANGED));
+        assert!(
+            trust(&world, None)
+                .expect_err("nobody to ask")
+                .contains("--yes")
+        );
+        assert!(
+            trust(&world, Some(false))
+                .expect("declined")
+                .ends_with(UNCHANGED)
+        );
         assert!(world.opened().namespace.doubt.is_some());
         let said = trust(&world, Some(true)).expect("trusted");
-        for part in ["the settings say so", "IDs can repeat", "Namespace default trusts its store"]
-        {
+        for part in [
+            "the settings say so",
+            "IDs can repeat",
+            "Namespace default trusts its store",
+        ] {
             assert!(said.contains(part), "{part} in {said}");
         }
         assert_eq!(world.opened().namespace.doubt, None);

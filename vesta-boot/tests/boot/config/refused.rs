@@ -111,25 +111,36 @@ const REFUSED: &str = r#"
 const WITH_BLANKS: [(&[&str], &str); 5] = [
     (&["--namespace", "a b"], "namespace must be 1 to 64 letters"),
     (&["--namespace", ""], "namespace must be 1 to 64 letters"),
-    (&["--state-dir", ""], "state_dir must be the path of a folder"),
+    (
+        &["--state-dir", ""],
+        "state_dir must be the path of a folder",
+    ),
     (
         &["--machine-id", "ordinal:a b"],
         "machine.id must be ordinal:NAME, where NAME must be 1 to 64",
     ),
     (
-        &["--segment-table=leaf:a b", "--segment-store", "mysql://u:s3cret@a/d"],
+        &[
+            "--segment-table=leaf:a b",
+            "--segment-store",
+            "mysql://u:s3cret@a/d",
+        ],
         "segment.table must be leaf, leaf:TABLE, leaf:TABLE:COLUMN (names of ASCII letters, digits and _), ",
     ),
 ];
 
 #[test]
 fn a_wrong_setting_is_refused_with_one_sentence_that_says_what_to_do() {
-    let lines = REFUSED.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    let lines = REFUSED
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "));
     let lines = lines.map(|line| line.split_once(" => ").expect("arguments and a part"));
     let lines = lines.map(|(args, expected)| (args.split(' ').collect::<Vec<_>>(), expected));
     let with_blanks = WITH_BLANKS.map(|(args, expected)| (args.to_vec(), expected));
     for (args, expected) in lines.chain(with_blanks) {
-        let sentence = config(&args).map(|config| config.role).expect_err(&args.join(" "));
+        let sentence = config(&args)
+            .map(|config| config.role)
+            .expect_err(&args.join(" "));
         assert!(sentence.contains(expected), "{args:?}: {sentence}");
         assert!(!sentence.contains('\n'), "{args:?}: {sentence}");
     }
@@ -145,19 +156,38 @@ fn safe_settings_are_accepted() {
         &["--listen", "localhost:5"],
         &["--admin-listen", "off"],
         &["--listen", "127.0.0.1:5", "--admin-listen", "127.0.0.2:5"],
-        &["--listen", "0.0.0.0:5", "--machine-id", "1", "--allow-plaintext"],
-        &["--listen", "0.0.0.0:5", "--machine-range", "0-9", "--allow-plaintext=true"],
+        &[
+            "--listen",
+            "0.0.0.0:5",
+            "--machine-id",
+            "1",
+            "--allow-plaintext",
+        ],
+        &[
+            "--listen",
+            "0.0.0.0:5",
+            "--machine-range",
+            "0-9",
+            "--allow-plaintext=true",
+        ],
         &["--max-wait-ms", "0"],
         &["--log-level", "warn,vesta_service=trace"],
         &["--gen-method", "3", "--id-version", "1"],
     ] {
-        assert_eq!(config(args).map(|config| config.role), Ok(Role::Server), "{args:?}");
+        assert_eq!(
+            config(args).map(|config| config.role),
+            Ok(Role::Server),
+            "{args:?}"
+        );
     }
 }
 
 #[test]
 fn a_command_line_that_clap_refuses_is_a_usage_error() {
     for args in [&["--bogus"][..], &["stray"], &["--machine-id"]] {
-        assert!(matches!(raw(Role::Rest, args), Err(Error::Usage(_))), "{args:?}");
+        assert!(
+            matches!(raw(Role::Rest, args), Err(Error::Usage(_))),
+            "{args:?}"
+        );
     }
 }

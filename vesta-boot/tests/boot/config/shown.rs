@@ -11,21 +11,35 @@ fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
     let file = "max_wait_ms = 7\n[layout.custom]\ntime_bits = 32\nseq_bits = 16\n\
         machine_bits = 8\nunit = \"second\"\nepoch = 1767225600000\n";
     fs::write(&path, file).expect("a file");
-    let args = ["--config", path.to_str().expect("a plain path"), "--listen", "127.0.0.1:9"];
+    let args = [
+        "--config",
+        path.to_str().expect("a plain path"),
+        "--listen",
+        "127.0.0.1:9",
+    ];
     let first = raw(Role::Rest, &args).expect("right settings");
     let checked = Config::check(&first).expect("right settings");
     let printed = checked.print(&first);
 
     for (line, origin) in [
         ("#window_ms = 5000", "# default of the store".to_owned()),
-        ("#takeover_grace_ms = 60000", "# default of the store".to_owned()),
+        (
+            "#takeover_grace_ms = 60000",
+            "# default of the store".to_owned(),
+        ),
         ("count = 1", "# default".to_owned()),
         ("listen = \"127.0.0.1:9\"", "# flag --listen".to_owned()),
-        ("max_wait_ms = 7", format!("# file {} line 1", path.display())),
+        (
+            "max_wait_ms = 7",
+            format!("# file {} line 1", path.display()),
+        ),
         ("populator = \"atomic\"", "# default".to_owned()),
     ] {
         let found = printed.lines().find(|it| it.starts_with(line));
-        assert!(found.is_some_and(|it| it.ends_with(&origin)), "{line} in\n{printed}");
+        assert!(
+            found.is_some_and(|it| it.ends_with(&origin)),
+            "{line} in\n{printed}"
+        );
     }
 
     fs::write(&path, &printed).expect("a file");
@@ -45,9 +59,15 @@ fn durations_that_were_chosen_are_printed_as_settings() {
         ("#request_timeout_ms = 1000 ", "# default of the state file"),
     ] {
         let found = printed.lines().find(|it| it.starts_with(line));
-        assert!(found.is_some_and(|it| it.ends_with(origin)), "{line} in\n{printed}");
+        assert!(
+            found.is_some_and(|it| it.ends_with(origin)),
+            "{line} in\n{printed}"
+        );
     }
-    assert!(!printed.contains("takeover_grace_ms"), "nobody takes a fixed one over\n{printed}");
+    assert!(
+        !printed.contains("takeover_grace_ms"),
+        "nobody takes a fixed one over\n{printed}"
+    );
 }
 
 /// A URL of every scheme with a password in it, also malformed ones.
@@ -78,7 +98,10 @@ fn a_planted_password_is_never_shown() {
             Ok(config) => {
                 shown.push(format!("{config:#?}"));
                 shown.push(config.print(&raw));
-                assert_eq!(config.machine.store().map(|store| store.expose()), Some(*url));
+                assert_eq!(
+                    config.machine.store().map(|store| store.expose()),
+                    Some(*url)
+                );
             }
             Err(error) => shown.push(error.to_string()),
         }
@@ -89,9 +112,17 @@ fn a_planted_password_is_never_shown() {
             Err(error) => shown.push(error.to_string()),
         }
         // In the wrong place it must not come back in the error either.
-        let flags = ["--machine-id", "--layout", "--listen", "--machine-region", "--segment-mode"];
+        let flags = [
+            "--machine-id",
+            "--layout",
+            "--listen",
+            "--machine-region",
+            "--segment-mode",
+        ];
         for flag in flags.into_iter().filter(|_| url.contains("://")) {
-            let error = self::config(&[flag, url]).map(|config| config.role).expect_err(flag);
+            let error = self::config(&[flag, url])
+                .map(|config| config.role)
+                .expect_err(flag);
             shown.push(error);
         }
         let import = Invocation::read(Role::Server, ["store", "import", "leaf", "--from", url]);
@@ -112,7 +143,10 @@ fn the_example_file_changes_nothing_as_it_is() {
         let raw = raw(role, &["--config", EXAMPLE]).expect("a right file");
         for arg in settings(role).get_arguments() {
             let value = raw.get(arg.get_id().as_str());
-            assert!(value.is_none_or(|value| value.origin == "default"), "{arg}: {value:?}");
+            assert!(
+                value.is_none_or(|value| value.origin == "default"),
+                "{arg}: {value:?}"
+            );
         }
     }
 }
@@ -129,7 +163,9 @@ fn the_example_file_shows_every_setting_with_its_default() {
         .map(|line| format!("{line}\n"))
         .collect();
     // A custom layout and a named one exclude each other in TOML.
-    let (named, custom) = active.split_once("[layout.custom]").expect("a custom layout");
+    let (named, custom) = active
+        .split_once("[layout.custom]")
+        .expect("a custom layout");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("vesta.toml");
     let args = ["--config", path.to_str().expect("a plain path")];
@@ -147,5 +183,8 @@ fn the_example_file_shows_every_setting_with_its_default() {
 
     fs::write(&path, format!("[layout.custom]{custom}")).expect("a file");
     let layout = Config::check(&raw(Role::Server, &args).expect("a right table"));
-    assert_eq!(layout.expect("a layout that adds up").ids.layout.name(), "custom");
+    assert_eq!(
+        layout.expect("a layout that adds up").ids.layout.name(),
+        "custom"
+    );
 }

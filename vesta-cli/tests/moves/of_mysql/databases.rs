@@ -14,10 +14,16 @@ fn server() -> String {
 }
 
 fn run(url: &str, sql: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.expect("a runtime").block_on(async {
-        let mut connection = MySqlConnection::connect(url).await.expect("the test server answers");
-        let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
+        let mut connection = MySqlConnection::connect(url)
+            .await
+            .expect("the test server answers");
+        let done = sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(&mut connection)
+            .await;
         done.unwrap_or_else(|error| panic!("{sql}: {error}"));
         connection.close().await.expect("it closes");
     });
@@ -37,7 +43,9 @@ impl Database {
         let server = server();
         let (place, options) = server.split_once('?').unwrap_or((&server, ""));
         let (place, _) = place.rsplit_once('/').expect("a URL with a database");
-        format!("{place}/{}?{options}", self.0).trim_end_matches('?').to_owned()
+        format!("{place}/{}?{options}", self.0)
+            .trim_end_matches('?')
+            .to_owned()
     }
 
     pub(crate) fn run(&self, sql: &str) {

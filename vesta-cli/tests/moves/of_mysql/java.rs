@@ -52,8 +52,14 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
 }
 
 fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -63,8 +69,11 @@ fn the_java_client_works_unmodified() {
         println!("skipped: VESTA_TEST_TINYID_CLIENT does not name the sources of Tinyid's client");
         return;
     };
-    let database =
-        tinyid(&[("test", 1, "300", 1, 0), ("odd", 1, "50", 2, 1), ("three", 1000, "1000", 3, 1)]);
+    let database = tinyid(&[
+        ("test", 1, "300", 1, 0),
+        ("odd", 1, "50", 2, 1),
+        ("three", 1000, "1000", 3, 1),
+    ]);
     let folder = folder();
     let flags = ["--compat=tinyid", "--segment-store", &database.url()];
     let program = serve("vesta-rest", folder.path(), &flags);
@@ -73,7 +82,10 @@ fn the_java_client_works_unmodified() {
     let main = folder.path().join("Main.java");
     std::fs::create_dir(&classes).expect("a folder");
     std::fs::write(&main, MAIN).expect("a file");
-    let properties = format!("tinyid.server={}\ntinyid.token={TOKEN}\n", program.address());
+    let properties = format!(
+        "tinyid.server={}\ntinyid.token={TOKEN}\n",
+        program.address()
+    );
     std::fs::write(classes.join("tinyid_client.properties"), properties).expect("a file");
     let mut files = vec![main];
     sources(Path::new(&client), &mut files);
@@ -84,14 +96,21 @@ fn the_java_client_works_unmodified() {
     let said = run(Command::new("java").arg("-cp").arg(&classes).arg("Main"));
 
     let numbers = |tag: &str| {
-        let of = said.lines().filter_map(|line| line.split_once(' ')).filter(|line| line.0 == tag);
-        of.map(|(_, number)| number.parse().expect("a number")).collect::<Vec<u64>>()
+        let of = said
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter(|line| line.0 == tag);
+        of.map(|(_, number)| number.parse().expect("a number"))
+            .collect::<Vec<u64>>()
     };
     let mut test = numbers("test");
     test.sort_unstable();
     assert_eq!((test.len(), test[0]), (2000, 2));
     assert!(test.is_sorted_by(|a, b| a < b), "none twice");
     let odd = numbers("odd");
-    assert!(odd.len() == 100 && odd[0] == 3 && odd.iter().all(|it| it % 2 == 1), "{odd:?}");
+    assert!(
+        odd.len() == 100 && odd[0] == 3 && odd.iter().all(|it| it % 2 == 1),
+        "{odd:?}"
+    );
     assert_eq!(numbers("three"), [1003]);
 }

@@ -9,9 +9,13 @@ use crate::machines::Fleet;
 
 /// Runs a stand-in over a connection of its own.
 fn connected<T>(url: &str, work: impl AsyncFnOnce(&mut MySqlConnection) -> sqlx::Result<T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.expect("a runtime").block_on(async {
-        let mut connection = MySqlConnection::connect(url).await.expect("the test server answers");
+        let mut connection = MySqlConnection::connect(url)
+            .await
+            .expect("the test server answers");
         work(&mut connection).await.expect("it answers")
     })
 }
@@ -35,7 +39,10 @@ fn from_the_java_vesta_and_back() {
                 return row.try_get::<i64, _>(0);
             }
             let free = "select ID from DB_MACHINE_ID_PROVIDER where IP is null limit 1";
-            let id: i64 = sqlx::query(free).fetch_one(&mut *connection).await?.try_get(0)?;
+            let id: i64 = sqlx::query(free)
+                .fetch_one(&mut *connection)
+                .await?
+                .try_get(0)?;
             sqlx::query("update DB_MACHINE_ID_PROVIDER set IP = ? where IP is null and ID = ?")
                 .bind(ip)
                 .bind(id)
@@ -47,7 +54,13 @@ fn from_the_java_vesta_and_back() {
     };
     let (flags, from) = (["--machine-store", &url], ["vesta-db", "--from", &url]);
     let import = Some((&from[..], "512-1023"));
-    Fleet { layout: IdMeta::MAX_PEAK, start: &start, flags: &flags, import }.moves();
+    Fleet {
+        layout: IdMeta::MAX_PEAK,
+        start: &start,
+        flags: &flags,
+        import,
+    }
+    .moves();
 }
 
 #[test]
@@ -92,7 +105,13 @@ fn from_cosids_machine_ids_and_back() {
     let flags = ["--layout=cosid", "--machine-store", &url];
     let from = ["cosid", "--cosid-namespace=shop", "--from", &url];
     let import = Some((&from[..], "512-1023"));
-    Fleet { layout: IdMeta::COSID, start: &start, flags: &flags, import }.moves();
+    Fleet {
+        layout: IdMeta::COSID,
+        start: &start,
+        flags: &flags,
+        import,
+    }
+    .moves();
 }
 
 /// Nothing is imported: both take numbers from one table, and no number is used twice.
@@ -110,10 +129,25 @@ fn from_uid_generator_and_back() {
             let (host, port) = address.split_once(':').expect("an address");
             let insert = "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
                           VALUES (?, ?, 2, NOW(), NOW(), NOW())";
-            let done = sqlx::query(insert).bind(host).bind(port).execute(connection).await?;
+            let done = sqlx::query(insert)
+                .bind(host)
+                .bind(port)
+                .execute(connection)
+                .await?;
             Ok(done.last_insert_id())
         })
     };
-    let flags = ["--layout=uid-boot", "--machine-strategy=disposable", "--machine-store", &url];
-    Fleet { layout: IdMeta::UID_BOOT, start: &start, flags: &flags, import: None }.moves();
+    let flags = [
+        "--layout=uid-boot",
+        "--machine-strategy=disposable",
+        "--machine-store",
+        &url,
+    ];
+    Fleet {
+        layout: IdMeta::UID_BOOT,
+        start: &start,
+        flags: &flags,
+        import: None,
+    }
+    .moves();
 }

@@ -48,7 +48,12 @@ fn the_answers_are_those_of_the_original() {
     let token_is_error = r#"{"data":null,"code":5,"message":"token is error"}"#;
     for (name, tag, more, expected) in [
         ("nextSegmentIdSimple", "test", "", "1,20001,100001,1,0"),
-        ("nextSegmentIdSimple", "test", "", "100001,120001,200001,1,0"),
+        (
+            "nextSegmentIdSimple",
+            "test",
+            "",
+            "100001,120001,200001,1,0",
+        ),
         (
             "nextSegmentId",
             "test",
@@ -62,13 +67,38 @@ fn the_answers_are_those_of_the_original() {
             r#"{"data":{"maxId":2000,"loadingId":1200,"currentId":1000,"delta":3,"remainder":1},"code":200,"message":""}"#,
         ),
         ("nextSegmentIdSimple", "odd", "", "1,20001,100001,2,1"),
-        ("nextId", "other", "", r#"{"data":[2],"code":200,"message":""}"#),
+        (
+            "nextId",
+            "other",
+            "",
+            r#"{"data":[2],"code":200,"message":""}"#,
+        ),
         ("nextIdSimple", "other", "", "3"),
         ("nextIdSimple", "other", "&batchSize=3", "4,5,6"),
-        ("nextId", "other", "&batchSize=2", r#"{"data":[7,8],"code":200,"message":""}"#),
-        ("nextId", "other", "&batchSize=", r#"{"data":[9],"code":200,"message":""}"#),
-        ("nextId", "other", "&batchSize=0", r#"{"data":[],"code":200,"message":""}"#),
-        ("nextId", "other", "&batchSize=-7", r#"{"data":[],"code":200,"message":""}"#),
+        (
+            "nextId",
+            "other",
+            "&batchSize=2",
+            r#"{"data":[7,8],"code":200,"message":""}"#,
+        ),
+        (
+            "nextId",
+            "other",
+            "&batchSize=",
+            r#"{"data":[9],"code":200,"message":""}"#,
+        ),
+        (
+            "nextId",
+            "other",
+            "&batchSize=0",
+            r#"{"data":[],"code":200,"message":""}"#,
+        ),
+        (
+            "nextId",
+            "other",
+            "&batchSize=-7",
+            r#"{"data":[],"code":200,"message":""}"#,
+        ),
         ("nextIdSimple", "other", "&batchSize=0", ""),
         ("nextIdSimple", "three", "&batchSize=3", "2002,2005,2008"),
         ("nextIdSimple", "odd", "&batchSize=2", "100003,100005"),
@@ -101,7 +131,10 @@ fn the_answers_are_those_of_the_original() {
     for (tag, needs) in [
         ("no_step", "needs whole numbers: a step above 0"),
         ("no_delta", "needs a delta above 0"),
-        ("no_remainder", "needs a delta above 0, and a remainder below that"),
+        (
+            "no_remainder",
+            "needs a delta above 0, and a remainder below that",
+        ),
     ] {
         for name in ["nextId", "nextSegmentId"] {
             let said = simple(to, name, tag, "");
@@ -119,7 +152,11 @@ fn the_answers_are_those_of_the_original() {
         "{said}"
     );
     let many = simple(to, "nextIdSimple", "test", "&batchSize=100001");
-    assert_eq!(many.split(',').count(), 100_000, "as many as the original gives");
+    assert_eq!(
+        many.split(',').count(),
+        100_000,
+        "as many as the original gives"
+    );
     let (_, metrics) = program.get("/metrics");
     let refused = metrics.lines().any(|line| {
         line.contains("/tinyid/id/nextId\"")
@@ -141,13 +178,19 @@ fn a_database_that_does_not_give_numbers_is_told_of_as_an_error_of_tinyid() {
     database.run(FAILS);
     let said = simple(to, "nextSegmentId", "test", "");
     let why = "the store does not give numbers of tag `test`";
-    assert_eq!(said, format!(r#"{{"data":null,"code":6,"message":"{why}"}}"#));
+    assert_eq!(
+        said,
+        format!(r#"{{"data":null,"code":6,"message":"{why}"}}"#)
+    );
     assert_eq!(simple(to, "nextSegmentIdSimple", "test", ""), "");
     let mut said = String::new();
     while !said.contains("\"code\":6") {
         said = simple(to, "nextId", "test", "&batchSize=100"); // until what is at hand is used up
     }
-    assert!(said.starts_with(r#"{"data":null,"code":6,"#) && said.contains(why), "{said}");
+    assert!(
+        said.starts_with(r#"{"data":null,"code":6,"#) && said.contains(why),
+        "{said}"
+    );
     database.run(WORKS_AGAIN);
     while simple(to, "nextIdSimple", "test", "").is_empty() {}
 }
@@ -159,7 +202,11 @@ fn any_method_will_do_and_a_form() {
     let to = program.address();
     let simple = path("nextIdSimple", "test", "");
     for (number, method) in (2..).zip(["GET", "POST", "PUT", "DELETE", "PATCH"]) {
-        assert_eq!(ask(to, method, &simple), (200, number.to_string()), "{method}");
+        assert_eq!(
+            ask(to, method, &simple),
+            (200, number.to_string()),
+            "{method}"
+        );
     }
     let form = format!("token={TOKEN}&bizType=test&batchSize=2");
     let posted = send(
@@ -196,7 +243,11 @@ fn the_recorded_requests_of_the_java_client_are_answered() {
         ("missing", ""),
         ("unknown", ""),
     ] {
-        assert_eq!(send(to, &recorded(to, tag)), (200, expected.to_owned()), "{tag}");
+        assert_eq!(
+            send(to, &recorded(to, tag)),
+            (200, expected.to_owned()),
+            "{tag}"
+        );
     }
 }
 
@@ -209,14 +260,19 @@ fn without_the_flag_it_says_what_to_do() {
     let program = serve("vesta-rest", folder.path(), &flags);
     let (status, said) = ask(program.address(), "GET", &path("nextId", "test", ""));
     assert!(status == 501 && said.contains("--compat tinyid"), "{said}");
-    assert_eq!(get(program.address(), "/v1/segments/test/next"), r#"{"id":"2"}"#);
+    assert_eq!(
+        get(program.address(), "/v1/segments/test/next"),
+        r#"{"id":"2"}"#
+    );
 }
 
 /// The message of a start that is refused.
 fn refused(args: &[&str]) -> String {
     let folder = folder();
     let args = [args, &FREE_PORTS].concat();
-    let output = command("vesta-rest", folder.path(), &args).output().expect("it starts");
+    let output = command("vesta-rest", folder.path(), &args)
+        .output()
+        .expect("it starts");
     assert_eq!(output.status.code(), Some(64), "{output:?}");
     String::from_utf8(output.stderr).expect("text")
 }
@@ -225,25 +281,43 @@ fn refused(args: &[&str]) -> String {
 fn what_does_not_go_together_is_refused_at_the_start() {
     let database = tinyid(&[("test", 1, "10", 2, 0)]);
     let said = refused(&["--compat=tinyid"]);
-    assert!(said.contains("compat = tinyid needs Tinyid's database"), "{said}");
+    assert!(
+        said.contains("compat = tinyid needs Tinyid's database"),
+        "{said}"
+    );
     let url = database.url();
-    let said = refused(&["--compat=tinyid", "--segment-table=leaf", "--segment-store", &url]);
+    let said = refused(&[
+        "--compat=tinyid",
+        "--segment-table=leaf",
+        "--segment-store",
+        &url,
+    ]);
     assert!(said.contains("leave segment.table out"), "{said}");
     database.run("DROP TABLE tiny_id_token");
     let said = refused(&["--compat=tinyid", "--segment-store", &url]);
     assert!(said.contains("tiny_id_token"), "{said}");
-    assert!(!said.contains("vesta:vesta") && !said.contains(":***@"), "{said}");
+    assert!(
+        !said.contains("vesta:vesta") && !said.contains(":***@"),
+        "{said}"
+    );
 }
 
 /// The numbers of an answer.
 fn ids(answer: &str) -> Vec<u64> {
-    answer.split(',').map(|it| it.parse().expect("a number")).collect()
+    answer
+        .split(',')
+        .map(|it| it.parse().expect("a number"))
+        .collect()
 }
 
 /// The numbers of a range that a client gives out: `current,loading,max,delta,remainder`.
 fn lent(answer: &str) -> Vec<u64> {
-    let [current, _, max, delta, remainder] = ids(answer)[..] else { panic!("{answer}") };
-    (current + 1..=max).filter(|it| it % delta == remainder).collect()
+    let [current, _, max, delta, remainder] = ids(answer)[..] else {
+        panic!("{answer}")
+    };
+    (current + 1..=max)
+        .filter(|it| it % delta == remainder)
+        .collect()
 }
 
 #[test]

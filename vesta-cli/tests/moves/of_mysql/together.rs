@@ -1,6 +1,9 @@
 //! The moves of the guides, step by step: the old servers alone, both at once on the same rows, Vesta alone,
 //! and back. No number comes twice, whoever hands it out.
-#![allow(clippy::single_range_in_vec_init, reason = "ranges of numbers are what is meant")]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "ranges of numbers are what is meant"
+)]
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -19,8 +22,14 @@ struct Seen(Vec<Range<u64>>);
 impl Seen {
     fn add(&mut self, who: &str, numbers: impl IntoIterator<Item = Range<u64>>) {
         for numbers in numbers {
-            let twice = self.0.iter().find(|it| it.start < numbers.end && numbers.start < it.end);
-            assert!(twice.is_none(), "{who} handed out {numbers:?} after {twice:?}");
+            let twice = self
+                .0
+                .iter()
+                .find(|it| it.start < numbers.end && numbers.start < it.end);
+            assert!(
+                twice.is_none(),
+                "{who} handed out {numbers:?} after {twice:?}"
+            );
             self.0.push(numbers);
         }
     }
@@ -33,7 +42,10 @@ fn old(servers: &mut [Server], tag: &str, rounds: usize) -> Vec<Range<u64>> {
             scope.spawn(|| (0..rounds).map(|_| server.take(tag)).collect::<Vec<_>>())
         });
         let taking: Vec<_> = taking.collect();
-        taking.into_iter().flat_map(|taken| taken.join().expect("no panic")).collect()
+        taking
+            .into_iter()
+            .flat_map(|taken| taken.join().expect("no panic"))
+            .collect()
     })
 }
 
@@ -41,16 +53,26 @@ fn old(servers: &mut [Server], tag: &str, rounds: usize) -> Vec<Range<u64>> {
 type Ask = fn(SocketAddr, &str) -> Vec<Range<u64>>;
 
 fn leaf(to: SocketAddr, tag: &str) -> Vec<Range<u64>> {
-    let number = get(to, &format!("/api/segment/get/{tag}")).parse().expect("a number");
+    let number = get(to, &format!("/api/segment/get/{tag}"))
+        .parse()
+        .expect("a number");
     vec![number..number + 1]
 }
 
 /// One number from the server, and a range that the client gives out.
 fn of_tinyid(to: SocketAddr, tag: &str) -> Vec<Range<u64>> {
-    let ask = |name: &str| get(to, &format!("/tinyid/id/{name}?token={TOKEN}&bizType={tag}"));
+    let ask = |name: &str| {
+        get(
+            to,
+            &format!("/tinyid/id/{name}?token={TOKEN}&bizType={tag}"),
+        )
+    };
     let number = ask("nextIdSimple").parse().expect("a number");
     let range = ask("nextSegmentIdSimple");
-    let range: Vec<u64> = range.split(',').map(|it| it.parse().expect("a number")).collect();
+    let range: Vec<u64> = range
+        .split(',')
+        .map(|it| it.parse().expect("a number"))
+        .collect();
     vec![number..number + 1, range[0] + 1..range[2] + 1]
 }
 

@@ -17,16 +17,56 @@ struct Case {
 
 const CASES: [Case; 8] = [
     // Every genMethod, one of them, and IDs that are negative in a signed column.
-    case("max-peak", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", &[]),
-    case("max-peak", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", &["--gen-method", "1"]),
-    case("max-peak", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", &["--id-version", "1"]),
-    case("min-granularity", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.002Z", &[]),
+    case(
+        "max-peak",
+        "2026-01-01T00:00:00Z",
+        "2026-02-01T00:00:00Z",
+        &[],
+    ),
+    case(
+        "max-peak",
+        "2026-01-01T00:00:00Z",
+        "2026-02-01T00:00:00Z",
+        &["--gen-method", "1"],
+    ),
+    case(
+        "max-peak",
+        "2026-01-01T00:00:00Z",
+        "2026-02-01T00:00:00Z",
+        &["--id-version", "1"],
+    ),
+    case(
+        "min-granularity",
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T00:00:00.002Z",
+        &[],
+    ),
     // Without genMethod.
-    case("js-safe", "2014-12-31T16:00:00Z", "2014-12-31T16:00:02Z", &[]),
-    case("snowflake", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", &["--id-version", "1"]),
+    case(
+        "js-safe",
+        "2014-12-31T16:00:00Z",
+        "2014-12-31T16:00:02Z",
+        &[],
+    ),
+    case(
+        "snowflake",
+        "2026-01-01T00:00:00Z",
+        "2026-01-02T00:00:00Z",
+        &["--id-version", "1"],
+    ),
     // From below 2^63 to above it, and above it alone.
-    case("discord", "2084-09-06T00:00:00Z", "2084-09-07T00:00:00Z", &[]),
-    case("discord", "2090-01-01T00:00:00Z", "2090-01-02T00:00:00Z", &[]),
+    case(
+        "discord",
+        "2084-09-06T00:00:00Z",
+        "2084-09-07T00:00:00Z",
+        &[],
+    ),
+    case(
+        "discord",
+        "2090-01-01T00:00:00Z",
+        "2090-01-02T00:00:00Z",
+        &[],
+    ),
 ];
 
 const fn case(
@@ -35,7 +75,12 @@ const fn case(
     until: &'static str,
     words: &'static [&'static str],
 ) -> Case {
-    Case { layout, from, until, words }
+    Case {
+        layout,
+        from,
+        until,
+        words,
+    }
 }
 
 impl Case {
@@ -50,20 +95,42 @@ impl Case {
 
     fn condition(&self) -> String {
         let range = format!("{}/{}", self.from, self.until);
-        vesta(&[&["bound", &range, "--layout", self.layout, "--sql", "id"], self.words].concat())
+        vesta(
+            &[
+                &["bound", &range, "--layout", self.layout, "--sql", "id"],
+                self.words,
+            ]
+            .concat(),
+        )
     }
 
     /// IDs around both ends, of every genMethod and version.
     fn ids(&self) -> BTreeSet<u64> {
         let layout = self.layout();
         let (from, until) = (tick(&layout, self.from), tick(&layout, self.until));
-        let times = [from.saturating_sub(1), from, from + 1, until - 1, until, until + 1];
+        let times = [
+            from.saturating_sub(1),
+            from,
+            from + 1,
+            until - 1,
+            until,
+            until + 1,
+        ];
         let (mut all, max) = (BTreeSet::new(), |field| layout.max(field));
         for version in 0..=max(Field::Version) {
             for gen_method in 0..=max(Field::GenMethod) {
                 for time in times {
-                    let id = Id { version, gen_method, time, ..layout.blank() };
-                    let last = Id { seq: max(Field::Seq), machine: max(Field::Machine), ..id };
+                    let id = Id {
+                        version,
+                        gen_method,
+                        time,
+                        ..layout.blank()
+                    };
+                    let last = Id {
+                        seq: max(Field::Seq),
+                        machine: max(Field::Machine),
+                        ..id
+                    };
                     all.extend([id, last].map(|id| layout.pack(&id).expect("an ID")));
                 }
             }
@@ -114,9 +181,16 @@ fn conditions_find_the_ids_of_a_time(make: impl Fn() -> Database) {
                 let rows = database.rows(&format!("SELECT id FROM orders WHERE {condition}{rest}"));
                 rows.into_iter().flatten().flatten().collect()
             };
-            let expected = ids.iter().filter(|id| case.has(**id)).map(|id| number(*id)).collect();
+            let expected = ids
+                .iter()
+                .filter(|id| case.has(**id))
+                .map(|id| number(*id))
+                .collect();
             assert_eq!(found(""), expected, "{column} {} {condition}", case.layout);
-            assert!(found("AND 1 = 0").is_empty(), "it is one condition: {condition}");
+            assert!(
+                found("AND 1 = 0").is_empty(),
+                "it is one condition: {condition}"
+            );
         }
     }
 }
@@ -140,14 +214,21 @@ fn conditions_find_the_ids_of_a_time_in_columns_of_sqlite() {
 fn a_name_that_is_none_of_a_column_is_refused() {
     let bound = |args: &[&str]| {
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));
-        let done = program.args([&["bound", "2026-01-01/2026-02-01"], args].concat()).output();
+        let done = program
+            .args([&["bound", "2026-01-01/2026-02-01"], args].concat())
+            .output();
         let done = done.expect("it starts");
-        (done.status.success(), String::from_utf8(done.stderr).expect("text"))
+        (
+            done.status.success(),
+            String::from_utf8(done.stderr).expect("text"),
+        )
     };
     for column in ["id", "orders.id", "_id$2"] {
         assert!(bound(&["--sql", column]).0, "{column}");
     }
-    for column in ["", "1id", "order id", "id;", "`id`", "\"id\"", "id)--", ".id", "größe"] {
+    for column in [
+        "", "1id", "order id", "id;", "`id`", "\"id\"", "id)--", ".id", "größe",
+    ] {
         let (done, said) = bound(&["--sql", column]);
         assert!(!done && said.contains("must be letters"), "{column} {said}");
     }
@@ -158,8 +239,15 @@ fn a_range_inside_one_tick_is_refused() {
     let range = "2026-01-01T00:00:00.100Z/2026-01-01T00:00:00.200Z";
     for words in [&[][..], &["--sql", "id"]] {
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));
-        let done = program.args(["bound", range]).args(words).output().expect("it starts");
+        let done = program
+            .args(["bound", range])
+            .args(words)
+            .output()
+            .expect("it starts");
         let said = String::from_utf8(done.stderr).expect("text");
-        assert!(done.status.code() == Some(64) && said.contains("in a later tick"), "{said}");
+        assert!(
+            done.status.code() == Some(64) && said.contains("in a later tick"),
+            "{said}"
+        );
     }
 }

@@ -19,8 +19,15 @@ pub(crate) struct Database {
 }
 
 enum Kind {
-    Mysql { user: MySqlConnection, administrator: MySqlConnection, name: String },
-    Postgres { user: PgConnection, schema: String },
+    Mysql {
+        user: MySqlConnection,
+        administrator: MySqlConnection,
+        name: String,
+    },
+    Postgres {
+        user: PgConnection,
+        schema: String,
+    },
     Sqlite(rusqlite::Connection),
 }
 
@@ -32,11 +39,17 @@ const AS_MYSQL: &str = "SET SESSION time_zone = '+08:00', group_concat_max_len =
 /// A name that no other test has.
 fn own() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("vesta_sql_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "vesta_sql_{}_{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 fn runtime() -> Runtime {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.expect("a runtime")
 }
 
@@ -54,28 +67,55 @@ impl Database {
             let mut administrator = options.connect().await.expect("the test server answers");
             let prepared = sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut administrator);
             prepared.await.expect("a database and a user");
-            let ordinary = options.clone().username(&name).password("ordinary").database(&name);
+            let ordinary = options
+                .clone()
+                .username(&name)
+                .password("ordinary")
+                .database(&name);
             let mut user = ordinary.connect().await.expect("the user is there");
-            sqlx::raw_sql(AS_MYSQL).execute(&mut user).await.expect("settings");
+            sqlx::raw_sql(AS_MYSQL)
+                .execute(&mut user)
+                .await
+                .expect("settings");
             (user, administrator)
         });
-        Self { kind: Kind::Mysql { user, administrator, name }, runtime }
+        Self {
+            kind: Kind::Mysql {
+                user,
+                administrator,
+                name,
+            },
+            runtime,
+        }
     }
 
     pub(crate) fn of_postgres() -> Self {
         let runtime = runtime();
         let options: PgConnectOptions = store_url("postgres").parse().expect("a URL");
         let schema = own();
-        let user = runtime.block_on(options.connect()).expect("the test server answers");
-        let mut database = Self { kind: Kind::Postgres { user, schema: schema.clone() }, runtime };
-        database.rows(&format!("CREATE SCHEMA {schema}; SET search_path TO {schema}"));
+        let user = runtime
+            .block_on(options.connect())
+            .expect("the test server answers");
+        let mut database = Self {
+            kind: Kind::Postgres {
+                user,
+                schema: schema.clone(),
+            },
+            runtime,
+        };
+        database.rows(&format!(
+            "CREATE SCHEMA {schema}; SET search_path TO {schema}"
+        ));
         database.rows("SET TIME ZONE 'Asia/Shanghai'");
         database
     }
 
     pub(crate) fn of_sqlite() -> Self {
         let connection = rusqlite::Connection::open_in_memory().expect("memory");
-        Self { kind: Kind::Sqlite(connection), runtime: runtime() }
+        Self {
+            kind: Kind::Sqlite(connection),
+            runtime: runtime(),
+        }
     }
 
     /// The name of the database or schema.
@@ -98,7 +138,8 @@ impl Database {
     /// The rows of statements; panics if one fails.
     #[track_caller]
     pub(crate) fn rows(&mut self, sql: &str) -> Vec<Row> {
-        self.ask(sql).unwrap_or_else(|error| panic!("{}: {error}\n{sql}", self.dialect()))
+        self.ask(sql)
+            .unwrap_or_else(|error| panic!("{}: {error}\n{sql}", self.dialect()))
     }
 
     /// The rows of statements, or the error.
@@ -150,14 +191,21 @@ fn in_sqlite(connection: &rusqlite::Connection, sql: &str) -> rusqlite::Result<V
 impl Drop for Database {
     fn drop(&mut self) {
         match &mut self.kind {
-            Kind::Mysql { administrator, name, .. } => {
+            Kind::Mysql {
+                administrator,
+                name,
+                ..
+            } => {
                 let sql = format!("DROP DATABASE {name}; DROP USER {name}@'%'");
-                let _ =
-                    self.runtime.block_on(sqlx::raw_sql(AssertSqlSafe(sql)).execute(administrator));
+                let _ = self
+                    .runtime
+                    .block_on(sqlx::raw_sql(AssertSqlSafe(sql)).execute(administrator));
             }
             Kind::Postgres { user, schema } => {
                 let sql = format!("DROP SCHEMA {schema} CASCADE");
-                let _ = self.runtime.block_on(sqlx::raw_sql(AssertSqlSafe(sql)).execute(user));
+                let _ = self
+                    .runtime
+                    .block_on(sqlx::raw_sql(AssertSqlSafe(sql)).execute(user));
             }
             Kind::Sqlite(_) => {}
         }

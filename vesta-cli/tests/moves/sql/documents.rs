@@ -6,7 +6,9 @@ use std::path::Path;
 /// Every statement, with the name of its document.
 pub(crate) fn all_statements() -> Vec<(String, String)> {
     let of = |(name, text): (String, String)| {
-        statements(&text).into_iter().map(move |sql| (name.clone(), sql))
+        statements(&text)
+            .into_iter()
+            .map(move |sql| (name.clone(), sql))
     };
     documents().into_iter().flat_map(of).collect()
 }
@@ -15,19 +17,35 @@ pub(crate) fn all_statements() -> Vec<(String, String)> {
 fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let of = |folder: &str| fs::read_dir(root.join(folder)).expect("a folder");
-    let files = of(".").chain(of("docs")).map(|file| file.expect("a file").path());
+    let files = of(".")
+        .chain(of("docs"))
+        .map(|file| file.expect("a file").path());
     let documents = files.filter(|file| file.extension().is_some_and(|it| it == "md"));
     let read = |file: std::path::PathBuf| {
         let text = fs::read_to_string(&file).expect("text");
-        (file.file_name().expect("a name").to_string_lossy().into_owned(), text)
+        (
+            file.file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned(),
+            text,
+        )
     };
     documents.map(read).collect()
 }
 
 /// The SQL in a document: blocks of it, and statements in code spans and other blocks.
 fn statements(document: &str) -> Vec<String> {
-    const VERBS: [&str; 8] =
-        ["SELECT ", "INSERT ", "UPDATE ", "DELETE FROM ", "ALTER ", "CREATE ", "DROP ", "GRANT "];
+    const VERBS: [&str; 8] = [
+        "SELECT ",
+        "INSERT ",
+        "UPDATE ",
+        "DELETE FROM ",
+        "ALTER ",
+        "CREATE ",
+        "DROP ",
+        "GRANT ",
+    ];
     let (mut all, mut block, mut in_block) = (Vec::new(), None::<String>, false);
     for line in document.lines() {
         let line = line.trim();
@@ -39,17 +57,27 @@ fn statements(document: &str) -> Vec<String> {
             // Without comments.
             *block = format!("{block} {}", line.split("--").next().unwrap_or("").trim());
         } else {
-            let spans = line.split('`').enumerate().filter(|(i, _)| in_block || i % 2 == 1);
+            let spans = line
+                .split('`')
+                .enumerate()
+                .filter(|(i, _)| in_block || i % 2 == 1);
             let spans = spans.flat_map(|(_, span)| {
                 let start = VERBS.iter().filter_map(|verb| span.find(verb)).min()?;
-                let quote = span[..start].chars().next_back().filter(|c| "'\"".contains(*c));
+                let quote = span[..start]
+                    .chars()
+                    .next_back()
+                    .filter(|c| "'\"".contains(*c));
                 Some(span[start..].split(quote.unwrap_or('`')).next()?.to_owned())
             });
             all.extend(spans);
         }
     }
     let plain = |sql: String| {
-        sql.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(';').to_owned()
+        sql.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .trim_end_matches(';')
+            .to_owned()
     };
     all.into_iter().map(plain).collect()
 }
@@ -58,6 +86,12 @@ fn statements(document: &str) -> Vec<String> {
 fn statements_are_found_in_blocks_and_in_spans() {
     let document = "```sql\nSELECT 1 -- one\n  FROM a;\n```\n`x` and `SELECT b` or SELECT c\n\
                     ```text\n$ mysql -e 'UPDATE d SET e = 1'\nquery(\"SELECT g\").bind(1)\n```\n  ```sql\n  DROP f;\n  ```\n";
-    let expected = ["SELECT 1 FROM a", "SELECT b", "UPDATE d SET e = 1", "SELECT g", "DROP f"];
+    let expected = [
+        "SELECT 1 FROM a",
+        "SELECT b",
+        "UPDATE d SET e = 1",
+        "SELECT g",
+        "DROP f",
+    ];
     assert_eq!(statements(document), expected);
 }

@@ -36,7 +36,14 @@ fn ids(layout: &IdMeta) -> Vec<(u64, Option<[String; 3]>)> {
             {
                 let seq = seq & max(Field::Seq);
                 let machine = machine & max(Field::Machine);
-                let id = Id { version, gen_method, time, seq, machine, ..layout.blank() };
+                let id = Id {
+                    version,
+                    gen_method,
+                    time,
+                    seq,
+                    machine,
+                    ..layout.blank()
+                };
                 let raw = layout.pack(&id).expect("inside");
                 let made = layout.moment_of(time).expect("inside").to_string();
                 cases.push((raw, Some([made, machine.to_string(), seq.to_string()])));
@@ -53,15 +60,30 @@ fn ids(layout: &IdMeta) -> Vec<(u64, Option<[String; 3]>)> {
 
 /// Times around the ends of ticks and of the layout.
 fn times(layout: &IdMeta) -> impl Iterator<Item = u64> {
-    let (begin, end, unit) = (layout.spec().epoch.0, layout.end().0, layout.spec().unit.millis());
+    let (begin, end, unit) = (
+        layout.spec().epoch.0,
+        layout.end().0,
+        layout.spec().unit.millis(),
+    );
     let middle = 1_767_225_600_000;
-    let inside = [begin, begin + unit - 1, begin + unit, middle - 1, middle, middle + 1, end - 1];
+    let inside = [
+        begin,
+        begin + unit - 1,
+        begin + unit,
+        middle - 1,
+        middle,
+        middle + 1,
+        end - 1,
+    ];
     inside.into_iter().chain([begin - 1, end])
 }
 
 /// A time in UTC, as a literal that the database reads so in a session of another zone.
 fn literal(dialect: &str, time: u64) -> String {
-    let text = UnixMillis(time).to_string().replace('T', " ").replace('Z', "");
+    let text = UnixMillis(time)
+        .to_string()
+        .replace('T', " ")
+        .replace('Z', "");
     match dialect {
         "postgres" => format!("timestamptz '{text}+00'"),
         _ => format!("'{text}'"),
@@ -70,7 +92,10 @@ fn literal(dialect: &str, time: u64) -> String {
 
 /// A time in UTC as a database shows it, as Vesta writes it.
 fn written(shown: &str) -> String {
-    let (seconds, fraction) = shown.trim_end_matches('Z').split_once('.').unwrap_or((shown, ""));
+    let (seconds, fraction) = shown
+        .trim_end_matches('Z')
+        .split_once('.')
+        .unwrap_or((shown, ""));
     let fraction: String = fraction.chars().chain("000".chars()).take(3).collect();
     format!("{}.{fraction}Z", seconds.replace(' ', "T"))
 }
@@ -86,7 +111,10 @@ impl Sql {
         let (name, version) = (layout.name(), version.to_string());
         let dialect = ["--dialect", database.dialect(), "--layout", name];
         let text = vesta(&[&["sql"], &dialect[..], &["--id-version", &version]].concat());
-        Self { text, prefix: format!("vesta_{}", name.replace('-', "_")) }
+        Self {
+            text,
+            prefix: format!("vesta_{}", name.replace('-', "_")),
+        }
     }
 
     /// What a function answers, or the statement of that name with its parameters set.
@@ -96,12 +124,23 @@ impl Sql {
         let values: Vec<_> = given.iter().map(|it| it.1).collect();
         let mut rows = match database.dialect() {
             "postgres" => {
-                let zone = if name.ends_with("_time") { " AT TIME ZONE 'UTC'" } else { "" };
+                let zone = if name.ends_with("_time") {
+                    " AT TIME ZONE 'UTC'"
+                } else {
+                    ""
+                };
                 database.rows(&format!("SELECT {name}({}){zone}", values.join(", ")))
             }
             "mysql" => {
-                let set: Vec<_> = given.iter().map(|it| format!("@{} = {}", it.0, it.1)).collect();
-                database.rows(&format!("SET {}; {}", set.join(", "), self.statement(&name)))
+                let set: Vec<_> = given
+                    .iter()
+                    .map(|it| format!("@{} = {}", it.0, it.1))
+                    .collect();
+                database.rows(&format!(
+                    "SET {}; {}",
+                    set.join(", "),
+                    self.statement(&name)
+                ))
             }
             _ => {
                 let set = |sql: String, it: &(&str, &str)| sql.replace(&format!(":{}", it.0), it.1);
@@ -119,7 +158,10 @@ impl Sql {
     /// The expression of a statement, for a table with a column of the parameter's name.
     fn expression(&self, name: &str) -> &str {
         let name = format!("{}_{name}", self.prefix);
-        let statement = self.statement(&name).strip_prefix("SELECT ").expect("a statement");
+        let statement = self
+            .statement(&name)
+            .strip_prefix("SELECT ")
+            .expect("a statement");
         statement.split_once(" AS vesta_").expect("a name").0
     }
 }
@@ -129,9 +171,14 @@ fn the_answers_are_those_of_the_library(mut make: impl FnMut() -> Database) {
         // Beside each other in one database.
         let mut database = make();
         let layouts = LAYOUTS.map(|name| IdMeta::known(name).expect("a layout"));
-        let layouts: Vec<_> =
-            layouts.into_iter().filter(|it| it.max(Field::Version) >= version).collect();
-        let all: Vec<_> = layouts.iter().map(|it| Sql::of(&database, it, version)).collect();
+        let layouts: Vec<_> = layouts
+            .into_iter()
+            .filter(|it| it.max(Field::Version) >= version)
+            .collect();
+        let all: Vec<_> = layouts
+            .iter()
+            .map(|it| Sql::of(&database, it, version))
+            .collect();
         if database.dialect() == "postgres" {
             for sql in &all {
                 database.rows(&sql.text);
@@ -157,7 +204,9 @@ fn ids_are_taken_apart(database: &mut Database, layout: &IdMeta, sql: &Sql) {
                 ["time", "machine", "seq"].map(|it| sql.ask(database, it, &[("id", &form)]));
             let [made, machine, seq] = found;
             let found = [made.map(|it| written(&it)), machine, seq];
-            let expected = parts.clone().map_or([const { None }; 3], |parts| parts.map(Some));
+            let expected = parts
+                .clone()
+                .map_or([const { None }; 3], |parts| parts.map(Some));
             assert_eq!(found, expected, "{} {form}", layout.name());
         }
     }
@@ -165,23 +214,45 @@ fn ids_are_taken_apart(database: &mut Database, layout: &IdMeta, sql: &Sql) {
 
 fn bounds_are_found(database: &mut Database, layout: &IdMeta, sql: &Sql, version: u64) {
     let is_unsigned = database.dialect() == "mysql";
-    let shown = |id: u64| if is_unsigned { id.to_string() } else { id.cast_signed().to_string() };
+    let shown = |id: u64| {
+        if is_unsigned {
+            id.to_string()
+        } else {
+            id.cast_signed().to_string()
+        }
+    };
     let max = layout.max(Field::GenMethod);
     for time in times(layout) {
         let at = literal(database.dialect(), time);
         for gen_method in 0..=max {
-            let base = Id { version, gen_method, ..layout.blank() };
+            let base = Id {
+                version,
+                gen_method,
+                ..layout.blank()
+            };
             let time = UnixMillis(time);
-            let expected = [layout.lower_bound(time, &base), layout.upper_bound(time, &base)];
+            let expected = [
+                layout.lower_bound(time, &base),
+                layout.upper_bound(time, &base),
+            ];
             let method = gen_method.to_string();
             let mut given = vec![("at", at.as_str())];
             given.extend((max > 0).then_some(("gen_method", method.as_str())));
             let found = ["lower", "upper"].map(|it| sql.ask(database, it, &given));
-            assert_eq!(found, expected.map(|it| it.ok().map(shown)), "{} {given:?}", layout.name());
+            assert_eq!(
+                found,
+                expected.map(|it| it.ok().map(shown)),
+                "{} {given:?}",
+                layout.name()
+            );
         }
         if max > 0 {
             let given = [("at", at.as_str()), ("gen_method", "4")];
-            assert_eq!(sql.ask(database, "lower", &given), None, "a genMethod that cannot be");
+            assert_eq!(
+                sql.ask(database, "lower", &given),
+                None,
+                "a genMethod that cannot be"
+            );
         }
     }
 }
@@ -207,7 +278,10 @@ fn functions_of_postgres_are_not_replaced_and_take_other_columns_and_zones() {
     let sql = Sql::of(&database, &IdMeta::MAX_PEAK, 0);
     database.rows(&sql.text);
     let again = database.ask(&sql.text).expect_err("it is there");
-    assert!(again.contains("\"vesta_max_peak_time\" already exists"), "{again}");
+    assert!(
+        again.contains("\"vesta_max_peak_time\" already exists"),
+        "{again}"
+    );
     // In the session's zone, eight hours ahead.
     let given = [("at", "'2026-01-01 08:00:00'"), ("gen_method", "2")];
     let lower = sql.ask(&mut database, "lower", &given);
@@ -217,7 +291,10 @@ fn functions_of_postgres_are_not_replaced_and_take_other_columns_and_zones() {
     let (expression, _) = sql.text[start..].split_once('\n').expect("its end");
     for id in [1, (1 << 63) - 1, 1 << 63, u64::MAX] {
         let asked = format!("SELECT {expression} FROM (SELECT {id}::numeric AS id) AS given");
-        assert_eq!(database.rows(&asked), [[Some(id.cast_signed().to_string())]]);
+        assert_eq!(
+            database.rows(&asked),
+            [[Some(id.cast_signed().to_string())]]
+        );
     }
 }
 

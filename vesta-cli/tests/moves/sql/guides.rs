@@ -24,9 +24,18 @@ struct Check {
 
 /// Statements that are not run, and why.
 const NOT_RUN: [(&str, &str); 3] = [
-    ("UPDATE … RETURNING", "names a kind of statement; the store's own is tested with the store"),
-    ("INSERT INTO orders (id) VALUES ($1)", "is part of a program, which scripts/outside.sh tests"),
-    ("DROP SUBSCRIPTION", "names a command; scripts/stores.sh carries it out in a test"),
+    (
+        "UPDATE … RETURNING",
+        "names a kind of statement; the store's own is tested with the store",
+    ),
+    (
+        "INSERT INTO orders (id) VALUES ($1)",
+        "is part of a program, which scripts/outside.sh tests",
+    ),
+    (
+        "DROP SUBSCRIPTION",
+        "names a command; scripts/stores.sh carries it out in a test",
+    ),
 ];
 
 const MYSQL: &[Check] = &[
@@ -75,10 +84,17 @@ const MYSQL: &[Check] = &[
         expects: |rows| texts(rows) == ["token"],
     },
     MAX_WORKER,
-    Check { begins: "ALTER TABLE WORKER_NODE AUTO_INCREMENT", ..NEXT_WORKER },
+    Check {
+        begins: "ALTER TABLE WORKER_NODE AUTO_INCREMENT",
+        ..NEXT_WORKER
+    },
     ALL_TAGS,
     UPDATED_TAG,
-    Check { begins: "SELECT * FROM tiny_id_info", tables: tinyid, ..ALL_TAGS },
+    Check {
+        begins: "SELECT * FROM tiny_id_info",
+        tables: tinyid,
+        ..ALL_TAGS
+    },
     Check {
         begins: "UPDATE cosid SET last_max_id = ",
         tables: || made("mysql/cosid") + &insert("cosid (name, last_max_id)", tag),
@@ -99,7 +115,10 @@ const POSTGRES: &[Check] = &[
         expects: |rows| sorted(rows) == in_january(None),
     },
     MAX_WORKER,
-    Check { begins: "ALTER SEQUENCE worker_node_id_seq RESTART", ..NEXT_WORKER },
+    Check {
+        begins: "ALTER SEQUENCE worker_node_id_seq RESTART",
+        ..NEXT_WORKER
+    },
     ALL_TAGS,
     UPDATED_TAG,
     KEPT_TAGS,
@@ -115,9 +134,15 @@ const POSTGRES: &[Check] = &[
 
 const SQLITE: &[Check] = &[
     MAX_WORKER,
-    Check { begins: "UPDATE sqlite_sequence SET seq = 255", ..NEXT_WORKER },
+    Check {
+        begins: "UPDATE sqlite_sequence SET seq = 255",
+        ..NEXT_WORKER
+    },
     KEPT_TAGS,
-    Check { begins: "SELECT area, name, value FROM vesta_kv", ..KEPT_TAGS },
+    Check {
+        begins: "SELECT area, name, value FROM vesta_kv",
+        ..KEPT_TAGS
+    },
     ORDERS,
 ];
 
@@ -173,7 +198,9 @@ const ORDERS: Check = Check {
 
 /// The first column.
 fn texts(rows: Vec<Row>) -> Vec<String> {
-    rows.into_iter().filter_map(|mut row| row.swap_remove(0)).collect()
+    rows.into_iter()
+        .filter_map(|mut row| row.swap_remove(0))
+        .collect()
 }
 
 fn sorted(rows: Vec<Row>) -> Vec<String> {
@@ -220,7 +247,9 @@ fn tinyid() -> String {
            remark varchar(255) NOT NULL DEFAULT '', \
            create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', \
            update_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', PRIMARY KEY (id));"
-        + &insert("tiny_id_token (token, biz_type)", |i| format!("'token{i}', 'tag{i}'"))
+        + &insert("tiny_id_token (token, biz_type)", |i| {
+            format!("'token{i}', 'tag{i}'")
+        })
 }
 
 /// The tables of Vesta's own stores.
@@ -263,8 +292,9 @@ fn in_january(gen_method: Option<u64>) -> Vec<String> {
     let days = 347_184_000..347_184_000 + 31 * 86_400;
     let all = (0..200).map(order).filter(|id| days.contains(&id.time));
     let all = all.filter(|id| gen_method.is_none_or(|it| it == id.get(Field::GenMethod)));
-    let mut ids: Vec<_> =
-        all.map(|id| IdMeta::MAX_PEAK.pack(&id).expect("an ID").to_string()).collect();
+    let mut ids: Vec<_> = all
+        .map(|id| IdMeta::MAX_PEAK.pack(&id).expect("an ID").to_string())
+        .collect();
     ids.sort_unstable();
     ids
 }
@@ -273,8 +303,15 @@ fn in_january(gen_method: Option<u64>) -> Vec<String> {
 fn the_statements_run(make: fn() -> Database, checks: &[Check]) {
     let all = all_statements();
     for check in checks {
-        let mut found = all.iter().filter(|(_, sql)| sql.starts_with(check.begins)).peekable();
-        assert!(found.peek().is_some(), "no document has `{}` any more", check.begins);
+        let mut found = all
+            .iter()
+            .filter(|(_, sql)| sql.starts_with(check.begins))
+            .peekable();
+        assert!(
+            found.peek().is_some(),
+            "no document has `{}` any more",
+            check.begins
+        );
         for (document, sql) in found {
             let mut database = make();
             database.rows(&(own(database.dialect()) + &(check.tables)()));
@@ -307,7 +344,10 @@ fn statements_of_the_documents_run_in_databases_of_sqlite() {
 
 #[test]
 fn every_statement_of_the_documents_is_run_or_named() {
-    let checks = [MYSQL, POSTGRES, SQLITE].into_iter().flatten().map(|check| check.begins);
+    let checks = [MYSQL, POSTGRES, SQLITE]
+        .into_iter()
+        .flatten()
+        .map(|check| check.begins);
     let known: Vec<_> = checks.chain(NOT_RUN.map(|it| it.0)).collect();
     let all = all_statements();
     for (document, sql) in &all {
@@ -316,7 +356,11 @@ fn every_statement_of_the_documents_is_run_or_named() {
             "{document}: `{sql}` is not run: add it to the checks, or to NOT_RUN with the reason"
         );
     }
-    assert!(all.len() >= 20, "{} statements: the documents are not read", all.len());
+    assert!(
+        all.len() >= 20,
+        "{} statements: the documents are not read",
+        all.len()
+    );
 }
 
 /// The database cuts what it joins without an error: what the guide must not do.

@@ -6,18 +6,35 @@ use super::databases::Database;
 
 /// 1,000 `max-peak` IDs of one machine ID, of one second or of one second each.
 fn ids(in_one_second: bool) -> Vec<u64> {
-    let at = |i| if in_one_second { (375_276_990, i) } else { (375_276_990 + i, 0) };
+    let at = |i| {
+        if in_one_second {
+            (375_276_990, i)
+        } else {
+            (375_276_990 + i, 0)
+        }
+    };
     let id = |i| {
         let (time, seq) = at(i);
-        Id { time, seq, machine: 470, gen_method: 2, ..IdMeta::MAX_PEAK.blank() }
+        Id {
+            time,
+            seq,
+            machine: 470,
+            gen_method: 2,
+            ..IdMeta::MAX_PEAK.blank()
+        }
     };
-    (0..1000).map(|i| IdMeta::MAX_PEAK.pack(&id(i)).expect("an ID")).collect()
+    (0..1000)
+        .map(|i| IdMeta::MAX_PEAK.pack(&id(i)).expect("an ID"))
+        .collect()
 }
 
 /// How many of the partitions or shards get IDs.
 fn filled(database: &mut Database, sql: impl Fn(&str) -> String) -> Vec<usize> {
     let filled = |in_one_second| {
-        let values: Vec<_> = ids(in_one_second).iter().map(|id| format!("({id})")).collect();
+        let values: Vec<_> = ids(in_one_second)
+            .iter()
+            .map(|id| format!("({id})"))
+            .collect();
         database.rows(&sql(&values.join(", "))).len()
     };
     [true, false].map(filled).into()
@@ -26,9 +43,11 @@ fn filled(database: &mut Database, sql: impl Fn(&str) -> String) -> Vec<usize> {
 #[test]
 fn partitions_of_mysql_are_filled_by_an_odd_modulus_or_a_hash_alone() {
     let mut database = Database::of_mysql();
-    for (by, count, expected) in
-        [("HASH (id)", 16, [1, 1]), ("KEY (id)", 16, [1, 2]), ("HASH (id)", 17, [17, 17])]
-    {
+    for (by, count, expected) in [
+        ("HASH (id)", 16, [1, 1]),
+        ("KEY (id)", 16, [1, 2]),
+        ("HASH (id)", 17, [17, 17]),
+    ] {
         let found = filled(&mut database, |values| {
             let of = |i| format!("SELECT {i} FROM orders PARTITION (p{i}) HAVING COUNT(*) > 0");
             let each: Vec<_> = (0..count).map(of).collect();

@@ -31,9 +31,9 @@ fn meaning(format: IdFormat, text: &str) -> Option<u128> {
         return None;
     }
     let (radix, digit): (u128, fn(char) -> Option<usize>) = match format {
-        IdFormat::Base36 => {
-            (36, |c| "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ".find(c.to_ascii_uppercase()))
-        }
+        IdFormat::Base36 => (36, |c| {
+            "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ".find(c.to_ascii_uppercase())
+        }),
         IdFormat::Hex => (16, |c| "0123456789abcdef".find(c.to_ascii_lowercase())),
         IdFormat::Base62 => (62, |c| BASE62.find(c)),
         IdFormat::Crockford => (32, |c| match c.to_ascii_uppercase() {
@@ -43,7 +43,8 @@ fn meaning(format: IdFormat, text: &str) -> Option<u128> {
         }),
         _ => (10, |c| "0123456789".find(c)),
     };
-    text.chars().try_fold(0, |number, c| Some(number * radix + digit(c)? as u128))
+    text.chars()
+        .try_fold(0, |number, c| Some(number * radix + digit(c)? as u128))
 }
 
 fn check(parse: Parse, input: &[u8]) {
@@ -56,7 +57,10 @@ fn check(parse: Parse, input: &[u8]) {
                 let canonical = format.encode(id);
                 assert_eq!(parse(format, &canonical).unwrap(), id, "{format} {text:?}");
                 let (min, max) = format.lengths();
-                assert!((min..=max).contains(&canonical.len()), "{format} {canonical}");
+                assert!(
+                    (min..=max).contains(&canonical.len()),
+                    "{format} {canonical}"
+                );
             }
             (Err(IdError::Invalid { field: "id", .. }), None) => {}
             (read, _) => panic!("{format} reads {text:?} as {read:?}, but it means {fits:?}"),
@@ -67,42 +71,52 @@ fn check(parse: Parse, input: &[u8]) {
 
 #[test]
 fn ids_from_any_text() {
-    inputs().iter().for_each(|input| check(IdFormat::parse, input));
-    bolero::check!().with_iterations(20_000).for_each(|input: &[u8]| check(IdFormat::parse, input));
+    inputs()
+        .iter()
+        .for_each(|input| check(IdFormat::parse, input));
+    bolero::check!()
+        .with_iterations(20_000)
+        .for_each(|input: &[u8]| check(IdFormat::parse, input));
 }
 
 #[test]
 fn ids_from_damaged_text() {
     let inputs = inputs();
-    bolero::check!().with_iterations(50_000).with_type().for_each(
-        |(which, changes): &(u16, Changes)| {
+    bolero::check!()
+        .with_iterations(50_000)
+        .with_type()
+        .for_each(|(which, changes): &(u16, Changes)| {
             check(IdFormat::parse, &damaged(&inputs, *which, changes));
-        },
-    );
+        });
 }
 
 /// Every number, in every format: the text comes back as the number, and sorts as it does.
 #[test]
 fn ids_of_any_number() {
-    bolero::check!().with_iterations(50_000).with_type().for_each(|(a, b): &(u64, u64)| {
-        for format in IdFormat::ALL {
-            let (a_text, b_text) = (format.encode(*a), format.encode(*b));
-            assert_eq!(format.parse(&a_text).unwrap(), *a);
-            assert_eq!(meaning(format, &a_text), Some(u128::from(*a)));
-            if format.is_sortable() {
-                assert_eq!(a_text.cmp(&b_text), a.cmp(b), "{format}");
+    bolero::check!()
+        .with_iterations(50_000)
+        .with_type()
+        .for_each(|(a, b): &(u64, u64)| {
+            for format in IdFormat::ALL {
+                let (a_text, b_text) = (format.encode(*a), format.encode(*b));
+                assert_eq!(format.parse(&a_text).unwrap(), *a);
+                assert_eq!(meaning(format, &a_text), Some(u128::from(*a)));
+                if format.is_sortable() {
+                    assert_eq!(a_text.cmp(&b_text), a.cmp(b), "{format}");
+                }
             }
-        }
-    });
+        });
 }
 
 /// As [`IdFormat::parse`], but what is above 64 bits wraps around.
 fn planted(format: IdFormat, text: &str) -> Result<u64, IdError> {
-    format.parse(text).or_else(|error| match meaning(format, text) {
-        #[allow(clippy::cast_possible_truncation, reason = "the planted fault")]
-        Some(number) => Ok(number as u64),
-        None => Err(error),
-    })
+    format
+        .parse(text)
+        .or_else(|error| match meaning(format, text) {
+            #[allow(clippy::cast_possible_truncation, reason = "the planted fault")]
+            Some(number) => Ok(number as u64),
+            None => Err(error),
+        })
 }
 
 #[test]

@@ -17,7 +17,14 @@ fn spec(mode: u8, mut widths: [u8; 6], order: u8, unit: u8, epoch: u64) -> Layou
             left -= widths[i];
         }
     }
-    let [version_bits, type_bits, gen_method_bits, time_bits, seq_bits, machine_bits] = widths;
+    let [
+        version_bits,
+        type_bits,
+        gen_method_bits,
+        time_bits,
+        seq_bits,
+        machine_bits,
+    ] = widths;
     LayoutSpec {
         version_bits,
         type_bits,
@@ -25,18 +32,28 @@ fn spec(mode: u8, mut widths: [u8; 6], order: u8, unit: u8, epoch: u64) -> Layou
         time_bits,
         seq_bits,
         machine_bits,
-        order: [FieldOrder::TimeSeqMachine, FieldOrder::TimeMachineSeq, FieldOrder::MachineTimeSeq]
-            [usize::from(order % 3)],
+        order: [
+            FieldOrder::TimeSeqMachine,
+            FieldOrder::TimeMachineSeq,
+            FieldOrder::MachineTimeSeq,
+        ][usize::from(order % 3)],
         unit: [TimeUnit::Second, TimeUnit::TenMillis, TimeUnit::Millisecond][usize::from(unit % 3)],
         epoch: UnixMillis(epoch >> (mode % 64)),
     }
 }
 
 fn sum(s: &LayoutSpec) -> u32 {
-    [s.version_bits, s.type_bits, s.gen_method_bits, s.time_bits, s.seq_bits, s.machine_bits]
-        .map(u32::from)
-        .iter()
-        .sum()
+    [
+        s.version_bits,
+        s.type_bits,
+        s.gen_method_bits,
+        s.time_bits,
+        s.seq_bits,
+        s.machine_bits,
+    ]
+    .map(u32::from)
+    .iter()
+    .sum()
 }
 
 /// The rules for a layout, in wider arithmetic.
@@ -72,7 +89,9 @@ fn values(meta: &IdMeta, id: &Id) -> [(Field, u64); 6] {
 fn side_by_side(meta: &IdMeta, id: &Id) -> u64 {
     let all = values(meta, id)
         .into_iter()
-        .fold(0u128, |raw, (field, value)| raw << meta.bits(field) | u128::from(value));
+        .fold(0u128, |raw, (field, value)| {
+            raw << meta.bits(field) | u128::from(value)
+        });
     u64::try_from(all).expect("at most 64 bits")
 }
 
@@ -80,18 +99,32 @@ fn check((mode, widths, order, unit, epoch, seeds, raw, moment): &Numbers) {
     let spec = spec(*mode, *widths, *order, *unit, *epoch);
     let meta = match IdMeta::foreign(spec) {
         Ok(meta) => meta,
-        Err(IdError::Invalid { field: "layout", .. }) => return assert!(!adds_up(&spec)),
+        Err(IdError::Invalid {
+            field: "layout", ..
+        }) => return assert!(!adds_up(&spec)),
         Err(other) => panic!("{other}"),
     };
     assert!(adds_up(&spec), "{spec:?}");
     assert_eq!(u32::from(meta.total_bits()), sum(&spec));
     assert_eq!(IdMeta::new(spec).is_ok(), meta.check_generates().is_ok());
-    let _ = (meta.to_string(), meta.fingerprint(), meta.about(), meta.capacity_per_second());
+    let _ = (
+        meta.to_string(),
+        meta.fingerprint(),
+        meta.about(),
+        meta.capacity_per_second(),
+    );
     let _ = (meta.end().to_string(), meta.end().to_system_time());
     let _ = SequenceStart::Random(1 << (mode % 32)).check(&meta);
 
     // Half of them cut to their fields, so that not every ID is refused.
-    let cut = |i: usize, field| seeds[i] & if mode & 1 == 0 { meta.max(field) } else { u64::MAX };
+    let cut = |i: usize, field| {
+        seeds[i]
+            & if mode & 1 == 0 {
+                meta.max(field)
+            } else {
+                u64::MAX
+            }
+    };
     let id = Id {
         version: cut(0, Field::Version),
         id_type: cut(1, Field::Type),
@@ -100,7 +133,9 @@ fn check((mode, widths, order, unit, epoch, seeds, raw, moment): &Numbers) {
         seq: cut(4, Field::Seq),
         machine: cut(5, Field::Machine),
     };
-    let all_fit = values(&meta, &id).into_iter().all(|(f, value)| fits(value, meta.bits(f)));
+    let all_fit = values(&meta, &id)
+        .into_iter()
+        .all(|(f, value)| fits(value, meta.bits(f)));
     match meta.pack(&id) {
         Ok(packed) => {
             assert!(all_fit, "{id:?}");
@@ -122,7 +157,11 @@ fn check((mode, widths, order, unit, epoch, seeds, raw, moment): &Numbers) {
         times(&meta, &id, UnixMillis(raw));
     }
     times(&meta, &id, UnixMillis(*moment));
-    times(&meta, &id, UnixMillis(meta.spec().epoch.0.saturating_add(*moment >> (mode % 64))));
+    times(
+        &meta,
+        &id,
+        UnixMillis(meta.spec().epoch.0.saturating_add(*moment >> (mode % 64))),
+    );
     times(&meta, &id, UnixMillis(meta.end().0 - 1));
     times(&meta, &id, meta.end());
 }
@@ -130,7 +169,13 @@ fn check((mode, widths, order, unit, epoch, seeds, raw, moment): &Numbers) {
 /// A generator's base and position give the same ID as packing the fields.
 fn positions(meta: &IdMeta, id: &Id, packed: u64) {
     if meta.check_generates().is_ok() {
-        let base = meta.pack(&Id { time: 0, seq: 0, ..*id }).unwrap();
+        let base = meta
+            .pack(&Id {
+                time: 0,
+                seq: 0,
+                ..*id
+            })
+            .unwrap();
         let position = id.time << meta.bits(Field::Seq) | id.seq;
         assert_eq!(meta.id_at(base, position), packed);
         assert!(meta.step() >= 1);
@@ -148,7 +193,10 @@ fn times(meta: &IdMeta, base: &Id, moment: UnixMillis) {
         }
         Err(_) => assert!(!inside, "{moment:?}"),
     }
-    match (meta.lower_bound(moment, base), meta.upper_bound(moment, base)) {
+    match (
+        meta.lower_bound(moment, base),
+        meta.upper_bound(moment, base),
+    ) {
         (Ok(lower), Ok(upper)) => {
             assert!(inside && lower <= upper);
             let tick = meta.tick_at(moment).unwrap();
@@ -158,10 +206,16 @@ fn times(meta: &IdMeta, base: &Id, moment: UnixMillis) {
         (Err(_), Err(_)) => {}
         (lower, upper) => panic!("{lower:?} but {upper:?}"),
     }
-    assert_eq!(meta.moment_of(moment.0).is_ok(), moment.0 <= meta.max(Field::Time));
+    assert_eq!(
+        meta.moment_of(moment.0).is_ok(),
+        moment.0 <= meta.max(Field::Time)
+    );
 }
 
 #[test]
 fn layouts_of_any_numbers() {
-    bolero::check!().with_iterations(100_000).with_type().for_each(check);
+    bolero::check!()
+        .with_iterations(100_000)
+        .with_type()
+        .for_each(check);
 }

@@ -33,7 +33,12 @@ impl Model {
         gate.open(5, end, end);
         populator.position(); // makes what is made late
         durable.load(Ordering::Relaxed);
-        Arc::new(Self { populator, gate, durable, limit })
+        Arc::new(Self {
+            populator,
+            gate,
+            durable,
+            limit,
+        })
     }
 
     /// The short way, by what the clock showed each time.
@@ -42,7 +47,10 @@ impl Model {
         Box::new(move || {
             let claims = shown.iter().filter_map(|shown| {
                 let claim = this.gate.pass(&this.populator, *shown, 1)?;
-                assert!(claim.start >= RULES.position(*shown), "{claim:?} in tick {shown}");
+                assert!(
+                    claim.start >= RULES.position(*shown),
+                    "{claim:?} in tick {shown}"
+                );
                 Some(this.checked(claim))
             });
             claims.collect()
@@ -54,7 +62,9 @@ impl Model {
         let this = self.clone();
         Box::new(move || {
             let limit = this.limit.load(Ordering::Acquire);
-            let Ok(claim) = this.populator.claim(now, 1, &RULES, limit) else { return Vec::new() };
+            let Ok(claim) = this.populator.claim(now, 1, &RULES, limit) else {
+                return Vec::new();
+            };
             let end = RULES.end(claim.start, now, 1, limit);
             this.gate.open(now, end, end);
             vec![this.checked(claim)]
@@ -63,7 +73,10 @@ impl Model {
 
     fn checked(&self, claim: Claim) -> Range<u64> {
         let durable = self.durable.load(Ordering::Relaxed);
-        assert!(claim.end <= durable, "{claim:?} lies beyond the record's {durable}");
+        assert!(
+            claim.end <= durable,
+            "{claim:?} lies beyond the record's {durable}"
+        );
         claim.start..claim.end
     }
 }
@@ -77,10 +90,18 @@ fn somebody_passes_while_it_is_opened_for_the_next_tick() {
             let model = Model::new(kind, u64::MAX);
             let taken = at_once(vec![model.claim(6), model.pass(&[5, 6, 6])]);
             unique_and_growing(&taken);
-            note.note(taken[1].iter().map(|taken| RULES.tick(taken.start)).collect::<Vec<_>>());
+            note.note(
+                taken[1]
+                    .iter()
+                    .map(|taken| RULES.tick(taken.start))
+                    .collect::<Vec<_>>(),
+            );
         });
         let ends = ends.get();
-        assert!(ends.contains(&vec![5]) && ends.contains(&vec![6, 6]), "{ends:?}");
+        assert!(
+            ends.contains(&vec![5]) && ends.contains(&vec![6, 6]),
+            "{ends:?}"
+        );
     }
 }
 
@@ -89,7 +110,11 @@ fn two_open_it_and_one_is_late() {
     for kind in PopulatorKind::ALL {
         exhaustively(kind.name(), move || {
             let model = Model::new(kind, u64::MAX);
-            unique_and_growing(&at_once(vec![model.claim(5), model.claim(6), model.pass(&[6])]));
+            unique_and_growing(&at_once(vec![
+                model.claim(5),
+                model.claim(6),
+                model.pass(&[6]),
+            ]));
         });
     }
 }
@@ -109,10 +134,17 @@ fn the_line_is_sealed_while_somebody_passes() {
             });
             let all = unique_and_growing(&at_once(vec![model.pass(&[5, 5]), seal]));
             let end = all.last().map_or(FIRST, |last| last.end);
-            assert_eq!(model.populator.seal(), end, "sealed one past the last position");
+            assert_eq!(
+                model.populator.seal(),
+                end,
+                "sealed one past the last position"
+            );
             note.note(all.len());
         });
-        assert!(ends.get().iter().eq(&[0, 1, 2]), "sealed before, between and after the calls");
+        assert!(
+            ends.get().iter().eq(&[0, 1, 2]),
+            "sealed before, between and after the calls"
+        );
     }
 }
 
@@ -132,7 +164,10 @@ fn the_bound_is_moved_on_while_it_is_opened() {
             let threads = vec![model.pass(&[5, 5]), model.claim(5), extend];
             note.note(unique_and_growing(&at_once(threads)).len());
         });
-        assert!(ends.get().iter().eq(&[1, 2]), "the new bound came too late, and in time");
+        assert!(
+            ends.get().iter().eq(&[1, 2]),
+            "the new bound came too late, and in time"
+        );
     }
 }
 

@@ -26,7 +26,11 @@ enum Call {
     Seal,
 }
 
-const ONE: Call = Call::Claim { tick: 5, want: 1, limit: NO_LIMIT };
+const ONE: Call = Call::Claim {
+    tick: 5,
+    want: 1,
+    limit: NO_LIMIT,
+};
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -72,7 +76,10 @@ fn make(populator: &dyn IdPopulator, over: &AtomicBool, calls: &[Call]) -> Seen 
             }
             Call::GiveBack => {
                 let was_over = over.load(Ordering::SeqCst);
-                let last = seen.taken.last().map(|last| Claim { start: last.start, end: last.end });
+                let last = seen.taken.last().map(|last| Claim {
+                    start: last.start,
+                    end: last.end,
+                });
                 // A claim that cannot be given back is lost.
                 if last.is_some_and(|last| populator.give_back(last)) {
                     assert!(!was_over, "taken back after sealing: {last:?}");
@@ -97,15 +104,33 @@ fn new(kind: PopulatorKind) -> Arc<dyn IdPopulator> {
 #[test]
 fn two_callers_at_the_end_of_a_tick() {
     const CALLS: [&[Call]; 2] = [
-        &[Call::Claim { tick: 5, want: 3, limit: NO_LIMIT }, ONE],
-        &[ONE, Call::Claim { tick: 6, want: 2, limit: NO_LIMIT }],
+        &[
+            Call::Claim {
+                tick: 5,
+                want: 3,
+                limit: NO_LIMIT,
+            },
+            ONE,
+        ],
+        &[
+            ONE,
+            Call::Claim {
+                tick: 6,
+                want: 2,
+                limit: NO_LIMIT,
+            },
+        ],
     ];
     for kind in PopulatorKind::ALL {
         let ends = Ends::new();
         let note = ends.clone();
         exhaustively(kind.name(), move || {
             let seen = race(new(kind), &CALLS);
-            note.note(seen.iter().map(|seen| seen.taken.first().map(|t| t.start)).collect());
+            note.note(
+                seen.iter()
+                    .map(|seen| seen.taken.first().map(|t| t.start))
+                    .collect(),
+            );
         });
         let ends: &Vec<Vec<_>> = &ends.get().iter().cloned().collect();
         assert!(ends.len() >= 2, "either came first: {ends:?}");
@@ -114,13 +139,23 @@ fn two_callers_at_the_end_of_a_tick() {
 
 #[test]
 fn batches_at_the_bound() {
-    const BATCH: Call = Call::Claim { tick: 5, want: 2, limit: FIRST + 3 };
+    const BATCH: Call = Call::Claim {
+        tick: 5,
+        want: 2,
+        limit: FIRST + 3,
+    };
     for kind in PopulatorKind::ALL {
         exhaustively(kind.name(), move || {
             let seen = race(new(kind), &[&[BATCH], &[BATCH, BATCH]]);
-            let taken: u64 =
-                seen.iter().flat_map(|seen| &seen.taken).map(|taken| taken.end - taken.start).sum();
-            assert_eq!(taken, 3, "everything below the bound is given out, and nothing else");
+            let taken: u64 = seen
+                .iter()
+                .flat_map(|seen| &seen.taken)
+                .map(|taken| taken.end - taken.start)
+                .sum();
+            assert_eq!(
+                taken, 3,
+                "everything below the bound is given out, and nothing else"
+            );
             let refusals: Vec<_> = seen.iter().flat_map(|seen| &seen.refusals).collect();
             assert_eq!(refusals, [&Refusal::AwaitingLease]);
         });
@@ -136,14 +171,19 @@ fn a_caller_and_the_end() {
             let seen = race(new(kind), &[&[ONE, ONE], &[Call::Seal]]);
             note.note(seen[0].taken.len());
         });
-        assert!(ends.get().iter().eq(&[0, 1, 2]), "sealed before, between and after the calls");
+        assert!(
+            ends.get().iter().eq(&[0, 1, 2]),
+            "sealed before, between and after the calls"
+        );
     }
 }
 
 #[test]
 fn three_callers() {
     for kind in PopulatorKind::ALL {
-        bounded(kind.name(), move || drop(race(new(kind), &[&[ONE, ONE], &[ONE], &[ONE]])));
+        bounded(kind.name(), move || {
+            drop(race(new(kind), &[&[ONE, ONE], &[ONE], &[ONE]]))
+        });
     }
 }
 
@@ -151,7 +191,10 @@ fn three_callers() {
 fn two_callers_and_two_who_end_it() {
     for kind in PopulatorKind::ALL {
         bounded(kind.name(), move || {
-            drop(race(new(kind), &[&[ONE, ONE], &[ONE], &[Call::Seal], &[Call::Seal]]));
+            drop(race(
+                new(kind),
+                &[&[ONE, ONE], &[ONE], &[Call::Seal], &[Call::Seal]],
+            ));
         });
     }
 }
@@ -159,7 +202,11 @@ fn two_callers_and_two_who_end_it() {
 /// Only the last claim can be given back, while other callers claim, give back or seal.
 #[test]
 fn claims_that_are_given_back() {
-    const TWO: Call = Call::Claim { tick: 5, want: 2, limit: NO_LIMIT };
+    const TWO: Call = Call::Claim {
+        tick: 5,
+        want: 2,
+        limit: NO_LIMIT,
+    };
     const OTHERS: [&[Call]; 3] = [&[ONE, ONE], &[TWO, Call::GiveBack], &[Call::Seal]];
     for kind in PopulatorKind::ALL {
         for other in OTHERS {
@@ -169,7 +216,10 @@ fn claims_that_are_given_back() {
                 let seen = race(new(kind), &[&[TWO, Call::GiveBack], other]);
                 note.note(seen[0].given_back);
             });
-            assert!(ends.get().iter().eq(&[0, 1]), "it went back, and it could not: {other:?}");
+            assert!(
+                ends.get().iter().eq(&[0, 1]),
+                "it went back, and it could not: {other:?}"
+            );
         }
     }
 }
@@ -184,7 +234,11 @@ struct Faulty {
 
 impl Faulty {
     fn new(swaps: bool) -> Arc<Self> {
-        Arc::new(Self { next: AtomicU64::new(FIRST), sealed: AtomicU64::new(0), swaps })
+        Arc::new(Self {
+            next: AtomicU64::new(FIRST),
+            sealed: AtomicU64::new(0),
+            swaps,
+        })
     }
 }
 
@@ -201,7 +255,11 @@ impl IdPopulator for Faulty {
                 return Ok(claim);
             }
             let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
-            if self.next.compare_exchange(next, claim.end, success, failure).is_ok() {
+            if self
+                .next
+                .compare_exchange(next, claim.end, success, failure)
+                .is_ok()
+            {
                 return Ok(claim);
             }
         }
@@ -230,13 +288,17 @@ impl IdPopulator for Faulty {
 #[test]
 #[should_panic(expected = "given twice")]
 fn planted_load_then_store() {
-    exhaustively("planted fault", || drop(race(Faulty::new(false), &[&[ONE], &[ONE]])));
+    exhaustively("planted fault", || {
+        drop(race(Faulty::new(false), &[&[ONE], &[ONE]]))
+    });
 }
 
 #[test]
 #[should_panic(expected = "sealed one past the last position")]
 fn planted_seal_in_two_steps() {
-    exhaustively("planted fault", || drop(race(Faulty::new(true), &[&[ONE], &[Call::Seal]])));
+    exhaustively("planted fault", || {
+        drop(race(Faulty::new(true), &[&[ONE], &[Call::Seal]]))
+    });
 }
 
 #[test]

@@ -45,10 +45,16 @@ fn every_history_of_a_tiny_layout() {
 #[test]
 fn a_sealed_line_never_issues_again_and_says_where_it_ended() {
     for populator in all(5) {
-        assert_eq!(populator.claim(2, 1, &RULES, NO_LIMIT), Ok(Claim { start: 8, end: 9 }));
+        assert_eq!(
+            populator.claim(2, 1, &RULES, NO_LIMIT),
+            Ok(Claim { start: 8, end: 9 })
+        );
         assert_eq!(populator.seal(), 9);
         for tick in 0..8 {
-            assert_eq!(populator.claim(tick, 1, &RULES, NO_LIMIT), Err(Refusal::Sealed));
+            assert_eq!(
+                populator.claim(tick, 1, &RULES, NO_LIMIT),
+                Err(Refusal::Sealed)
+            );
         }
         assert_eq!(populator.seal(), 9, "sealing again changes nothing");
     }
@@ -88,11 +94,17 @@ fn threads_that_race_for_a_line_get_every_position_once() {
             let mut seen = HashSet::new();
             for (mine, _) in &per_thread {
                 assert!(mine.is_sorted(), "each thread sees its own increase");
-                assert!(mine.iter().all(|position| seen.insert(*position)), "a position twice");
+                assert!(
+                    mine.iter().all(|position| seen.insert(*position)),
+                    "a position twice"
+                );
             }
             let left_out = (0..end).find(|at| at % 1024 < 1024 - room && !seen.contains(at));
             assert_eq!(left_out, None, "none is left out but for that room");
-            assert!(per_thread.iter().any(|(_, refused)| *refused > 0), "no overflow was crossed");
+            assert!(
+                per_thread.iter().any(|(_, refused)| *refused > 0),
+                "no overflow was crossed"
+            );
         }
     }
 }

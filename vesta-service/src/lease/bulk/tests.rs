@@ -14,7 +14,8 @@ fn requests(writes: &[(u64, Write)]) -> Vec<Vec<String>> {
     let seen = asked.clone();
     let store = Intercept::new(Arc::new(MemoryStore::new()), move |request, store| {
         if let Request::Put { puts, .. } = request {
-            seen.lock().push(puts.iter().map(|put| put.key.clone()).collect());
+            seen.lock()
+                .push(puts.iter().map(|put| put.key.clone()).collect());
             if puts.len() > 1 {
                 let cause = std::io::Error::from(std::io::ErrorKind::TimedOut);
                 return Err(StoreError::unavailable("no answer", cause));
@@ -29,14 +30,38 @@ fn requests(writes: &[(u64, Write)]) -> Vec<Vec<String>> {
 
 #[test]
 fn creation_is_never_sent_twice_and_holds_up_what_was_sent_with_it() {
-    let record = |birth| Record { birth, ..Record::default() };
-    let creation = |machine| (machine, Write::Record { old: None, new: record(machine) });
+    let record = |birth| Record {
+        birth,
+        ..Record::default()
+    };
+    let creation = |machine| {
+        (
+            machine,
+            Write::Record {
+                old: None,
+                new: record(machine),
+            },
+        )
+    };
     let renewal = |machine| {
-        let new = Record { bound: 9, ..record(machine) };
-        (machine, Write::Record { old: Some(record(machine)), new })
+        let new = Record {
+            bound: 9,
+            ..record(machine)
+        };
+        (
+            machine,
+            Write::Record {
+                old: Some(record(machine)),
+                new,
+            },
+        )
     };
     assert_eq!(requests(&[creation(1), creation(2), creation(3)]).len(), 1);
     assert_eq!(requests(&[renewal(1), creation(2), renewal(3)]).len(), 1);
     let sent = requests(&[renewal(1), renewal(2)]);
-    assert_eq!(sent, [vec!["1", "2"], vec!["1"], vec!["2"]], "renewals are tried apart");
+    assert_eq!(
+        sent,
+        [vec!["1", "2"], vec!["1"], vec!["2"]],
+        "renewals are tried apart"
+    );
 }

@@ -72,11 +72,16 @@ impl StateFolder {
         let mut missing = Vec::new();
         for machine in machines {
             let path = self.path_of(*machine);
-            if !path.try_exists().map_err(|e| failed("look for", &path, e))? {
+            if !path
+                .try_exists()
+                .map_err(|e| failed("look for", &path, e))?
+            {
                 missing.push((path, self.subject(*machine)));
             }
         }
-        missing.chunks(OPEN_AT_ONCE).try_for_each(|files| create(&self.path, files))
+        missing
+            .chunks(OPEN_AT_ONCE)
+            .try_for_each(|files| create(&self.path, files))
     }
 
     /// Opens a file that is there.
@@ -84,25 +89,48 @@ impl StateFolder {
         let path = self.path_of(machine);
         let (file, slots) = lock_and_read(&path)?;
         let mut is_damaged = slots.iter().any(Option::is_none);
-        let newest = slots.into_iter().flatten().max_by_key(|slot| slot.generation);
-        let Some(mut slot) = newest else { return Err(BuildError::Damaged(path)) };
+        let newest = slots
+            .into_iter()
+            .flatten()
+            .max_by_key(|slot| slot.generation);
+        let Some(mut slot) = newest else {
+            return Err(BuildError::Damaged(path));
+        };
         let wanted = self.subject(machine);
         if slot.subject != wanted {
-            return Err(BuildError::Foreign { path, belongs_to: slot.subject, wanted });
+            return Err(BuildError::Foreign {
+                path,
+                belongs_to: slot.subject,
+                wanted,
+            });
         }
         let pool = self.pool_path();
         let pooled = pool::read(&pool, machine, &wanted).map_err(|e| failed("read", &pool, e))?;
         is_damaged |= pooled.is_damaged;
-        if let Some(newer) = pooled.newest.filter(|pooled| pooled.generation > slot.generation) {
+        if let Some(newer) = pooled
+            .newest
+            .filter(|pooled| pooled.generation > slot.generation)
+        {
             slot = newer;
         }
-        let file = Mutex::new(Locked { file, slot, broken: None });
-        Ok(FileStore { folder: self.clone(), path, machine, is_damaged, file })
+        let file = Mutex::new(Locked {
+            file,
+            slot,
+            broken: None,
+        });
+        Ok(FileStore {
+            folder: self.clone(),
+            path,
+            machine,
+            is_damaged,
+            file,
+        })
     }
 
     /// The file of a machine ID.
     pub(super) fn path_of(&self, machine: u64) -> PathBuf {
-        self.path.join(format!("{}-{machine}.state", self.namespace))
+        self.path
+            .join(format!("{}-{machine}.state", self.namespace))
     }
 
     /// The file with what services remember of their pool. Its name is not one of a state file.
@@ -111,7 +139,11 @@ impl StateFolder {
     }
 
     fn subject(&self, machine: u64) -> String {
-        let Self { namespace, fingerprint, .. } = self;
+        let Self {
+            namespace,
+            fingerprint,
+            ..
+        } = self;
         format!("machine ID {machine} of namespace `{namespace}` with layout {fingerprint}")
     }
 }
@@ -124,7 +156,11 @@ impl FileStore {
 
     /// The record as this host remembers it, once its owner is gone.
     pub(super) fn local(&self) -> Local {
-        Local { machine: self.machine, record: self.record(), is_damaged: self.is_damaged }
+        Local {
+            machine: self.machine,
+            record: self.record(),
+            is_damaged: self.is_damaged,
+        }
     }
 
     /// Replaces the record, in the slot that is returned to be written.
@@ -140,7 +176,10 @@ impl FileStore {
         if locked.broken.is_none() {
             locked.broken = self.try_write(locked, record).err();
         }
-        locked.broken.as_ref().map_or(Ok(()), |why| Err(StoreError::replaced(why.clone())))
+        locked
+            .broken
+            .as_ref()
+            .map_or(Ok(()), |why| Err(StoreError::replaced(why.clone())))
     }
 
     fn try_write(&self, locked: &mut Locked, record: &Record) -> Result<(), String> {
@@ -151,7 +190,10 @@ impl FileStore {
                  that uses its machine ID before you start one again"
             ));
         }
-        let mut slot = Slot { record: record.clone(), ..locked.slot.clone() };
+        let mut slot = Slot {
+            record: record.clone(),
+            ..locked.slot.clone()
+        };
         // Both slots, one after the other: whichever is damaged later, the other one has it too.
         for _ in 0..2 {
             slot.generation += 1;
@@ -164,11 +206,18 @@ impl FileStore {
 }
 
 fn failed(doing: &str, path: &Path, source: io::Error) -> BuildError {
-    BuildError::Io { doing: format!("{doing} {}", path.display()), source }
+    BuildError::Io {
+        doing: format!("{doing} {}", path.display()),
+        source,
+    }
 }
 
 fn write_slot(file: &mut File, slot: &Slot) -> io::Result<()> {
-    let offset = if slot.generation.is_multiple_of(2) { 0 } else { SLOT as u64 };
+    let offset = if slot.generation.is_multiple_of(2) {
+        0
+    } else {
+        SLOT as u64
+    };
     file.seek(SeekFrom::Start(offset))?;
     file.write_all(&slot.encode())?;
     file.sync_data()
@@ -177,9 +226,14 @@ fn write_slot(file: &mut File, slot: &Slot) -> io::Result<()> {
 /// Writes whole files under other names, then gives each its own: none is ever seen half made. All are
 /// written before the first is synced, which then takes hardly longer than one.
 fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> {
-    if !folder.try_exists().map_err(|e| failed("look for", folder, e))? {
+    if !folder
+        .try_exists()
+        .map_err(|e| failed("look for", folder, e))?
+    {
         os::make_folder(folder).map_err(|e| failed("create folder", folder, e))?;
-        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = folder
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
         sync_folder(parent.unwrap_or(Path::new(".")))?;
     }
     let mut drafts = Vec::new();
@@ -188,7 +242,12 @@ fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> 
         let mut options = OpenOptions::new();
         let mut file = os::private(options.write(true).create_new(true)).open(&draft)?;
         let slots = [0, 1].map(|generation| {
-            Slot { generation, subject: subject.clone(), record: Record::default() }.encode()
+            Slot {
+                generation,
+                subject: subject.clone(),
+                record: Record::default(),
+            }
+            .encode()
         });
         let written = file.write_all(&slots.concat());
         drafts.push((draft, path, file));
@@ -196,15 +255,22 @@ fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> 
     });
     let synced = made.and_then(|()| drafts.iter().try_for_each(|(.., file)| file.sync_all()));
     let linked = synced.and_then(|()| {
-        drafts.iter().try_for_each(|(draft, path, _)| match fs::hard_link(draft, path) {
-            // A link, unlike a rename, never replaces a file that somebody else made meanwhile.
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
-            linked => linked,
-        })
+        drafts
+            .iter()
+            .try_for_each(|(draft, path, _)| match fs::hard_link(draft, path) {
+                // A link, unlike a rename, never replaces a file that somebody else made meanwhile.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
+                linked => linked,
+            })
     });
-    let removed: Vec<_> = drafts.iter().map(|(draft, ..)| fs::remove_file(draft)).collect();
+    let removed: Vec<_> = drafts
+        .iter()
+        .map(|(draft, ..)| fs::remove_file(draft))
+        .collect();
     let removed: io::Result<()> = removed.into_iter().collect();
-    linked.and(removed).map_err(|e| failed("create state files in", folder, e))?;
+    linked
+        .and(removed)
+        .map_err(|e| failed("create state files in", folder, e))?;
     // The names, too, must outlive a power cut.
     sync_folder(folder)
 }
@@ -221,7 +287,8 @@ fn lock_and_read(path: &Path) -> Result<(File, [Option<Slot>; 2]), BuildError> {
         TryLockError::Error(e) => failed("lock state file", path, e),
     })?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(|e| failed("read state file", path, e))?;
+    file.read_to_end(&mut bytes)
+        .map_err(|e| failed("read state file", path, e))?;
     let slots = [0, SLOT].map(|at| Slot::decode(bytes.get(at..at + SLOT)?));
     Ok((file, slots))
 }
@@ -246,8 +313,15 @@ impl KvStore for FileStore {
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let StateFolder { namespace, fingerprint, .. } = &self.folder;
-        let of = Namespace { fingerprint: fingerprint.clone(), ..Namespace::default() };
+        let StateFolder {
+            namespace,
+            fingerprint,
+            ..
+        } = &self.folder;
+        let of = Namespace {
+            fingerprint: fingerprint.clone(),
+            ..Namespace::default()
+        };
         Ok(entries(area, namespace, &of, self.machine, &self.record()))
     }
 
@@ -264,7 +338,9 @@ impl KvStore for FileStore {
         new: &str,
     ) -> Result<bool, StoreError> {
         if key != self.machine.to_string() {
-            return Err(StoreError::permanent(format!("a state file has no entry `{key}`")));
+            return Err(StoreError::permanent(format!(
+                "a state file has no entry `{key}`"
+            )));
         }
         let record = Record::decode(new).map_err(StoreError::permanent)?;
         let mut locked = self.file.lock();
@@ -299,12 +375,23 @@ mod tests {
         let store = Arc::new(open(folder.path()));
         let leases = Leases::new(store.clone(), "eu");
         let namespace = leases.open("a layout").unwrap();
-        assert_eq!((namespace.uuid, namespace.fingerprint.as_str()), (0, "a layout"));
-        let new = Record { epoch: 1, owner: 9, bound: 100, ..Record::default() };
+        assert_eq!(
+            (namespace.uuid, namespace.fingerprint.as_str()),
+            (0, "a layout")
+        );
+        let new = Record {
+            epoch: 1,
+            owner: 9,
+            bound: 100,
+            ..Record::default()
+        };
         let unused = Record::default();
         assert_eq!(leases.record(7).unwrap(), Some(unused.clone()));
         assert_eq!(leases.change(7, Some(&unused), &new).unwrap(), Cas::Done);
-        let other = Record { owner: 8, ..new.clone() };
+        let other = Record {
+            owner: 8,
+            ..new.clone()
+        };
         let conflict = Cas::Conflict(Some(new.clone()));
         assert_eq!(leases.change(7, Some(&unused), &other).unwrap(), conflict);
         let snapshot = leases.snapshot().unwrap();
@@ -319,8 +406,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         let before = fs::read(&store.path).unwrap();
-        create(folder.path(), &[(store.path.clone(), store.folder.subject(8))]).unwrap();
+        create(
+            folder.path(),
+            &[(store.path.clone(), store.folder.subject(8))],
+        )
+        .unwrap();
         assert_eq!(fs::read(&store.path).unwrap(), before);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left behind");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "no draft is left behind"
+        );
     }
 }

@@ -38,7 +38,11 @@ fn slot(generation: u64) -> Slot {
         birth: 6,
         namespace: 5,
     };
-    Slot { subject: subject(), generation, record }
+    Slot {
+        subject: subject(),
+        generation,
+        record,
+    }
 }
 
 /// A file whose newer slot is the second one.
@@ -59,7 +63,11 @@ fn decoded(file: &[u8], at: usize) -> Option<Slot> {
 
 /// Cuts the file last: some file systems sync one that was emptied first.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
     file.write_all(bytes)?;
     file.set_len(bytes.len() as u64)
 }
@@ -68,15 +76,22 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// remembers must be the same.
 fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
     let (namespace, fingerprint) = ("orders".into(), "a layout".into());
-    let folder = StateFolder { path: folder.into(), namespace, fingerprint };
+    let folder = StateFolder {
+        path: folder.into(),
+        namespace,
+        fingerprint,
+    };
     let path = folder.path_of(MACHINE);
     write(&path, file).unwrap();
     let opened = folder
         .open(MACHINE, &ManualClock::at(UnixMillis(0)))
         .map(|store| (store.record(), store.is_damaged));
     let mut state = HostState::new(Some(folder), Own::default());
-    let remembered: Vec<_> =
-        state.survey().into_iter().map(|local| (local.machine, local.record)).collect();
+    let remembered: Vec<_> = state
+        .survey()
+        .into_iter()
+        .map(|local| (local.machine, local.record))
+        .collect();
     match &opened {
         Ok((record, _)) => assert_eq!(remembered, [(MACHINE, record.clone())]),
         Err(_) => assert_eq!(remembered, []),
@@ -90,7 +105,10 @@ fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
 fn check_file(folder: &Path, file: &[u8]) {
     let slots = [decoded(file, 0), decoded(file, SLOT)];
     let whole = slots.iter().flatten().count();
-    let newest = slots.into_iter().flatten().max_by_key(|slot| slot.generation);
+    let newest = slots
+        .into_iter()
+        .flatten()
+        .max_by_key(|slot| slot.generation);
     match (read(folder, file), newest) {
         (Ok((record, is_damaged)), Some(newest)) => {
             assert_eq!((record, newest.subject), (newest.record, subject()));
@@ -118,7 +136,10 @@ fn check_damage(decode: Decode, file: &[u8]) {
     for at in [0, SLOT] {
         let bytes = file.get(at..at + SLOT);
         if let Some(slot) = bytes.and_then(decode) {
-            assert!([6, 7].map(self::slot).contains(&slot), "{slot:?} was never written");
+            assert!(
+                [6, 7].map(self::slot).contains(&slot),
+                "{slot:?} was never written"
+            );
         }
     }
 }
@@ -126,31 +147,41 @@ fn check_damage(decode: Decode, file: &[u8]) {
 #[test]
 fn slots_of_any_bytes() {
     let good = [slot(7).encode()];
-    bolero::check!().with_iterations(30_000).with_type().for_each(
-        |(raw, changes, bytes): &(bool, Changes, Vec<u8>)| {
-            check_slot(&sealed(&if *raw { bytes.clone() } else { damaged(&good, 0, changes) }));
-        },
-    );
+    bolero::check!()
+        .with_iterations(30_000)
+        .with_type()
+        .for_each(|(raw, changes, bytes): &(bool, Changes, Vec<u8>)| {
+            check_slot(&sealed(&if *raw {
+                bytes.clone()
+            } else {
+                damaged(&good, 0, changes)
+            }));
+        });
 }
 
 #[test]
 fn state_files_of_any_bytes() {
     let folder = tempfile::tempdir().unwrap();
-    bolero::check!().with_iterations(1_000).for_each(|file: &[u8]| {
-        check_file(folder.path(), file);
-        check_damage(Slot::decode, file);
-    });
+    bolero::check!()
+        .with_iterations(1_000)
+        .for_each(|file: &[u8]| {
+            check_file(folder.path(), file);
+            check_damage(Slot::decode, file);
+        });
 }
 
 #[test]
 fn state_files_that_are_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let good = [good_file()];
-    bolero::check!().with_iterations(3_000).with_type().for_each(|changes: &Changes| {
-        let file = damaged(&good, 0, changes);
-        check_damage(Slot::decode, &file);
-        check_file(folder.path(), &file);
-    });
+    bolero::check!()
+        .with_iterations(3_000)
+        .with_type()
+        .for_each(|changes: &Changes| {
+            let file = damaged(&good, 0, changes);
+            check_damage(Slot::decode, &file);
+            check_file(folder.path(), &file);
+        });
 }
 
 /// Slots of arbitrary contents whose checksums are right.
@@ -158,16 +189,17 @@ fn state_files_that_are_damaged() {
 fn state_files_with_foreign_contents() {
     let folder = tempfile::tempdir().unwrap();
     let good = [6, 7].map(|generation| slot(generation).encode());
-    bolero::check!().with_iterations(1_000).with_type().for_each(
-        |(first, second): &(Changes, Changes)| {
+    bolero::check!()
+        .with_iterations(1_000)
+        .with_type()
+        .for_each(|(first, second): &(Changes, Changes)| {
             let [first, second] = [(0, first), (1, second)].map(|(which, changes)| {
                 // Few of them, so that the texts often stay texts.
                 let few = changes.iter().take(3).copied().collect();
                 sealed(&damaged(&good, which, &few))
             });
             check_file(folder.path(), &[first, second].concat());
-        },
-    );
+        });
 }
 
 /// A reader that does not look at the checksum.

@@ -25,7 +25,11 @@ impl Own {
     pub(crate) fn of_process(namespace: &str, meta: &IdMeta) -> Self {
         static RECORDS: LazyLock<Arc<Mutex<Records>>> = LazyLock::new(Arc::default);
         let namespace = format!("{namespace} {}", meta.fingerprint());
-        Self { records: RECORDS.clone(), namespace, uuids: Vec::new() }
+        Self {
+            records: RECORDS.clone(),
+            namespace,
+            uuids: Vec::new(),
+        }
     }
 
     pub(super) fn remember(&self, machine: u64, record: &Record) {
@@ -36,7 +40,8 @@ impl Own {
     /// The records under this uuid of the namespace, and under those that it had before: no line starts below
     /// them (SAFETY.md, rule 8).
     pub(super) fn under(&mut self, uuid: Option<u128>) -> Vec<Local> {
-        self.uuids.extend(uuid.filter(|uuid| !self.uuids.contains(uuid)));
+        self.uuids
+            .extend(uuid.filter(|uuid| !self.uuids.contains(uuid)));
         let records = self.records.lock();
         let under = |uuid: &u128| {
             let [first, last] = [0, u64::MAX].map(|m| (self.namespace.clone(), *uuid, m));
@@ -54,6 +59,10 @@ impl Own {
     pub(super) fn last(&self, machine: u64) -> Option<Record> {
         let records = self.records.lock();
         let of = |uuid: &u128| records.get(&(self.namespace.clone(), *uuid, machine));
-        self.uuids.iter().filter_map(of).max_by_key(|record| record.bound).cloned()
+        self.uuids
+            .iter()
+            .filter_map(of)
+            .max_by_key(|record| record.bound)
+            .cloned()
     }
 }

@@ -41,7 +41,10 @@ impl PoolFile {
         if let Some(folder) = path.parent().filter(|_| is_new) {
             os::sync_folder(folder)?;
         }
-        Ok(Self { path: path.into(), file })
+        Ok(Self {
+            path: path.into(),
+            file,
+        })
     }
 
     /// Writes slots of machine IDs, durably.
@@ -50,7 +53,9 @@ impl PoolFile {
         slots: impl IntoIterator<Item = (u64, &'a Slot)>,
     ) -> io::Result<()> {
         if !os::is_at(&self.file, &self.path) {
-            return Err(io::Error::other("it was deleted or replaced while it was in use"));
+            return Err(io::Error::other(
+                "it was deleted or replaced while it was in use",
+            ));
         }
         for (machine, slot) in slots {
             let at = place(machine) + slot.generation % 2 * SIZE;
@@ -82,8 +87,11 @@ pub(super) fn read(path: &Path, machine: u64, subject: &str) -> io::Result<Poole
     for bytes in bytes.chunks(SLOT) {
         match Slot::decode(bytes) {
             Some(slot) if slot.subject == subject => {
-                pooled.newest =
-                    pooled.newest.into_iter().chain([slot]).max_by_key(|s| s.generation);
+                pooled.newest = pooled
+                    .newest
+                    .into_iter()
+                    .chain([slot])
+                    .max_by_key(|s| s.generation);
             }
             Some(_) => {}
             None => pooled.is_damaged |= bytes.iter().any(|byte| *byte != 0),
@@ -98,13 +106,23 @@ mod tests {
     use crate::lease::Record;
 
     fn slot(generation: u64, subject: &str) -> Slot {
-        let record = Record { epoch: generation, ..Record::default() };
-        Slot { generation, subject: subject.into(), record }
+        let record = Record {
+            epoch: generation,
+            ..Record::default()
+        };
+        Slot {
+            generation,
+            subject: subject.into(),
+            record,
+        }
     }
 
     fn newest(path: &Path, machine: u64) -> (Option<u64>, bool) {
         let pooled = read(path, machine, "a layout").unwrap();
-        (pooled.newest.map(|slot| slot.record.epoch), pooled.is_damaged)
+        (
+            pooled.newest.map(|slot| slot.record.epoch),
+            pooled.is_damaged,
+        )
     }
 
     #[test]
@@ -113,11 +131,22 @@ mod tests {
         let path = folder.path().join("eu.pool");
         assert_eq!(newest(&path, 7), (None, false), "no file");
         let file = PoolFile::open(&path).unwrap();
-        file.write([(7, &slot(3, "a layout")), (1023, &slot(8, "a layout"))]).unwrap();
-        file.write([(7, &slot(4, "a layout")), (9, &slot(1, "another"))]).unwrap();
-        for (machine, epoch) in [(7, Some(4)), (1023, Some(8)), (8, None), (9, None), (5000, None)]
-        {
-            assert_eq!(newest(&path, machine), (epoch, false), "machine ID {machine}");
+        file.write([(7, &slot(3, "a layout")), (1023, &slot(8, "a layout"))])
+            .unwrap();
+        file.write([(7, &slot(4, "a layout")), (9, &slot(1, "another"))])
+            .unwrap();
+        for (machine, epoch) in [
+            (7, Some(4)),
+            (1023, Some(8)),
+            (8, None),
+            (9, None),
+            (5000, None),
+        ] {
+            assert_eq!(
+                newest(&path, machine),
+                (epoch, false),
+                "machine ID {machine}"
+            );
         }
     }
 

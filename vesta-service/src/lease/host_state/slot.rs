@@ -24,7 +24,11 @@ pub(super) struct Slot {
 impl Slot {
     /// The bytes of a slot. A host name that is too long is cut.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let Self { generation, subject, record } = self;
+        let Self {
+            generation,
+            subject,
+            record,
+        } = self;
         let mut record = record.clone();
         let mut text = loop {
             let text = format!(" {generation} {subject}\n{}\n", record.encode());
@@ -42,7 +46,11 @@ impl Slot {
         let (head, record) = text.trim().split_once('\n')?;
         let (generation, subject) = head.split_once(' ')?;
         let (generation, record) = (generation.parse().ok()?, Record::decode(record).ok()?);
-        let slot = Self { generation, subject: subject.into(), record };
+        let slot = Self {
+            generation,
+            subject: subject.into(),
+            record,
+        };
         (slot.encode() == bytes).then_some(slot) // also the checksum
     }
 }
@@ -88,9 +96,16 @@ mod tests {
             let mut back = Slot::decode(&expected.encode()).unwrap();
             let cut = expected.record.host.split_off(back.record.host.len());
             assert_eq!(back, expected);
-            assert!(cut.len() > 500 && cut.chars().all(|c| c == '中'), "whole characters");
+            assert!(
+                cut.len() > 500 && cut.chars().all(|c| c == '中'),
+                "whole characters"
+            );
             back.record.host.push('中');
-            assert_ne!(Slot::decode(&back.encode()), Some(back), "no more than that fits");
+            assert_ne!(
+                Slot::decode(&back.encode()),
+                Some(back),
+                "no more than that fits"
+            );
         }
     }
 

@@ -19,9 +19,16 @@ fn records_without_their_namespace_are_refused_and_no_namespace_is_made_for_them
         assert!(store.put_if(&leases.area.name, key, None, value).unwrap());
         store.delete(&leases.area.name, NAMESPACE);
         for _ in 0..2 {
-            let refused = leases.open("a layout").expect_err("its floor may be gone with it");
+            let refused = leases
+                .open("a layout")
+                .expect_err("its floor may be gone with it");
             assert!(refused.is_permanent(), "{refused}");
-            assert!(refused.to_string().contains("namespace `orders` was deleted"), "{refused}");
+            assert!(
+                refused
+                    .to_string()
+                    .contains("namespace `orders` was deleted"),
+                "{refused}"
+            );
             assert_eq!(leases.find().unwrap(), None);
         }
     }
@@ -40,7 +47,11 @@ fn first_doubt_that_was_written_stays_until_it_is_cleared() {
     let written = |doubt: &Doubt| {
         let doubt = Some(doubt.clone());
         leases
-            .amend(&Amendment { namespace, doubt, ..Amendment::default() })
+            .amend(&Amendment {
+                namespace,
+                doubt,
+                ..Amendment::default()
+            })
             .unwrap()
             .unwrap()
             .doubt
@@ -73,6 +84,9 @@ fn facts_only_raise_what_a_namespace_shows_and_reach_no_other_namespace() {
     assert_eq!(shown(facts(7, 60)), (7, 60));
     assert_eq!(shown(facts(9, 30)), (9, 60));
     assert_eq!(shown(facts(8, 90)), (9, 90));
-    let other = Amendment { namespace: namespace ^ 1, ..facts(99, 600) };
+    let other = Amendment {
+        namespace: namespace ^ 1,
+        ..facts(99, 600)
+    };
     assert_eq!(shown(other), (9, 90), "it is of a namespace that is gone");
 }

@@ -11,7 +11,9 @@ use crate::lease::{Marks, Namespace};
 impl Protocol {
     /// Chooses a machine ID and begins an attempt.
     pub(super) fn claim(&self, state: &mut State, process: usize, machine: usize) -> Option<()> {
-        let Process::Idle { last } = state.processes[process] else { return None };
+        let Process::Idle { last } = state.processes[process] else {
+            return None;
+        };
         let claiming = Claiming {
             machine: small(machine),
             number: state.draw(process),
@@ -54,10 +56,14 @@ impl Protocol {
     /// The attempt as the product has it.
     fn attempt(&self, state: &State, process: usize, c: &Claiming) -> Attempt {
         let sent = c.sent.map(|sent| match sent {
-            Sent::Record(new) => Write::Record { old: c.record.record(), new: new.into() },
-            Sent::Marks(new) => {
-                Write::Marks { old: marks(c.births), new: marks(new).unwrap_or_default() }
-            }
+            Sent::Record(new) => Write::Record {
+                old: c.record.record(),
+                new: new.into(),
+            },
+            Sent::Marks(new) => Write::Marks {
+                old: marks(c.births),
+                new: marks(new).unwrap_or_default(),
+            },
         });
         Attempt {
             machine: c.machine.into(),
@@ -76,7 +82,11 @@ impl Protocol {
         let remembered = state.remembered[process][usize::from(machine)];
         let remembered = remembered.filter(|_| self.fault != Some(Fault::OwnForgotten));
         let remembered = remembered.map_or(0, |rec| rec.bound.into());
-        Ground { namespace: NAMESPACE, remembered, ..Ground::default() }
+        Ground {
+            namespace: NAMESPACE,
+            remembered,
+            ..Ground::default()
+        }
     }
 
     /// The belief that the faults give the attempt.
@@ -91,8 +101,10 @@ impl Protocol {
             };
             *marks = Some(all);
         };
-        let is_marked =
-            attempt.marks.as_ref().is_some_and(|marks| marks.births.contains_key(&machine));
+        let is_marked = attempt
+            .marks
+            .as_ref()
+            .is_some_and(|marks| marks.births.contains_key(&machine));
         match (self.fault, &mut attempt.record) {
             (Some(Fault::ClaimAtTheClock), Some(record)) => record.bound = 0,
             (Some(Fault::ClaimBelowTheBound), Some(record)) => {
@@ -116,7 +128,9 @@ impl Protocol {
 
     /// Does what the attempt wants next. The clock shows this tick.
     pub(super) fn go_on(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
-        let Process::Claiming(mut c) = state.processes[process] else { return None };
+        let Process::Claiming(mut c) = state.processes[process] else {
+            return None;
+        };
         let mut attempt = self.misled(self.attempt(state, process, &c));
         let verdict = match attempt.next(&self.plan(), &now(tick, c.number)) {
             Step::Send(write) => {
@@ -134,7 +148,11 @@ impl Protocol {
                     _ => state.floor,
                 };
                 let (uuid, at) = (NAMESPACE, floor.into());
-                let namespace = Namespace { uuid, floor: at, ..Namespace::default() };
+                let namespace = Namespace {
+                    uuid,
+                    floor: at,
+                    ..Namespace::default()
+                };
                 let verdict = attempt.on_floor(&namespace, &self.plan(), &now(tick, c.number));
                 c.floor = floor;
                 state.processes[process] = Process::Claiming(c);

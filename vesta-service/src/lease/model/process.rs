@@ -29,9 +29,15 @@ pub(super) fn now(tick: u64, number: u8) -> Now {
 }
 
 pub(super) fn marks(births: Births) -> Option<Marks> {
-    let births: BTreeMap<u64, u64> =
-        (0..).zip(births).filter(|(_, birth)| *birth > 0).map(|(m, b)| (m, b.into())).collect();
-    (!births.is_empty()).then_some(Marks { namespace: NAMESPACE, births })
+    let births: BTreeMap<u64, u64> = (0..)
+        .zip(births)
+        .filter(|(_, birth)| *birth > 0)
+        .map(|(m, b)| (m, b.into()))
+        .collect();
+    (!births.is_empty()).then_some(Marks {
+        namespace: NAMESPACE,
+        births,
+    })
 }
 
 pub(super) fn births(marks: Option<&Marks>) -> Births {
@@ -52,7 +58,9 @@ impl Protocol {
     }
 
     pub(super) fn issue(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
-        let Process::Holding(holding) = &mut state.processes[process] else { return None };
+        let Process::Holding(holding) = &mut state.processes[process] else {
+            return None;
+        };
         if holding.sealed.is_some() && self.fault != Some(Fault::ReleaseWithoutSeal) {
             return None;
         }
@@ -61,9 +69,10 @@ impl Protocol {
         }
         let limit = match self.fault {
             Some(Fault::BoundAfterUse) => u64::MAX,
-            Some(Fault::UseBeforeReply) => {
-                holding.pending.map_or(holding.limit, |new| new.bound.max(holding.limit)).into()
-            }
+            Some(Fault::UseBeforeReply) => holding
+                .pending
+                .map_or(holding.limit, |new| new.bound.max(holding.limit))
+                .into(),
             _ => holding.limit.into(),
         };
         let claim = advance(holding.next.into(), tick, 1, &self.rules, limit).ok()?;
@@ -74,7 +83,11 @@ impl Protocol {
             let copied = position < state.exposed[machine];
             // Others repeat until a holder sees that the store went back.
             if state.issued[machine] & (1 << position) != 0 && !state.went_back {
-                state.mark(if copied { Mark::COPY_REPEATED } else { Mark::REPEATED });
+                state.mark(if copied {
+                    Mark::COPY_REPEATED
+                } else {
+                    Mark::REPEATED
+                });
             }
             if self.goes_back {
                 if state.own[process][machine] & (1 << position) != 0 {
@@ -97,14 +110,19 @@ impl Protocol {
 
     pub(super) fn extend(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
         let attempt = state.draw(process);
-        let Process::Holding(holding) = &mut state.processes[process] else { return None };
-        holding.pending =
-            Some(change(self.lease(holding).next(&self.plan(), &now(tick, attempt)))?);
+        let Process::Holding(holding) = &mut state.processes[process] else {
+            return None;
+        };
+        holding.pending = Some(change(
+            self.lease(holding).next(&self.plan(), &now(tick, attempt)),
+        )?);
         Some(())
     }
 
     pub(super) fn release(&self, state: &mut State, process: usize) -> Option<()> {
-        let Process::Holding(holding) = &mut state.processes[process] else { return None };
+        let Process::Holding(holding) = &mut state.processes[process] else {
+            return None;
+        };
         if self.fault == Some(Fault::ExtendMayLower) {
             return None; // not needed, and not what is asked of the lease then
         }
@@ -118,7 +136,9 @@ impl Protocol {
 
     /// Sends the release of a sealed line, unless the fate of another change is still open.
     fn send_release(&self, state: &mut State, process: usize) {
-        let Process::Holding(holding) = state.processes[process] else { return };
+        let Process::Holding(holding) = state.processes[process] else {
+            return;
+        };
         if holding.pending.is_none() && !holding.raising && state.may_send(self.requests) {
             let attempt = state.draw(process);
             let pending = change(self.lease(&holding).next(&self.plan(), &now(0, attempt)));
@@ -151,7 +171,9 @@ impl Protocol {
     /// The store refuses what a holder asks for. Nothing else changes: a state is stuck if the store
     /// answers from then on and the holder does not issue again.
     pub(super) fn refuse(&self, state: &mut State, process: usize) -> Option<()> {
-        let Process::Holding(holding) = state.processes[process] else { return None };
+        let Process::Holding(holding) = state.processes[process] else {
+            return None;
+        };
         let mut lease = self.lease(&holding);
         let refusal = match self.fault {
             Some(Fault::SealedByRefusal) => StoreError::replaced(""),
@@ -168,7 +190,9 @@ impl Protocol {
     fn goes_on(&self, mut state: State, process: usize) -> bool {
         let tick = self.last_tick;
         for _ in 0..3 {
-            let Process::Holding(holding) = state.processes[process] else { return true };
+            let Process::Holding(holding) = state.processes[process] else {
+                return true;
+            };
             let is_over = u64::from(holding.next) >= self.rules.position(tick + 1);
             if is_over
                 || holding.sealed.is_some()
@@ -187,8 +211,13 @@ impl Protocol {
 
     /// The floor is raised above what a holder issued that saw the store go back, and it gives up.
     pub(super) fn raise_floor(&self, state: &mut State, process: usize) -> Option<()> {
-        let Process::Holding(holding) = state.processes[process] else { return None };
-        let mut lease = self.lease(&Holding { pending: None, ..holding });
+        let Process::Holding(holding) = state.processes[process] else {
+            return None;
+        };
+        let mut lease = self.lease(&Holding {
+            pending: None,
+            ..holding
+        });
         // As it was when it met the earlier record.
         let _ = lease.on_answer(&self.plan(), Told::NoNamespace, &now(0, 0));
         let Action::Ask(Ask::Amend(facts)) = lease.next(&self.plan(), &now(0, 0)) else {
@@ -197,8 +226,11 @@ impl Protocol {
         if self.fault != Some(Fault::FloorNotRaised) {
             state.floor = state.floor.max(small(facts.floor));
         }
-        let namespace =
-            Namespace { uuid: NAMESPACE, floor: state.floor.into(), ..Namespace::default() };
+        let namespace = Namespace {
+            uuid: NAMESPACE,
+            floor: state.floor.into(),
+            ..Namespace::default()
+        };
         let event = lease.on_answer(&self.plan(), Told::Namespace(namespace), &now(0, 0));
         assert!(matches!(event, Event::GivenUp(true)), "{event:?}");
         self.give_up(state, process, &holding);
@@ -209,7 +241,10 @@ impl Protocol {
         if state.floor < holding.next {
             state.mark(Mark::UNPROTECTED);
         }
-        let sealed = Rec { bound: holding.next.min(holding.record.bound), ..holding.record };
+        let sealed = Rec {
+            bound: holding.next.min(holding.record.bound),
+            ..holding.record
+        };
         self.end(state, process, holding, sealed);
     }
 
@@ -228,8 +263,11 @@ impl Protocol {
     }
 
     pub(super) fn time_out(&self, state: &mut State, process: usize) -> Option<()> {
-        let answer =
-            if self.fault == Some(Fault::TimeOutIsSuccess) { Some(Answer::Done) } else { None };
+        let answer = if self.fault == Some(Fault::TimeOutIsSuccess) {
+            Some(Answer::Done)
+        } else {
+            None
+        };
         self.take_in(state, process, answer)
     }
 
@@ -272,7 +310,9 @@ impl Protocol {
         mut holding: Holding,
         answer: Option<Answer>,
     ) {
-        let (Some(request), Some(pending)) = (holding.request(), holding.pending) else { return };
+        let (Some(request), Some(pending)) = (holding.request(), holding.pending) else {
+            return;
+        };
         let told = match answer {
             None => Told::Failed(StoreError::unavailable("", std::io::Error::other(""))),
             Some(answer) => Told::Record(understood(answer, pending)),
@@ -291,7 +331,11 @@ impl Protocol {
             Event::Raised(record) => {
                 let record = Rec::from(&record);
                 holding.limit = holding.limit.max(record.bound);
-                holding = Holding { record, pending: None, ..holding };
+                holding = Holding {
+                    record,
+                    pending: None,
+                    ..holding
+                };
                 state.processes[process] = Process::Holding(holding);
                 if holding.sealed.is_some() {
                     self.send_release(state, process);
@@ -307,7 +351,13 @@ impl Protocol {
             }
             Event::WentBack(_) => {
                 let sealed = holding.sealed.or(Some(holding.next));
-                holding = Holding { pending: None, reply: None, sealed, raising: true, ..holding };
+                holding = Holding {
+                    pending: None,
+                    reply: None,
+                    sealed,
+                    raising: true,
+                    ..holding
+                };
                 state.processes[process] = Process::Holding(holding);
             }
             other => unreachable!("{other:?}"),
@@ -354,8 +404,12 @@ impl Protocol {
     pub(super) fn fork(&self, state: &mut State, from: usize, into: usize) {
         if let Process::Holding(parent) = state.processes[from] {
             let (pending, reply) = (None, None);
-            state.processes[into] =
-                Process::Holding(Holding { pending, reply, forked: true, ..parent });
+            state.processes[into] = Process::Holding(Holding {
+                pending,
+                reply,
+                forked: true,
+                ..parent
+            });
             state.copied = true;
         }
     }

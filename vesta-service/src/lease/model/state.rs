@@ -124,20 +124,32 @@ impl Claiming {
     /// Its pending change as a request.
     pub(super) fn request(&self) -> Option<Request> {
         Some(match self.sent? {
-            Sent::Record(new) => Request::Record { machine: self.machine, old: self.record, new },
-            Sent::Marks(new) => Request::Marks { old: self.births, new },
+            Sent::Record(new) => Request::Record {
+                machine: self.machine,
+                old: self.record,
+                new,
+            },
+            Sent::Marks(new) => Request::Marks {
+                old: self.births,
+                new,
+            },
         })
     }
 
     /// True if the product gives the attempt up instead of sending its request again.
     pub(super) fn is_sent_once(&self) -> bool {
         let sent = match self.sent {
-            Some(Sent::Record(new)) => {
-                Some(Write::Record { old: self.record.record(), new: new.into() })
-            }
+            Some(Sent::Record(new)) => Some(Write::Record {
+                old: self.record.record(),
+                new: new.into(),
+            }),
             _ => None,
         };
-        Attempt { sent, ..Attempt::default() }.ends_unanswered()
+        Attempt {
+            sent,
+            ..Attempt::default()
+        }
+        .ends_unanswered()
     }
 
     /// Its pending claim.
@@ -181,7 +193,11 @@ impl Holding {
 
     /// Its pending change as a request.
     pub(super) fn request(&self) -> Option<Request> {
-        self.pending.map(|new| Request::Record { machine: self.machine, old: self.record, new })
+        self.pending.map(|new| Request::Record {
+            machine: self.machine,
+            old: self.record,
+            new,
+        })
     }
 }
 
@@ -316,13 +332,14 @@ impl State {
     fn lines_are_apart(&self) -> bool {
         self.went_back
             || self.holders().enumerate().all(|(i, one)| {
-                self.holders().skip(i + 1).filter(|other| other.machine == one.machine).all(
-                    |other| {
+                self.holders()
+                    .skip(i + 1)
+                    .filter(|other| other.machine == one.machine)
+                    .all(|other| {
                         let from = one.line().start.max(other.line().start);
                         let to = one.line().end.min(other.line().end);
                         from >= to || to <= self.exposed[usize::from(one.machine)]
-                    },
-                )
+                    })
             })
     }
 
@@ -358,13 +375,25 @@ pub(super) const ABOVE_FLOOR: &str = "no claim issues below a floor that stood b
 pub(super) fn rules() -> [(&'static str, Condition); 11] {
     [
         (UNIQUE, |_, state| !state.has_any(Mark::REPEATED)),
-        ("what is issued lies below a durable bound", |_, state| !state.has_any(Mark::UNCOVERED)),
+        ("what is issued lies below a durable bound", |_, state| {
+            !state.has_any(Mark::UNCOVERED)
+        }),
         (ABOVE_FLOOR, |_, state| !state.has_any(Mark::BELOW_FLOOR)),
-        ("a bound goes down by a release only", |_, state| !state.has_any(Mark::LOWERED)),
-        ("a record never returns to an earlier state", |_, state| !state.has_any(Mark::RETURNED)),
-        ("nothing issued lies at or above the bound", |_, state| state.bounds_cover_the_issued()),
-        ("no two lines may still issue the same", |_, state| state.lines_are_apart()),
-        ("no line may still issue what was issued", |_, state| state.lines_are_unused()),
+        ("a bound goes down by a release only", |_, state| {
+            !state.has_any(Mark::LOWERED)
+        }),
+        ("a record never returns to an earlier state", |_, state| {
+            !state.has_any(Mark::RETURNED)
+        }),
+        ("nothing issued lies at or above the bound", |_, state| {
+            state.bounds_cover_the_issued()
+        }),
+        ("no two lines may still issue the same", |_, state| {
+            state.lines_are_apart()
+        }),
+        ("no line may still issue what was issued", |_, state| {
+            state.lines_are_unused()
+        }),
         (OWN, |_, state| !state.has_any(Mark::OWN_REPEATED)),
         (PROTECTED, |_, state| !state.has_any(Mark::UNPROTECTED)),
         (GOES_ON, |_, state| !state.has_any(Mark::STUCK)),
@@ -380,54 +409,89 @@ pub(super) fn examples() -> [(&'static str, Condition); 9] {
                     && matches!(h.reply, Some(Answer::Conflict(rec)) if rec.epoch > h.record.epoch)
             })
         }),
-        ("an extend whose reply was lost is recognised by its attempt", |_, state| {
-            state.holders().any(|h| {
-                h.pending.is_some_and(|new| !new.released && h.reply == Some(Answer::Conflict(new)))
-            })
-        }),
-        ("a release whose reply was lost is recognised by its attempt", |_, state| {
-            state.holders().any(|h| {
-                h.pending.is_some_and(|new| new.released && h.reply == Some(Answer::Conflict(new)))
-            })
-        }),
-        ("a claim whose reply was lost is recognised by its attempt", |_, state| {
-            state.processes.iter().any(|process| {
-                let Process::Claiming(c) = process else { return false };
-                c.claim().is_some_and(|new| c.reply == Some(Answer::Conflict(new)))
-            })
-        }),
-        ("a claim that was given up takes effect before the next one", |_, state| {
-            state.processes.iter().any(|process| {
-                let Process::Claiming(c) = process else { return false };
-                let Some(Answer::Conflict(current)) = c.reply else { return false };
-                let (mine, other) = (c.number, current.attempt);
-                c.claim().is_some_and(|new| new.epoch == current.epoch)
-                    && mine != other
-                    && mine / 16 == other / 16
-            })
-        }),
-        ("a predecessor still issues beside its successor", |_, state| {
-            state.holders().any(|one| {
-                let machine = usize::from(one.machine);
-                !one.line().is_empty()
-                    && state.issued[machine] >> one.limit != 0
-                    && state.records[machine].epoch > one.record.epoch
-            })
-        }),
-        ("a successor begins where the line was sealed, inside a window", |model, state| {
-            state.processes.iter().any(|process| {
-                let Process::Claiming(c) = process else { return false };
-                let rules = &model.rules;
-                c.from.is_some_and(|from| rules.position(rules.tick(from.into())) < from.into())
-            })
-        }),
-        ("a process remembers a bound that was lowered since", |_, state| {
-            state.remembered.iter().flat_map(|all| all.iter().zip(&state.records)).any(
-                |(remembered, rec)| {
-                    remembered.is_some_and(|r| r.epoch == rec.epoch && r.bound > rec.bound)
-                },
-            )
-        }),
+        (
+            "an extend whose reply was lost is recognised by its attempt",
+            |_, state| {
+                state.holders().any(|h| {
+                    h.pending
+                        .is_some_and(|new| !new.released && h.reply == Some(Answer::Conflict(new)))
+                })
+            },
+        ),
+        (
+            "a release whose reply was lost is recognised by its attempt",
+            |_, state| {
+                state.holders().any(|h| {
+                    h.pending
+                        .is_some_and(|new| new.released && h.reply == Some(Answer::Conflict(new)))
+                })
+            },
+        ),
+        (
+            "a claim whose reply was lost is recognised by its attempt",
+            |_, state| {
+                state.processes.iter().any(|process| {
+                    let Process::Claiming(c) = process else {
+                        return false;
+                    };
+                    c.claim()
+                        .is_some_and(|new| c.reply == Some(Answer::Conflict(new)))
+                })
+            },
+        ),
+        (
+            "a claim that was given up takes effect before the next one",
+            |_, state| {
+                state.processes.iter().any(|process| {
+                    let Process::Claiming(c) = process else {
+                        return false;
+                    };
+                    let Some(Answer::Conflict(current)) = c.reply else {
+                        return false;
+                    };
+                    let (mine, other) = (c.number, current.attempt);
+                    c.claim().is_some_and(|new| new.epoch == current.epoch)
+                        && mine != other
+                        && mine / 16 == other / 16
+                })
+            },
+        ),
+        (
+            "a predecessor still issues beside its successor",
+            |_, state| {
+                state.holders().any(|one| {
+                    let machine = usize::from(one.machine);
+                    !one.line().is_empty()
+                        && state.issued[machine] >> one.limit != 0
+                        && state.records[machine].epoch > one.record.epoch
+                })
+            },
+        ),
+        (
+            "a successor begins where the line was sealed, inside a window",
+            |model, state| {
+                state.processes.iter().any(|process| {
+                    let Process::Claiming(c) = process else {
+                        return false;
+                    };
+                    let rules = &model.rules;
+                    c.from
+                        .is_some_and(|from| rules.position(rules.tick(from.into())) < from.into())
+                })
+            },
+        ),
+        (
+            "a process remembers a bound that was lowered since",
+            |_, state| {
+                state
+                    .remembered
+                    .iter()
+                    .flat_map(|all| all.iter().zip(&state.records))
+                    .any(|(remembered, rec)| {
+                        remembered.is_some_and(|r| r.epoch == rec.epoch && r.bound > rec.bound)
+                    })
+            },
+        ),
         ("a release waits for an extend", |_, state| {
             state
                 .holders()

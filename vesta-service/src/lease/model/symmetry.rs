@@ -17,22 +17,38 @@ pub(super) struct Numbering {
 /// that are the same may stay apart; they are then explored one by one.
 pub(super) fn sort(state: &mut State) {
     const NOBODY: [usize; PROCESSES] = [0; PROCESSES];
-    let as_it_is = Numbering { processes: NOBODY, machines: [0, 1] };
+    let as_it_is = Numbering {
+        processes: NOBODY,
+        machines: [0, 1],
+    };
     let what = |machine: usize| {
         let record = as_it_is.rec(state.records[machine]);
         let birth = as_it_is.number(state.births[machine]);
         let floor = state.claimed_above[machine];
-        (record, birth, floor, state.issued[machine], state.exposed[machine])
+        (
+            record,
+            birth,
+            floor,
+            state.issued[machine],
+            state.exposed[machine],
+        )
     };
     let machines = if what(1) > what(0) { [1, 0] } else { [0, 1] };
     // Seen from anybody: the numbers that requests have from their processes left out.
-    let seen = Numbering { processes: NOBODY, machines };
+    let seen = Numbering {
+        processes: NOBODY,
+        machines,
+    };
     let keys: [_; PROCESSES] = std::array::from_fn(|process| {
         let mut remembered = [None; MACHINES];
         for (machine, rec) in state.remembered[process].into_iter().enumerate() {
             remembered[machines[machine]] = rec.map(|rec| seen.rec(rec));
         }
-        (seen.process(state.processes[process]), state.sent[process], remembered)
+        (
+            seen.process(state.processes[process]),
+            state.sent[process],
+            remembered,
+        )
     });
     let mut from: [usize; PROCESSES] = std::array::from_fn(|process| process);
     from.sort_by(|one, other| keys[*other].cmp(&keys[*one]));
@@ -43,7 +59,11 @@ pub(super) fn sort(state: &mut State) {
     if processes.is_sorted() && machines.is_sorted() {
         return;
     }
-    *state = Numbering { processes, machines }.apply(state);
+    *state = Numbering {
+        processes,
+        machines,
+    }
+    .apply(state);
 }
 
 impl Numbering {
@@ -72,7 +92,11 @@ impl Numbering {
             for (from, to) in self.machines.into_iter().enumerate() {
                 records[to] = self.rec(backup.records[from]);
             }
-            Backup { records, births: self.births(backup.births), ..backup }
+            Backup {
+                records,
+                births: self.births(backup.births),
+                ..backup
+            }
         });
         for request in &mut new.late {
             *request = self.request(*request);
@@ -95,7 +119,12 @@ impl Numbering {
     fn rec(&self, rec: Rec) -> Rec {
         let [birth, owner, attempt] =
             [rec.birth, rec.owner, rec.attempt].map(|number| self.number(number));
-        Rec { birth, owner, attempt, ..rec }
+        Rec {
+            birth,
+            owner,
+            attempt,
+            ..rec
+        }
     }
 
     fn births(&self, births: Births) -> Births {
@@ -113,9 +142,10 @@ impl Numbering {
                 old: self.rec(old),
                 new: self.rec(new),
             },
-            Request::Marks { old, new } => {
-                Request::Marks { old: self.births(old), new: self.births(new) }
-            }
+            Request::Marks { old, new } => Request::Marks {
+                old: self.births(old),
+                new: self.births(new),
+            },
         }
     }
 
@@ -130,7 +160,9 @@ impl Numbering {
     fn process(&self, process: Process) -> Process {
         let last = |(machine, next)| (self.machine(machine), next);
         match process {
-            Process::Idle { last: line } => Process::Idle { last: line.map(last) },
+            Process::Idle { last: line } => Process::Idle {
+                last: line.map(last),
+            },
             Process::Claiming(mut claiming) => {
                 claiming.machine = self.machine(claiming.machine);
                 claiming.number = self.number(claiming.number);

@@ -36,7 +36,11 @@ const FLOOR: u8 = 3;
 
 /// The requests of a model and the states that it has at least, in a full run and otherwise.
 fn size<T>(full: T, otherwise: T) -> T {
-    if std::env::var_os("VESTA_TEST_FULL").is_some() { full } else { otherwise }
+    if std::env::var_os("VESTA_TEST_FULL").is_some() {
+        full
+    } else {
+        otherwise
+    }
 }
 
 /// The outcome of a search.
@@ -48,7 +52,9 @@ struct Found {
 impl Found {
     /// The number of steps to what bears out or breaks a rule.
     fn steps(&self, name: &str) -> Option<usize> {
-        self.paths.get(name).map(|path| path.clone().into_actions().len())
+        self.paths
+            .get(name)
+            .map(|path| path.clone().into_actions().len())
     }
 
     fn must_hold(&self) {
@@ -63,19 +69,32 @@ impl Found {
 /// Explores a model, nearest states first, until so many steps were tried.
 fn explore(what: &str, model: Protocol, until: HasDiscoveries, most: usize) -> Found {
     let threads = if model.fault.is_some() { 1 } else { 2 }; // one finds the shortest way
-    let search = model.checker().threads(threads).finish_when(until).target_state_count(most);
+    let search = model
+        .checker()
+        .threads(threads)
+        .finish_when(until)
+        .target_state_count(most);
     found(what, &search.spawn_bfs().join())
 }
 
 fn found<C: Checker<Protocol>>(what: &str, search: &C) -> Found {
     let (unique, tried) = (search.unique_state_count(), search.state_count());
-    println!("{what}: {unique} states, {tried} steps tried, depth {}", search.max_depth());
-    Found { unique, paths: search.discoveries() }
+    println!(
+        "{what}: {unique} states, {tried} steps tried, depth {}",
+        search.max_depth()
+    );
+    Found {
+        unique,
+        paths: search.discoveries(),
+    }
 }
 
 /// Every state there is; then all rules held in all of them. In depth first, which needs less memory.
 fn explore_all(what: &str, model: Protocol) -> Found {
-    let search = model.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
+    let search = model
+        .checker()
+        .threads(2)
+        .finish_when(HasDiscoveries::AnyFailures);
     let found = found(what, &search.spawn_dfs().join());
     found.must_hold();
     found
@@ -89,7 +108,12 @@ fn a_state_is_small() {
 #[test]
 fn two_processes_on_one_machine_id_completely() {
     let (requests, least) = size((7, 60_000_000), (5, 2_500_000));
-    let model = Protocol { requests, remembering: true, examples: true, ..PAIR };
+    let model = Protocol {
+        requests,
+        remembering: true,
+        examples: true,
+        ..PAIR
+    };
     let found = explore_all("two processes, one machine ID", model);
     for (name, _) in examples() {
         assert!(found.steps(name).is_some(), "never came across: {name}");
@@ -100,7 +124,11 @@ fn two_processes_on_one_machine_id_completely() {
 #[test]
 fn three_processes_on_one_machine_id_completely() {
     let (requests, least) = size((6, 40_000_000), (4, 600_000));
-    let model = Protocol { processes: 3, requests, ..PAIR };
+    let model = Protocol {
+        processes: 3,
+        requests,
+        ..PAIR
+    };
     let found = explore_all("three processes, one machine ID", model);
     assert!(found.unique > least, "the model has shrunk");
 }
@@ -108,7 +136,12 @@ fn three_processes_on_one_machine_id_completely() {
 #[test]
 fn three_processes_on_two_machine_ids_completely() {
     let (requests, least) = size((4, 10_000_000), (3, 250_000));
-    let model = Protocol { processes: 3, machines: 2, requests, ..PAIR };
+    let model = Protocol {
+        processes: 3,
+        machines: 2,
+        requests,
+        ..PAIR
+    };
     let found = explore_all("three processes, two machine IDs", model);
     assert!(found.unique > least, "the model has shrunk");
 }
@@ -116,25 +149,50 @@ fn three_processes_on_two_machine_ids_completely() {
 #[test]
 fn a_floor_that_is_raised_between_any_two_steps_is_not_missed() {
     for (what, (requests, least), model) in [
-        ("two processes and a floor", size((5, 4_000_000), (4, 800_000)), PAIR),
+        (
+            "two processes and a floor",
+            size((5, 4_000_000), (4, 800_000)),
+            PAIR,
+        ),
         (
             "two that remember and a floor",
             size((4, 1_000_000), (3, 150_000)),
-            Protocol { remembering: true, ..PAIR },
+            Protocol {
+                remembering: true,
+                ..PAIR
+            },
         ),
         (
             "three processes and a floor",
             size((4, 2_000_000), (3, 250_000)),
-            Protocol { processes: 3, ..PAIR },
+            Protocol {
+                processes: 3,
+                ..PAIR
+            },
         ),
         (
             "three processes, two machine IDs and a floor",
             size((3, 800_000), (2, 20_000)),
-            Protocol { processes: 3, machines: 2, ..PAIR },
+            Protocol {
+                processes: 3,
+                machines: 2,
+                ..PAIR
+            },
         ),
     ] {
-        let found = explore_all(what, Protocol { floor: FLOOR, requests, ..model });
-        assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
+        let found = explore_all(
+            what,
+            Protocol {
+                floor: FLOOR,
+                requests,
+                ..model
+            },
+        );
+        assert!(
+            found.unique > least,
+            "{what}: the model has shrunk to {}",
+            found.unique
+        );
     }
 }
 
@@ -144,63 +202,123 @@ fn a_deleted_record_repeats_nothing() {
         (
             "two processes that remember, one deletion",
             size((4, 1_000_000), (3, 100_000)),
-            Protocol { remembering: true, deletions: 1, ..PAIR },
+            Protocol {
+                remembering: true,
+                deletions: 1,
+                ..PAIR
+            },
         ),
         (
             "three processes, two deletions",
             size((4, 1_000_000), (3, 150_000)),
-            Protocol { processes: 3, deletions: 2, ..PAIR },
+            Protocol {
+                processes: 3,
+                deletions: 2,
+                ..PAIR
+            },
         ),
         (
             "two processes, two machine IDs, two deletions",
             (3, 100_000),
-            Protocol { machines: 2, deletions: 2, ..PAIR },
+            Protocol {
+                machines: 2,
+                deletions: 2,
+                ..PAIR
+            },
         ),
     ] {
         let found = explore_all(what, Protocol { requests, ..model });
-        assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
+        assert!(
+            found.unique > least,
+            "{what}: the model has shrunk to {}",
+            found.unique
+        );
     }
 }
 
 #[test]
 fn a_store_that_goes_back_lets_no_process_repeat_itself_and_gets_a_floor() {
     for (what, (requests, least), model) in [
-        ("two processes, a store that goes back", size((4, 15_000_000), (3, 500_000)), PAIR),
+        (
+            "two processes, a store that goes back",
+            size((4, 15_000_000), (3, 500_000)),
+            PAIR,
+        ),
         (
             "two that remember, a store that goes back",
             size((3, 1_500_000), (2, 20_000)),
-            Protocol { remembering: true, ..PAIR },
+            Protocol {
+                remembering: true,
+                ..PAIR
+            },
         ),
         (
             "three processes, a store that goes back",
             size((3, 1_500_000), (2, 20_000)),
-            Protocol { processes: 3, ..PAIR },
+            Protocol {
+                processes: 3,
+                ..PAIR
+            },
         ),
     ] {
-        let found = explore_all(what, Protocol { goes_back: true, requests, ..model });
-        assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
+        let found = explore_all(
+            what,
+            Protocol {
+                goes_back: true,
+                requests,
+                ..model
+            },
+        );
+        assert!(
+            found.unique > least,
+            "{what}: the model has shrunk to {}",
+            found.unique
+        );
     }
 }
 
 #[test]
 fn the_child_of_a_fork_repeats_nothing() {
     for (what, (requests, least), model) in [
-        ("two processes and a fork", size((5, 2_500_000), (4, 400_000)), PAIR),
+        (
+            "two processes and a fork",
+            size((5, 2_500_000), (4, 400_000)),
+            PAIR,
+        ),
         (
             "three processes and a fork",
             size((4, 2_500_000), (3, 150_000)),
-            Protocol { processes: 3, ..PAIR },
+            Protocol {
+                processes: 3,
+                ..PAIR
+            },
         ),
     ] {
-        let found = explore_all(what, Protocol { copies: Copies::Forked, requests, ..model });
-        assert!(found.unique > least, "{what}: the model has shrunk to {}", found.unique);
+        let found = explore_all(
+            what,
+            Protocol {
+                copies: Copies::Forked,
+                requests,
+                ..model
+            },
+        );
+        assert!(
+            found.unique > least,
+            "{what}: the model has shrunk to {}",
+            found.unique
+        );
     }
 }
 
 /// Too many states to see them all: the nearest ones. What bounds the search is memory.
 #[test]
 fn three_processes_on_two_machine_ids_that_remember() {
-    let model = Protocol { processes: 3, machines: 2, remembering: true, ..PAIR };
+    let model = Protocol {
+        processes: 3,
+        machines: 2,
+        remembering: true,
+        ..PAIR
+    };
     let what = "three processes that remember, two machine IDs";
     let (most, least) = size((12_000_000, 2_500_000), (3_000_000, 700_000));
     let found = explore(what, model, HasDiscoveries::AnyFailures, most);
@@ -223,20 +341,57 @@ fn broken_by(fault: Fault) -> Vec<&'static str> {
         Fault::MarkAfterClaim
         | Fault::MarkWithoutBirth
         | Fault::AbsentTakenAlthoughMarked
-        | Fault::CreationSentAgain => (Protocol { deletions: 1, ..PAIR }, UNIQUE),
-        Fault::FloorReadOnce => (Protocol { floor: FLOOR, ..PAIR }, ABOVE_FLOOR),
+        | Fault::CreationSentAgain => (
+            Protocol {
+                deletions: 1,
+                ..PAIR
+            },
+            UNIQUE,
+        ),
+        Fault::FloorReadOnce => (
+            Protocol {
+                floor: FLOOR,
+                ..PAIR
+            },
+            ABOVE_FLOOR,
+        ),
         Fault::SealedByRefusal => (PAIR, GOES_ON),
-        Fault::OwnForgotten => (Protocol { goes_back: true, ..PAIR }, OWN),
-        Fault::FloorNotRaised | Fault::FloorRaisedAfterwards => {
-            (Protocol { goes_back: true, ..PAIR }, PROTECTED)
-        }
-        Fault::ChildIssues => (Protocol { copies: Copies::Forked, ..PAIR }, UNIQUE),
+        Fault::OwnForgotten => (
+            Protocol {
+                goes_back: true,
+                ..PAIR
+            },
+            OWN,
+        ),
+        Fault::FloorNotRaised | Fault::FloorRaisedAfterwards => (
+            Protocol {
+                goes_back: true,
+                ..PAIR
+            },
+            PROTECTED,
+        ),
+        Fault::ChildIssues => (
+            Protocol {
+                copies: Copies::Forked,
+                ..PAIR
+            },
+            UNIQUE,
+        ),
         _ => (PAIR, UNIQUE),
     };
     for requests in 3..=PAIR.requests {
         let until = HasDiscoveries::AllOf(BTreeSet::from([broken]));
-        let model = Protocol { fault: Some(fault), requests, ..model.clone() };
-        let found = explore(&format!("{fault:?}, {requests} requests"), model, until, 20_000_000);
+        let model = Protocol {
+            fault: Some(fault),
+            requests,
+            ..model.clone()
+        };
+        let found = explore(
+            &format!("{fault:?}, {requests} requests"),
+            model,
+            until,
+            20_000_000,
+        );
         if let Some(steps) = found.steps(broken) {
             println!("{fault:?}: not so after {steps} steps: {broken}");
             return found.paths.keys().copied().collect();
@@ -248,7 +403,11 @@ fn broken_by(fault: Fault) -> Vec<&'static str> {
 #[test]
 fn a_copy_repeats_only_what_was_granted_or_asked_for_when_it_was_made() {
     let (requests, least) = size((4, 1_500_000), (3, 100_000));
-    let model = Protocol { copies: Copies::Differing, requests, ..PAIR };
+    let model = Protocol {
+        copies: Copies::Differing,
+        requests,
+        ..PAIR
+    };
     let found = explore_all("a copied process", model);
     assert!(found.steps(COPY_REPEATS).is_some());
     assert!(found.unique > least, "the model has shrunk");
@@ -257,7 +416,11 @@ fn a_copy_repeats_only_what_was_granted_or_asked_for_when_it_was_made() {
 /// A limit of the protocol, and why the promise names it: both take the other's success for theirs.
 #[test]
 fn a_copy_that_draws_the_same_random_numbers_goes_on_repeating() {
-    let model = Protocol { copies: Copies::Alike, symmetric: false, ..PAIR };
+    let model = Protocol {
+        copies: Copies::Alike,
+        symmetric: false,
+        ..PAIR
+    };
     let until = HasDiscoveries::AllOf(BTreeSet::from([UNIQUE]));
     let found = explore("a copied process and generator", model, until, 20_000_000);
     assert!(found.steps(UNIQUE).is_some());
@@ -265,15 +428,31 @@ fn a_copy_that_draws_the_same_random_numbers_goes_on_repeating() {
 
 /// Every numbering of processes and machine IDs.
 fn numberings() -> Vec<Numbering> {
-    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-    let both = |processes| [[0, 1], [1, 0]].map(|machines| Numbering { processes, machines });
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    let both = |processes| {
+        [[0, 1], [1, 0]].map(|machines| Numbering {
+            processes,
+            machines,
+        })
+    };
     orders.into_iter().flat_map(both).collect()
 }
 
 /// The states that follow, each by the least of its names.
 fn followers(model: &Protocol, state: &State) -> BTreeSet<State> {
     let least = |state: State| numberings().iter().map(|n| n.apply(&state)).min();
-    model.next_states(state).into_iter().filter_map(least).collect()
+    model
+        .next_states(state)
+        .into_iter()
+        .filter_map(least)
+        .collect()
 }
 
 #[test]

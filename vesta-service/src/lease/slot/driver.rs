@@ -40,7 +40,13 @@ pub(super) enum Due {
 impl Driver {
     pub(super) fn new(plan: &Plan, clock: &AnyClock) -> Self {
         let machine = Machine::new(plan.clone(), &at(plan, clock));
-        Self { machine, slot: None, place: None, lock: None, is_over: false }
+        Self {
+            machine,
+            slot: None,
+            place: None,
+            lock: None,
+            is_over: false,
+        }
     }
 
     /// Finds what is due. Only `is_free` is asked at once: a thousand may be taken already.
@@ -91,8 +97,11 @@ impl Driver {
                 let machine = held.machine;
                 tracing::warn!(machine, "the clock is far behind: changing the machine ID");
                 let text = "the clock is far behind what was issued: changing the machine ID";
-                slot.keeper.journal.note(clock.wall(), EventKind::Clock, machine, text);
-                self.machine.release(held.seal("the clock is far behind what it issued"));
+                slot.keeper
+                    .journal
+                    .note(clock.wall(), EventKind::Clock, machine, text);
+                self.machine
+                    .release(held.seal("the clock is far behind what it issued"));
             }
         }
         if held.sealed_reason().is_some() && self.machine.is_holding() {
@@ -108,7 +117,9 @@ impl Driver {
 
     /// Does what an answer means for the slot. `claimed` is the lease of a claim.
     pub(super) fn carry_out(&mut self, event: Event, claimed: Option<HeldLease>, clock: &AnyClock) {
-        let Some(slot) = self.slot.clone() else { return };
+        let Some(slot) = self.slot.clone() else {
+            return;
+        };
         let (now, wall) = (clock.monotonic(), clock.wall());
         let held = slot.leases.current();
         let machine = held.machine;
@@ -220,7 +231,10 @@ impl Driver {
 }
 
 fn present(machine: &Machine, held: Option<&HeldLease>, clock: &AnyClock, jitter: u64) -> Now {
-    let now = Now { jitter, ..at(&machine.plan, clock) };
+    let now = Now {
+        jitter,
+        ..at(&machine.plan, clock)
+    };
     let Some(held) = held else { return now };
     // From a store that may forget no reservation reaches further ahead of the wall clock than where
     // the next claim would begin.
@@ -229,13 +243,30 @@ fn present(machine: &Machine, held: Option<&HeldLease>, clock: &AnyClock, jitter
         None => held.ticks.effective_tick(),
     };
     let reading = held.ticks.read();
-    let wall = if machine.is_holding() { reading.wall() } else { now.wall };
-    Now { wall, tick, suspect: reading.suspect, ..now }
+    let wall = if machine.is_holding() {
+        reading.wall()
+    } else {
+        now.wall
+    };
+    Now {
+        wall,
+        tick,
+        suspect: reading.suspect,
+        ..now
+    }
 }
 
 fn at(plan: &Plan, clock: &AnyClock) -> Now {
     let wall = clock.wall();
     let wall_tick = plan.meta.tick_at(wall).unwrap_or(0);
     let (monotonic, random) = (clock.monotonic(), clock.random());
-    Now { monotonic, wall, wall_tick, tick: wall_tick, suspect: false, random, jitter: 0 }
+    Now {
+        monotonic,
+        wall,
+        wall_tick,
+        tick: wall_tick,
+        suspect: false,
+        random,
+        jitter: 0,
+    }
 }

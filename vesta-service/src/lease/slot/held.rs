@@ -33,7 +33,11 @@ pub(crate) struct HeldLeases {
 
 impl HeldLeases {
     pub(crate) fn new(first: HeldLease) -> Self {
-        Self { current: AtomicUsize::new(0), first, others: boxcar::Vec::new() }
+        Self {
+            current: AtomicUsize::new(0),
+            first,
+            others: boxcar::Vec::new(),
+        }
     }
 
     /// The lease in force.
@@ -142,7 +146,11 @@ impl HeldLease {
         Ok(Reserved {
             lease: self,
             position,
-            wake: if in_time { wake } else { self.rules.due(position) },
+            wake: if in_time {
+                wake
+            } else {
+                self.rules.due(position)
+            },
         })
     }
 
@@ -160,7 +168,11 @@ impl HeldLease {
             // A line that has ended is not waited for.
             self.explain(Refusal::Sealed)
         } else {
-            NotReady { retry_after: behind, why: NotReadyReason::ClockBehind }.into()
+            NotReady {
+                retry_after: behind,
+                why: NotReadyReason::ClockBehind,
+            }
+            .into()
         }
     }
 
@@ -172,12 +184,17 @@ impl HeldLease {
                 why: NotReadyReason::SequenceUsedUp,
             }
             .into(),
-            Refusal::AwaitingLease => {
-                NotReady { retry_after: RETRY_AFTER, why: NotReadyReason::AwaitingLease }.into()
+            Refusal::AwaitingLease => NotReady {
+                retry_after: RETRY_AFTER,
+                why: NotReadyReason::AwaitingLease,
             }
+            .into(),
             Refusal::TimeExhausted => IdError::TimeExhausted,
             Refusal::Sealed => IdError::Sealed {
-                reason: self.sealed_reason().unwrap_or("its machine ID was given up").into(),
+                reason: self
+                    .sealed_reason()
+                    .unwrap_or("its machine ID was given up")
+                    .into(),
             },
         }
     }
@@ -268,7 +285,13 @@ impl HeldLeaseFactory {
             epoch,
             base,
             rules: self.rules,
-            ticks: Ticks::new(self.clock.clone(), self.clock_kind, &self.meta, &self.rules, next),
+            ticks: Ticks::new(
+                self.clock.clone(),
+                self.clock_kind,
+                &self.meta,
+                &self.rules,
+                next,
+            ),
             sealed: OnceLock::new(),
             limit: AtomicU64::new(limit),
             populator: Populator::new(self.populator, next),

@@ -68,9 +68,21 @@ impl Slots {
         let first = slots.first().expect("there is at least one").clone();
         let slots: Arc<[_]> = slots.into();
         let closed = Arc::clone(&slots);
-        let close = move || closed.iter().for_each(|it| it.leases.current().close_in_child());
+        let close = move || {
+            closed
+                .iter()
+                .for_each(|it| it.leases.current().close_in_child())
+        };
         let _at_fork = AtFork::call(close);
-        Self { end: Arc::new(End { slots: Arc::clone(&slots), keeper, _at_fork }), slots, first }
+        Self {
+            end: Arc::new(End {
+                slots: Arc::clone(&slots),
+                keeper,
+                _at_fork,
+            }),
+            slots,
+            first,
+        }
     }
 
     /// The first slot, which is the only one of most services.
@@ -94,7 +106,11 @@ impl Slots {
     #[inline]
     fn home_number(&self) -> usize {
         let home = HOME.get();
-        if home.count == self.slots.len() { home.number } else { self.find_home() }
+        if home.count == self.slots.len() {
+            home.number
+        } else {
+            self.find_home()
+        }
     }
 
     #[cold]
@@ -105,7 +121,10 @@ impl Slots {
     }
 
     fn settle(&self, number: usize) {
-        HOME.set(Home { count: self.slots.len(), number });
+        HOME.set(Home {
+            count: self.slots.len(),
+            number,
+        });
     }
 
     /// Takes up to `want` positions in one piece of one slot, without waiting.
@@ -199,9 +218,16 @@ fn unless_followed(slot: &MachineSlot, lease: &HeldLease, error: IdError) -> IdE
     }
     let again = || {
         let retry_after = slot.retry_after(lease.ticks.monotonic());
-        NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into()
+        NotReady {
+            retry_after,
+            why: NotReadyReason::AwaitingLease,
+        }
+        .into()
     };
-    if matches!(error.kind(), ErrorKind::ClockBehind | ErrorKind::AwaitingLease) {
+    if matches!(
+        error.kind(),
+        ErrorKind::ClockBehind | ErrorKind::AwaitingLease
+    ) {
         // After a step of the clock: another machine ID ends the wait, or another window does.
         slot.wake_keeper();
     }

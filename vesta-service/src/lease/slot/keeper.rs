@@ -49,26 +49,38 @@ impl Keeper {
         let (slots, signals) = (rounds.slots(), rounds.signals().clone());
         if drive == Drive::ByHand {
             let by_hand = Mutex::new(Some(Box::new(rounds)));
-            return Ok(Self { by_hand, slots, signals, timeout });
-        }
-        let this = Self { by_hand: Mutex::default(), slots, signals, timeout };
-        let (slots, signals) = (this.slots.clone(), this.signals.clone());
-        thread::Builder::new().name("vesta-keeper".into()).spawn(move || {
-            sealing_on_panic(&slots, || {
-                while let Some(pause) = rounds.round() {
-                    if pause.is_zero() {
-                        continue;
-                    }
-                    signals.sleep(pause);
-                    if slots[0].stopping() {
-                        // An unanswered release is tried again soon, but never in a tight loop.
-                        rounds.clock().park(RETRY_AFTER.min(pause));
-                    }
-                }
+            return Ok(Self {
+                by_hand,
+                slots,
+                signals,
+                timeout,
             });
-            drop(rounds); // unlocks their files before the end is announced
-            end(&slots, &signals);
-        })?;
+        }
+        let this = Self {
+            by_hand: Mutex::default(),
+            slots,
+            signals,
+            timeout,
+        };
+        let (slots, signals) = (this.slots.clone(), this.signals.clone());
+        thread::Builder::new()
+            .name("vesta-keeper".into())
+            .spawn(move || {
+                sealing_on_panic(&slots, || {
+                    while let Some(pause) = rounds.round() {
+                        if pause.is_zero() {
+                            continue;
+                        }
+                        signals.sleep(pause);
+                        if slots[0].stopping() {
+                            // An unanswered release is tried again soon, but never in a tight loop.
+                            rounds.clock().park(RETRY_AFTER.min(pause));
+                        }
+                    }
+                });
+                drop(rounds); // unlocks their files before the end is announced
+                end(&slots, &signals);
+            })?;
         Ok(this)
     }
 

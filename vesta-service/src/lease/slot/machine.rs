@@ -46,7 +46,9 @@ impl SlotState {
     /// Returns whether it is the first since the last request with an answer.
     pub(super) fn renewal_failed(&mut self, failure: String, now: Duration) -> bool {
         (self.renewals_failed, self.failure) = (self.renewals_failed + 1, Some(failure));
-        self.away_since.replace(self.away_since.unwrap_or(now)).is_none()
+        self.away_since
+            .replace(self.away_since.unwrap_or(now))
+            .is_none()
     }
 
     /// Returns whether it is the first for this reason.
@@ -59,7 +61,9 @@ impl SlotState {
     /// When to look again for a window: while the store is away not before it is asked again, and the
     /// later, the longer it has been away.
     fn retry_after(&self, now: Duration) -> Duration {
-        let Some(since) = self.away_since else { return RETRY_AFTER };
+        let Some(since) = self.away_since else {
+            return RETRY_AFTER;
+        };
         let by_age = (now.saturating_sub(since) / 4).clamp(RETRY_AFTER, LONGEST_RETRY_AFTER);
         by_age.max(self.next_attempt.saturating_sub(now))
     }
@@ -69,7 +73,10 @@ impl MachineSlot {
     pub(crate) fn new(first: HeldLease, claimed_at: Duration, keeper: Arc<Signals>) -> Self {
         Self {
             leases: HeldLeases::new(first),
-            state: Mutex::new(SlotState { renewed_at: claimed_at, ..SlotState::default() }),
+            state: Mutex::new(SlotState {
+                renewed_at: claimed_at,
+                ..SlotState::default()
+            }),
             keeper,
         }
     }

@@ -52,10 +52,21 @@ impl Rounds {
         host: HostState,
         factory: HeldLeaseFactory,
     ) -> Result<Self, BuildError> {
-        let drivers = (0..plan.count).map(|_| Driver::new(&plan, &factory.clock)).collect();
+        let drivers = (0..plan.count)
+            .map(|_| Driver::new(&plan, &factory.clock))
+            .collect();
         let (signals, taken) = (Arc::default(), BTreeSet::new());
         let (said, refused) = (Said::default(), None);
-        let mut this = Self { drivers, leases, host, factory, signals, taken, said, refused };
+        let mut this = Self {
+            drivers,
+            leases,
+            host,
+            factory,
+            signals,
+            taken,
+            said,
+            refused,
+        };
         loop {
             let pause = this.round().unwrap_or_default();
             if let Some(error) = this.refused.take() {
@@ -95,7 +106,10 @@ impl Rounds {
 
     /// The slots of those that have claimed a machine ID.
     pub(super) fn slots(&self) -> Vec<Arc<MachineSlot>> {
-        self.drivers.iter().filter_map(|driver| driver.slot.clone()).collect()
+        self.drivers
+            .iter()
+            .filter_map(|driver| driver.slot.clone())
+            .collect()
     }
 
     pub(super) const fn signals(&self) -> &Arc<Signals> {
@@ -112,7 +126,9 @@ impl Rounds {
 
     /// True if a search is under way, and not only due.
     pub(super) fn are_searching(&self) -> bool {
-        self.drivers.iter().any(|driver| driver.machine.is_searching())
+        self.drivers
+            .iter()
+            .any(|driver| driver.machine.is_searching())
     }
 
     /// Does what is due, with each driver once. Returns how long there is nothing more to do, or `None`
@@ -143,7 +159,9 @@ impl Rounds {
         for number in idle {
             // One request serves all that are due soon.
             let driver = &mut self.drivers[number];
-            driver.machine.hurry(&driver.present(&self.factory.clock, jitter));
+            driver
+                .machine
+                .hurry(&driver.present(&self.factory.clock, jitter));
             if let Due::Ask(ask) = self.due(number, jitter) {
                 asks.push((number, ask));
             }
@@ -159,7 +177,14 @@ impl Rounds {
     }
 
     fn due(&mut self, number: usize, jitter: u64) -> Due {
-        let Self { drivers, host, factory, leases, taken, .. } = self;
+        let Self {
+            drivers,
+            host,
+            factory,
+            leases,
+            taken,
+            ..
+        } = self;
         // Let go at once: the claim takes it again, once the record is ours.
         let is_locked = |machine| matches!(ask_store(|| leases.lock(machine)), Ok(None));
         drivers[number].due(&factory.clock, jitter, |place, machine| {
@@ -195,7 +220,9 @@ impl Rounds {
 
     fn take_in(&mut self, answers: Vec<(usize, Answer)>, jitter: u64) {
         let mut failed: Option<(StoreError, u64)> = None;
-        let only_clock = answers.iter().all(|(_, answer)| matches!(answer, Answer::Clock(_)));
+        let only_clock = answers
+            .iter()
+            .all(|(_, answer)| matches!(answer, Answer::Clock(_)));
         let mut events = Vec::with_capacity(answers.len());
         for (number, answer) in answers {
             if let Answer::Failed(error) = &answer {
@@ -231,8 +258,15 @@ impl Rounds {
     fn carry_out(&mut self, number: usize, event: Event) {
         let (now, wall) = (self.clock().monotonic(), self.clock().wall());
         let claimed = match &event {
-            Event::Claimed(Claimed { machine, record, next }) => {
-                match self.factory.make(*machine, record.epoch, *next, record.bound) {
+            Event::Claimed(Claimed {
+                machine,
+                record,
+                next,
+            }) => {
+                match self
+                    .factory
+                    .make(*machine, record.epoch, *next, record.bound)
+                {
                     Ok(held) => Some(held),
                     Err(error) => return self.refused(number, error.into()),
                 }
@@ -247,7 +281,9 @@ impl Rounds {
                 // Whoever waits for a store at start need not be deaf to a stop later.
                 driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
                 let text = format!("claimed, epoch {}", held.epoch);
-                self.signals.journal.note(wall, EventKind::Claimed, held.machine, text);
+                self.signals
+                    .journal
+                    .note(wall, EventKind::Claimed, held.machine, text);
                 let slot = MachineSlot::new(held, now, self.signals.clone());
                 slot.state.lock().doubt.clone_from(&driver.machine.doubt);
                 driver.slot = Some(Arc::new(slot));
@@ -271,7 +307,11 @@ impl Rounds {
             slot.state.lock().doubt.clone_from(doubt);
         }
         // Not every slot has looked yet.
-        let holding = || self.drivers.iter().filter(|driver| driver.machine.is_holding());
+        let holding = || {
+            self.drivers
+                .iter()
+                .filter(|driver| driver.machine.is_holding())
+        };
         let undecided = doubt.is_none() && holding().any(|driver| driver.machine.doubt.is_some());
         if self.said.doubt == *doubt || undecided || !machine.is_holding() {
             return;
@@ -290,6 +330,8 @@ impl Rounds {
             None => "the store is trusted again".to_owned(),
         };
         let machine = self.drivers[number].place.unwrap_or_default();
-        self.signals.journal.note(self.clock().wall(), EventKind::Doubt, machine, text);
+        self.signals
+            .journal
+            .note(self.clock().wall(), EventKind::Doubt, machine, text);
     }
 }

@@ -51,7 +51,8 @@ impl Signals {
     /// Waits until the keeper has ended; `false` if it takes longer than `limit`.
     pub(crate) fn wait_until_over(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
-        self.changed.wait_while_for(&mut state, |state| !state.over, limit);
+        self.changed
+            .wait_while_for(&mut state, |state| !state.over, limit);
         state.over
     }
 }

@@ -123,21 +123,30 @@ impl Attempt {
         Write::Marks { old, new }
     }
 
-    #[allow(clippy::result_large_err, reason = "a claim is rare, and a refused one rarer")]
+    #[allow(
+        clippy::result_large_err,
+        reason = "a claim is rare, and a refused one rarer"
+    )]
     fn claim(&self, record: &Record, plan: &Plan, now: &Now) -> Result<(Write, u64), Verdict> {
         let may_forget = self.ground.doubt.is_some();
         let start = self.start(record, plan, now);
         let tick = plan.rules.tick(start);
         // What may be borrowed is not ahead of the clock.
         let starts = plan.meta.moment_of(plan.rules.earliest_tick(start)).ok();
-        let starts = starts.filter(|_| tick <= plan.rules.max_tick()).ok_or(Verdict::Spent)?;
-        let lead = starts.since(now.wall).map_or(Duration::ZERO, Duration::from_millis);
+        let starts = starts
+            .filter(|_| tick <= plan.rules.max_tick())
+            .ok_or(Verdict::Spent)?;
+        let lead = starts
+            .since(now.wall)
+            .map_or(Duration::ZERO, Duration::from_millis);
         if lead > ROLLBACK_LEAD + Plan::distance(self.ground.doubt.as_ref(), now.wall) {
             return Err(Verdict::TooFarAhead(starts));
         }
         // Were a claim forgotten, the next one could begin at the same position: from a store that
         // may forget it buys nothing, and the first extend does.
-        let end = plan.rules.position(tick.saturating_add(plan.window_ticks(false, false)));
+        let end = plan
+            .rules
+            .position(tick.saturating_add(plan.window_ticks(false, false)));
         let new = Record {
             namespace: record.namespace,
             birth: record.birth,
@@ -150,7 +159,13 @@ impl Attempt {
             bound: if may_forget { start } else { end },
             ..plan.signature(now)
         };
-        Ok((Write::Record { old: Some(record.clone()), new }, start))
+        Ok((
+            Write::Record {
+                old: Some(record.clone()),
+                new,
+            },
+            start,
+        ))
     }
 
     /// The first position that a claim of this record may issue.
@@ -183,7 +198,10 @@ impl Attempt {
             ..record.clone()
         };
         self.ends = Some(verdict);
-        let write = Write::Record { old: self.record.clone(), new };
+        let write = Write::Record {
+            old: self.record.clone(),
+            new,
+        };
         Step::Send(self.sent.insert(write).clone())
     }
 
@@ -203,7 +221,9 @@ impl Attempt {
 
     /// Takes in the answer to a change of the record.
     pub(in crate::lease) fn on_record(&mut self, answer: Cas<Record>) -> Option<Verdict> {
-        let Some(Write::Record { new, .. }) = self.sent.take() else { return Some(Verdict::Taken) };
+        let Some(Write::Record { new, .. }) = self.sent.take() else {
+            return Some(Verdict::Taken);
+        };
         if self.ends.is_some() {
             return self.ends.take();
         }
@@ -218,7 +238,9 @@ impl Attempt {
 
     /// Takes in the answer to a change of the marks: others mark their own machine IDs there.
     pub(in crate::lease) fn on_marks(&mut self, answer: Cas<Marks>) -> Option<Verdict> {
-        let Some(Write::Marks { new, .. }) = self.sent.take() else { return Some(Verdict::Taken) };
+        let Some(Write::Marks { new, .. }) = self.sent.take() else {
+            return Some(Verdict::Taken);
+        };
         self.marks = match answer {
             Cas::Done => Some(new),
             Cas::Conflict(current) => current,
@@ -228,7 +250,11 @@ impl Attempt {
 
     /// Takes in the answer to [`Step::Look`].
     pub(in crate::lease) fn on_look(&self, current: Option<Record>) -> Verdict {
-        if current == self.record { Verdict::Lost } else { Verdict::Taken }
+        if current == self.record {
+            Verdict::Lost
+        } else {
+            Verdict::Taken
+        }
     }
 
     /// Takes in the answer to [`Step::Floor`].

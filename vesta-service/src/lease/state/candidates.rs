@@ -56,7 +56,10 @@ impl Survey<'_> {
         let own = known.partition_point(|(rank, ..)| *rank == Rank::Own);
         let mut found: Vec<_> = known
             .into_iter()
-            .map(|(rank, machine, _)| Candidate { machine, in_grace: rank == Rank::InGrace })
+            .map(|(rank, machine, _)| Candidate {
+                machine,
+                in_grace: rank == Rank::InGrace,
+            })
             .collect();
         found.splice(own..own, self.unused());
         if self.order == ClaimOrder::Lowest {
@@ -79,9 +82,12 @@ impl Survey<'_> {
     }
 
     fn rank(&self, machine: u64, record: &Record) -> Option<Rank> {
-        let own = self.locals.get(&machine).is_some_and(|Local { record: local, .. }| {
-            record.epoch == local.epoch && (record.owner == local.owner || record.released)
-        });
+        let own = self
+            .locals
+            .get(&machine)
+            .is_some_and(|Local { record: local, .. }| {
+                record.epoch == local.epoch && (record.owner == local.owner || record.released)
+            });
         if own || matches!(self.choice, Choice::Only { alone: true, .. }) {
             return Some(Rank::Own);
         }
@@ -92,9 +98,15 @@ impl Survey<'_> {
         if self.is_elsewhere(record) {
             return None;
         }
-        let silent = self.earlier.is_some_and(|earlier| earlier.get(&machine) == Some(record));
+        let silent = self
+            .earlier
+            .is_some_and(|earlier| earlier.get(&machine) == Some(record));
         let (bound, now) = (self.rules.tick(record.bound), self.rules.tick(self.now));
-        let rank = if bound + self.grace_ticks <= now { Rank::Expired } else { Rank::InGrace };
+        let rank = if bound + self.grace_ticks <= now {
+            Rank::Expired
+        } else {
+            Rank::InGrace
+        };
         (silent && bound <= now).then_some(rank)
     }
 
@@ -119,7 +131,10 @@ impl Survey<'_> {
             }
             ClaimOrder::Lowest => from(0, 1).take(at_once).collect(),
         };
-        let unused = |machine| Candidate { machine, in_grace: false };
+        let unused = |machine| Candidate {
+            machine,
+            in_grace: false,
+        };
         machines.into_iter().map(unused).collect()
     }
 }
@@ -131,7 +146,11 @@ fn step(random: u64, count: u64) -> u64 {
 }
 
 fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,11 +175,19 @@ mod tests {
     }
 
     fn held(owner: u128, until: u64) -> Record {
-        Record { epoch: 1, owner, bound: at(until), ..Record::default() }
+        Record {
+            epoch: 1,
+            owner,
+            bound: at(until),
+            ..Record::default()
+        }
     }
 
     fn released(until: u64) -> Record {
-        Record { released: true, ..held(0, until) }
+        Record {
+            released: true,
+            ..held(0, until)
+        }
     }
 
     fn tried(
@@ -185,7 +212,12 @@ mod tests {
             is_damaged: false,
         };
         let locals = remembered.iter().map(|it| (it.0, local(it))).collect();
-        let survey = Survey { earlier, locals: &locals, order, ..survey(records, &choice) };
+        let survey = Survey {
+            earlier,
+            locals: &locals,
+            order,
+            ..survey(records, &choice)
+        };
         survey.candidates().into_iter().map(|c| c.machine).collect()
     }
 
@@ -228,16 +260,27 @@ mod tests {
             (5, held(5, NOW)),
         ]);
         let remembered = [(5, held(5, NOW))];
-        let order =
-            tried_in(ClaimOrder::Lowest, &records, Some(&records), &remembered, Choice::Any(0..=7));
+        let order = tried_in(
+            ClaimOrder::Lowest,
+            &records,
+            Some(&records),
+            &remembered,
+            Choice::Any(0..=7),
+        );
         assert_eq!(order, [1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
     fn what_another_system_uses_is_only_taken_by_who_names_it() {
         let records = Records::from([(1, held(Record::FOREIGN, NOW - 1_000))]);
-        assert_eq!(tried(&records, Some(&records), &[], Choice::Any(1..=1)), [0; 0]);
-        let named = Choice::Only { machine: 1, alone: false };
+        assert_eq!(
+            tried(&records, Some(&records), &[], Choice::Any(1..=1)),
+            [0; 0]
+        );
+        let named = Choice::Only {
+            machine: 1,
+            alone: false,
+        };
         assert_eq!(tried(&records, Some(&records), &[], named), [1]);
     }
 
@@ -246,10 +289,19 @@ mod tests {
         let overdue = Records::from([(0, held(9, NOW - 61))]);
         assert_eq!(tried(&overdue, None, &[], Choice::Any(0..=0)), [0; 0]);
         let it_moved = Records::from([(0, held(9, NOW - 62))]);
-        assert_eq!(tried(&overdue, Some(&it_moved), &[], Choice::Any(0..=0)), [0; 0]);
-        assert_eq!(tried(&overdue, Some(&overdue), &[], Choice::Any(0..=0)), [0]);
+        assert_eq!(
+            tried(&overdue, Some(&it_moved), &[], Choice::Any(0..=0)),
+            [0; 0]
+        );
+        assert_eq!(
+            tried(&overdue, Some(&overdue), &[], Choice::Any(0..=0)),
+            [0]
+        );
         let in_use = Records::from([(0, held(9, NOW + 1))]);
-        assert_eq!(tried(&in_use, Some(&in_use), &[], Choice::Any(0..=0)), [0; 0]);
+        assert_eq!(
+            tried(&in_use, Some(&in_use), &[], Choice::Any(0..=0)),
+            [0; 0]
+        );
     }
 
     #[test]
@@ -261,21 +313,40 @@ mod tests {
             (4, held(6, NOW + 1)),
         ]);
         let pool = || Choice::Any(0..=4);
-        assert_eq!(tried(&records, None, &[], pool()), [3], "nobody has watched them");
+        assert_eq!(
+            tried(&records, None, &[], pool()),
+            [3],
+            "nobody has watched them"
+        );
         assert_eq!(tried(&records, Some(&records), &[], pool()), [3, 1, 2, 0]);
         let lowest = tried_in(ClaimOrder::Lowest, &records, Some(&records), &[], pool());
         assert_eq!(lowest, [1, 3, 0, 2]);
         let choice = pool();
-        let survey = Survey { earlier: Some(&records), ..survey(&records, &choice) };
-        let in_grace = survey.candidates().into_iter().map(|candidate| candidate.in_grace);
+        let survey = Survey {
+            earlier: Some(&records),
+            ..survey(&records, &choice)
+        };
+        let in_grace = survey
+            .candidates()
+            .into_iter()
+            .map(|candidate| candidate.in_grace);
         assert_eq!(in_grace.collect::<Vec<_>>(), [false, false, true, true]);
     }
 
     #[test]
     fn what_is_remembered_does_not_help_once_somebody_else_claimed_the_record() {
-        let records = Records::from([(0, Record { epoch: 2, ..held(4, NOW + 3) })]);
+        let records = Records::from([(
+            0,
+            Record {
+                epoch: 2,
+                ..held(4, NOW + 3)
+            },
+        )]);
         let remembered = [(0, held(3, NOW))];
-        assert_eq!(tried(&records, Some(&records), &remembered, Choice::Any(0..=0)), [0; 0]);
+        assert_eq!(
+            tried(&records, Some(&records), &remembered, Choice::Any(0..=0)),
+            [0; 0]
+        );
     }
 
     #[test]
@@ -287,8 +358,30 @@ mod tests {
     #[test]
     fn only_the_named_one_is_tried() {
         let records = Records::from([(2, released(NOW))]);
-        assert_eq!(tried(&records, None, &[], Choice::Only { machine: 2, alone: false }), [2]);
-        assert_eq!(tried(&records, None, &[], Choice::Only { machine: 3, alone: false }), [3]);
+        assert_eq!(
+            tried(
+                &records,
+                None,
+                &[],
+                Choice::Only {
+                    machine: 2,
+                    alone: false
+                }
+            ),
+            [2]
+        );
+        assert_eq!(
+            tried(
+                &records,
+                None,
+                &[],
+                Choice::Only {
+                    machine: 3,
+                    alone: false
+                }
+            ),
+            [3]
+        );
     }
     #[test]
     fn whether_waiting_may_help() {
@@ -299,13 +392,38 @@ mod tests {
             (Choice::Any(0..=3), held(9, NOW + 31), false),
             (Choice::Any(3..=4), held(9, NOW + 30), false),
             (Choice::Any(0..=3), held(Record::FOREIGN, NOW - 100), false),
-            (Choice::Only { machine: 2, alone: false }, held(9, NOW - 30), true),
-            (Choice::Only { machine: 2, alone: false }, held(Record::FOREIGN, 0), true),
-            (Choice::Only { machine: 1, alone: false }, held(9, NOW - 30), false),
+            (
+                Choice::Only {
+                    machine: 2,
+                    alone: false,
+                },
+                held(9, NOW - 30),
+                true,
+            ),
+            (
+                Choice::Only {
+                    machine: 2,
+                    alone: false,
+                },
+                held(Record::FOREIGN, 0),
+                true,
+            ),
+            (
+                Choice::Only {
+                    machine: 1,
+                    alone: false,
+                },
+                held(9, NOW - 30),
+                false,
+            ),
         ] {
             let records = Records::from([(2, record)]);
             let survey = survey(&records, &choice);
-            assert_eq!(survey.may_end_within(30), expected, "{choice:?}, {records:?}");
+            assert_eq!(
+                survey.may_end_within(30),
+                expected,
+                "{choice:?}, {records:?}"
+            );
         }
     }
 
@@ -314,8 +432,16 @@ mod tests {
     fn each_unused_one_comes_up_once_and_the_second_differs_from_starter_to_starter() {
         let tried = |start_at, random, last| -> Vec<_> {
             let choice = Choice::Any(0..=last);
-            let found = Survey { start_at, random, ..survey(&Records::new(), &choice) }.unused();
-            found.into_iter().map(|candidate| candidate.machine).collect()
+            let found = Survey {
+                start_at,
+                random,
+                ..survey(&Records::new(), &choice)
+            }
+            .unused();
+            found
+                .into_iter()
+                .map(|candidate| candidate.machine)
+                .collect()
         };
         for last in 0..16 {
             for random in (0..400).chain([u64::MAX]) {
@@ -327,15 +453,25 @@ mod tests {
         }
         let seconds: std::collections::HashSet<_> =
             (0..1000).map(|random| tried(7, random, 1023)[1]).collect();
-        assert!(seconds.len() >= 999, "from the same home slot to everywhere");
+        assert!(
+            seconds.len() >= 999,
+            "from the same home slot to everywhere"
+        );
     }
 
     #[test]
     fn the_first_unused_one_differs_from_host_to_host() {
         for (start_at, first) in [(0, 10), (3, 13), (4, 10), (7, 13)] {
             let choice = Choice::Any(10..=13);
-            let found = Survey { start_at, ..survey(&Records::new(), &choice) }.candidates();
-            assert_eq!(found.first().map(|candidate| candidate.machine), Some(first));
+            let found = Survey {
+                start_at,
+                ..survey(&Records::new(), &choice)
+            }
+            .candidates();
+            assert_eq!(
+                found.first().map(|candidate| candidate.machine),
+                Some(first)
+            );
         }
     }
 }

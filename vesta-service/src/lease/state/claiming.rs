@@ -85,7 +85,9 @@ impl Claiming {
 
     /// True between the choice of a machine ID and the end of the attempt on it.
     pub(in crate::lease) fn is_attempting(&self) -> bool {
-        self.round.as_ref().is_some_and(|round| round.attempt.is_some())
+        self.round
+            .as_ref()
+            .is_some_and(|round| round.attempt.is_some())
     }
 
     /// The next thing to do.
@@ -116,7 +118,9 @@ impl Claiming {
 
     /// No candidate could be claimed.
     fn after_round(&mut self, plan: &Plan, now: &Now) -> Action {
-        let Some(round) = self.round.take() else { return Action::Wait(self.wait_until) };
+        let Some(round) = self.round.take() else {
+            return Action::Wait(self.wait_until);
+        };
         let timed_out = now.monotonic >= self.deadline;
         if round.contested && !timed_out {
             self.start_at = now.number(); // others were faster; look again
@@ -137,7 +141,11 @@ impl Claiming {
             }
             if let Choice::Only { machine, .. } = plan.choice {
                 let now = now.wall;
-                return Action::Refused(BuildError::ClockBehind { machine, used_until, now });
+                return Action::Refused(BuildError::ClockBehind {
+                    machine,
+                    used_until,
+                    now,
+                });
             }
         }
         if timed_out || !round.may_end {
@@ -163,7 +171,9 @@ impl Claiming {
             (_, Answer::Failed(error)) => self.on_failure(plan, error, now),
             (_, Answer::Clock(clock)) => self.on_clock(clock, now),
             (Some(round), answer) => {
-                return round.on_answer(plan, answer, now).map_or(Event::None, Event::Claimed);
+                return round
+                    .on_answer(plan, answer, now)
+                    .map_or(Event::None, Event::Claimed);
             }
             (None, Answer::Survey(findings)) => {
                 let namespace = findings.snapshot.namespace.clone();
@@ -220,7 +230,10 @@ impl Claiming {
         // Before a doubt is written down: its reach counts from this clock.
         let new = missing.as_ref().and_then(|facts| facts.doubt.as_ref());
         let doubted = new.or(namespace.doubt.as_ref()).is_some();
-        if let Some(pair) = self.clock.filter(|pair| doubted && pair.apart() > MAX_SKEW / 2) {
+        if let Some(pair) = self
+            .clock
+            .filter(|pair| doubted && pair.apart() > MAX_SKEW / 2)
+        {
             return Err(clocks_differ(&pair));
         }
         if let Some(facts) = missing {
@@ -228,12 +241,18 @@ impl Claiming {
             return Ok(());
         }
         self.compared = false;
-        let Findings { snapshot, locals, own, .. } = &*findings;
+        let Findings {
+            snapshot,
+            locals,
+            own,
+            ..
+        } = &*findings;
         self.doubt.clone_from(&namespace.doubt);
         let doubt = self.doubt.as_ref();
         // What a claim keeps its distance from may have been forgotten.
         let allowed = doubt.map_or(0, |_| {
-            plan.rules.position(now.wall_tick + plan.ticks(Plan::distance(doubt, now.wall)))
+            plan.rules
+                .position(now.wall_tick + plan.ticks(Plan::distance(doubt, now.wall)))
         });
         let mut remembered = locals.values().chain(own);
         let unknown = remembered.find(|local| !local.is_known_to(snapshot, allowed));
@@ -243,7 +262,10 @@ impl Claiming {
         let tick = plan.meta.tick_at(now.wall).map_err(BuildError::Time)?;
         let survey = Survey {
             records: &snapshot.records,
-            earlier: self.earlier.as_ref().map(|findings| &findings.snapshot.records),
+            earlier: self
+                .earlier
+                .as_ref()
+                .map(|findings| &findings.snapshot.records),
             locals,
             choice: &plan.choice,
             order: plan.order,
@@ -295,7 +317,8 @@ impl Round {
                         Verdict::Taken => {
                             self.contested = true;
                             // There are others still, as another survey will show.
-                            self.queue.retain(|candidate| candidate.in_grace <= self.in_grace);
+                            self.queue
+                                .retain(|candidate| candidate.in_grace <= self.in_grace);
                         }
                         Verdict::TooFarAhead(until) => {
                             self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
@@ -329,7 +352,12 @@ impl Round {
                 let Candidate { machine, in_grace } = self.queue.pop_front()?;
                 self.in_grace = in_grace;
                 self.in_use_here |= !free;
-                let Findings { snapshot, locals, own, .. } = &*self.findings;
+                let Findings {
+                    snapshot,
+                    locals,
+                    own,
+                    ..
+                } = &*self.findings;
                 let (local, namespace) = (locals.get(&machine), &self.namespace);
                 let own = own.iter().filter(|own| own.machine == machine);
                 let remembered = own.chain(local).map(|local| local.record.bound).max();
@@ -343,8 +371,14 @@ impl Round {
                 let floor = namespace.floor;
                 let record = snapshot.records.get(&machine).cloned();
                 let marks = snapshot.marks_of(machine).cloned();
-                let attempt =
-                    Attempt { machine, ground, floor, record, marks, ..Attempt::default() };
+                let attempt = Attempt {
+                    machine,
+                    ground,
+                    floor,
+                    record,
+                    marks,
+                    ..Attempt::default()
+                };
                 self.attempt = free.then_some(attempt);
             }
             return None;
@@ -360,7 +394,11 @@ impl Round {
                     return None;
                 };
                 if kept {
-                    return Some(Claimed { machine, record, next });
+                    return Some(Claimed {
+                        machine,
+                        record,
+                        next,
+                    });
                 }
                 self.in_use_here = true;
                 attempt.give_back(record, next, now);
@@ -373,7 +411,11 @@ impl Round {
     }
 
     fn on_failure(&mut self) {
-        if self.attempt.take_if(|attempt| attempt.ends_unanswered()).is_some() {
+        if self
+            .attempt
+            .take_if(|attempt| attempt.ends_unanswered())
+            .is_some()
+        {
             self.contested = true;
         }
     }
@@ -396,9 +438,16 @@ impl Round {
             .filter(|(_, record)| record.owner == 0)
             .map(|(_, record)| plan.used_until(record.bound));
         let now = now.wall;
-        let ahead =
-            free.chain(self.ahead).filter(|until| *until > now).min().map(|until| (until, now));
-        BuildError::Exhausted { holders, range, ahead }
+        let ahead = free
+            .chain(self.ahead)
+            .filter(|until| *until > now)
+            .min()
+            .map(|until| (until, now));
+        BuildError::Exhausted {
+            holders,
+            range,
+            ahead,
+        }
     }
 }
 
@@ -412,5 +461,8 @@ fn forgotten(plan: &Plan, local: &Local) -> BuildError {
 }
 
 fn clocks_differ(pair: &ClockPair) -> BuildError {
-    BuildError::ClocksDiffer { ours: pair.ours(), theirs: pair.theirs }
+    BuildError::ClocksDiffer {
+        ours: pair.ours(),
+        theirs: pair.theirs,
+    }
 }

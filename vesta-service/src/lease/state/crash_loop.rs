@@ -30,13 +30,24 @@ struct World {
 
 impl World {
     fn now(&mut self, monotonic: Duration) -> Now {
-        self.random = self.random.wrapping_mul(0xda94_2042_e4dd_58b5_94d0_49bb_1331_11eb) | 1;
+        self.random = self
+            .random
+            .wrapping_mul(0xda94_2042_e4dd_58b5_94d0_49bb_1331_11eb)
+            | 1;
         let millis = u64::try_from(monotonic.as_millis()).expect("hours");
         let wall = UnixMillis(BEGIN.0 + millis);
         let tick = META.tick_at(wall).expect("inside the layout");
         let random = self.random ^ self.random >> 61;
         let jitter = u64::try_from(random >> 64).expect("64 bits");
-        Now { monotonic, wall, wall_tick: tick, tick, suspect: false, random, jitter }
+        Now {
+            monotonic,
+            wall,
+            wall_tick: tick,
+            tick,
+            suspect: false,
+            random,
+            jitter,
+        }
     }
 
     fn answer(&self, ask: Ask, at: Duration) -> Answer {
@@ -49,12 +60,17 @@ impl World {
                     leases.open(&META.fingerprint())?;
                     let snapshot = leases.snapshot()?;
                     let (doubt, locals, own) = (None, BTreeMap::new(), Vec::new());
-                    Answer::Survey(Arc::new(Findings { doubt, snapshot, locals, own }))
+                    Answer::Survey(Arc::new(Findings {
+                        doubt,
+                        snapshot,
+                        locals,
+                        own,
+                    }))
                 }
                 Ask::Doubt => Answer::Doubt(leases.look(at, Duration::ZERO)?),
-                Ask::Amend(facts) => {
-                    leases.amend(&facts)?.map_or(Answer::NoNamespace, Answer::Namespace)
-                }
+                Ask::Amend(facts) => leases
+                    .amend(&facts)?
+                    .map_or(Answer::NoNamespace, Answer::Namespace),
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, change) => {
                     leases.write_all(&[(machine, *change)]).swap_remove(0)
@@ -96,13 +112,24 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
         ..Plan::sample(rules, Timing::NETWORK.window, POOL)
     };
     let leases = Leases::new(Arc::new(MemoryStore::new()), "default");
-    let mut world = World { leases, random: 1, refused: Vec::new() };
-    let mut due: BinaryHeap<_> =
-        (0..STEADY + CRASHING).map(|n| Reverse((Duration::from_millis(n as u64), n))).collect();
+    let mut world = World {
+        leases,
+        random: 1,
+        refused: Vec::new(),
+    };
+    let mut due: BinaryHeap<_> = (0..STEADY + CRASHING)
+        .map(|n| Reverse((Duration::from_millis(n as u64), n)))
+        .collect();
     let mut processes: Vec<_> = (0..STEADY + CRASHING)
         .map(|n| {
             let start_at = crc32fast::hash(format!("host-{n}").as_bytes()).into();
-            Machine::new(Plan { start_at, ..plan.clone() }, &world.now(Duration::ZERO))
+            Machine::new(
+                Plan {
+                    start_at,
+                    ..plan.clone()
+                },
+                &world.now(Duration::ZERO),
+            )
         })
         .collect();
     let mut ends = vec![None; processes.len()];
@@ -116,13 +143,22 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
             starts += 1; // another container: nothing is remembered
             let host = format!("host-{number}-{starts}");
             let start_at = crc32fast::hash(host.as_bytes()).into();
-            processes[number] = Machine::new(Plan { start_at, ..plan.clone() }, &world.now(at));
+            processes[number] = Machine::new(
+                Plan {
+                    start_at,
+                    ..plan.clone()
+                },
+                &world.now(at),
+            );
             (ends[number], begun[number]) = (None, at);
         }
         let (mut next, event) = world.step(&mut processes[number], at);
         match event {
             Event::Claimed(claimed) if number < STEADY => {
-                assert!(steady.insert(claimed.machine), "each steady process claims once");
+                assert!(
+                    steady.insert(claimed.machine),
+                    "each steady process claims once"
+                );
             }
             Event::Claimed(claimed) => {
                 assert!(!steady.contains(&claimed.machine), "it is in use");

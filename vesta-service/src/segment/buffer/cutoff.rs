@@ -54,11 +54,17 @@ mod tests {
         buffer.on_listed(&SegmentTag::new("orders", 11, 10));
         assert!(buffer.skip_below(100));
         assert!(buffer.next_chunk(NOW).is_err() && !buffer.skip_below(100));
-        assert_eq!(buffer.closed_total, 1, "what nobody got does not count as used");
+        assert_eq!(
+            buffer.closed_total, 1,
+            "what nobody got does not count as used"
+        );
         buffer.ask(NOW);
         assert!(buffer.begin(NOW).is_some());
         buffer.on_reply(NOW, Ok(NextRange::Numbers(100..110)));
-        assert!(!buffer.skip_below(100) && !buffer.skip_below(50), "nothing lies below");
+        assert!(
+            !buffer.skip_below(100) && !buffer.skip_below(50),
+            "nothing lies below"
+        );
         assert_eq!(buffer.next_chunk(NOW).ok(), Some(100..101));
     }
 
@@ -67,13 +73,19 @@ mod tests {
         let mut buffer = buffer();
         fetch(&mut buffer, NextRange::UsedUp);
         assert_eq!(buffer.health, Health::UsedUp);
-        assert!(buffer.skip_below(100), "others may have used up what is over");
+        assert!(
+            buffer.skip_below(100),
+            "others may have used up what is over"
+        );
         fetch(&mut buffer, NextRange::UsedUp);
         assert!(!buffer.skip_below(100) && !buffer.ask(NOW) && buffer.health == Health::UsedUp);
         assert!(buffer.skip_below(200) && buffer.ask(NOW));
         assert!(buffer.begin(NOW).is_some());
         buffer.on_reply(NOW, Ok(NextRange::UsedUp));
-        assert!(buffer.skip_below(150) && buffer.ask(NOW), "a clock that was ahead is set right");
+        assert!(
+            buffer.skip_below(150) && buffer.ask(NOW),
+            "a clock that was ahead is set right"
+        );
     }
 
     #[test]

@@ -55,7 +55,10 @@ impl Used {
     }
 
     fn since(&self, moment: Duration) -> u64 {
-        let recent = self.0.iter().filter(|(second, _)| Duration::from_secs(*second) >= moment);
+        let recent = self
+            .0
+            .iter()
+            .filter(|(second, _)| Duration::from_secs(*second) >= moment);
         recent.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 }
@@ -102,7 +105,10 @@ impl Plan {
 
     /// With fewer numbers than this at hand it is time to fetch.
     pub(crate) fn low_water(&self) -> u64 {
-        numbers(self.rate, self.fetch_time.saturating_mul(4).clamp(LEAD, LONGEST_SPAN))
+        numbers(
+            self.rate,
+            self.fetch_time.saturating_mul(4).clamp(LEAD, LONGEST_SPAN),
+        )
     }
 
     /// A fetch of `size` numbers, asked for at `at`, brought them now.

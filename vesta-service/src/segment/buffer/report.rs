@@ -32,12 +32,20 @@ impl Buffer {
                 };
                 let waited = now.saturating_sub(since);
                 // Overdue: twice as long as until now is as good a guess as any.
-                if waited < usual { usual - waited } else { waited }
+                if waited < usual {
+                    usual - waited
+                } else {
+                    waited
+                }
             }
         };
         let retry_after = left.clamp(Duration::from_millis(1), LONGEST_PAUSE);
         match self.failing_because() {
-            None => NotReady { retry_after, why: NotReadyReason::AwaitingLease }.into(),
+            None => NotReady {
+                retry_after,
+                why: NotReadyReason::AwaitingLease,
+            }
+            .into(),
             Some(error) => self.unavailable(error, Some(retry_after)),
         }
     }
@@ -48,7 +56,11 @@ impl Buffer {
         Some(match health {
             Health::NoTag => not_found(&self.key),
             Health::UsedUp | Health::Closed => IdError::Sealed { reason },
-            _ => IdError::Unavailable { reason, retry_after: None, source: None },
+            _ => IdError::Unavailable {
+                reason,
+                retry_after: None,
+                source: None,
+            },
         })
     }
 
@@ -56,7 +68,11 @@ impl Buffer {
     /// which is not for callers from afar.
     pub(super) fn unavailable(&self, error: &StoreError, retry_after: Option<Duration>) -> IdError {
         IdError::Unavailable {
-            reason: format!("the store does not give numbers of tag `{}`", plain(&self.key)).into(),
+            reason: format!(
+                "the store does not give numbers of tag `{}`",
+                plain(&self.key)
+            )
+            .into(),
             retry_after, // it is asked again, whatever it said
             source: Some(Arc::new(error.clone())),
         }
@@ -146,5 +162,7 @@ pub(in crate::segment) const SHUT_DOWN: &str = "it was shut down";
 pub(in crate::segment) fn not_found(key: &str) -> IdError {
     // Callers from afar choose the name: no more of it than a tag can have.
     let key: String = key.chars().take(NewSegmentTag::MAX_KEY).collect();
-    IdError::NotFound { what: format!("segment tag `{}`", plain(&key)).into() }
+    IdError::NotFound {
+        what: format!("segment tag `{}`", plain(&key)).into(),
+    }
 }

@@ -1,6 +1,9 @@
 //! The buffer against a model of a store, exhaustively where it is small.
 
-#![allow(clippy::single_range_in_vec_init, reason = "ranges of numbers are what is meant")]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "ranges of numbers are what is meant"
+)]
 
 mod model;
 mod pace;
@@ -75,7 +78,10 @@ fn answered(buffer: &mut Buffer, reply: NextRange) -> Result<Range<u64>, Health>
 fn the_next_range_is_asked_for_when_a_tenth_of_this_one_is_used() {
     let mut buffer = Buffer::new(&row(1000, 1), 1_000_000);
     let now = Duration::ZERO;
-    assert_eq!(answered(&mut buffer, NextRange::Numbers(1..1001)), Ok(1..101));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Numbers(1..1001)),
+        Ok(1..101)
+    );
     assert!(!buffer.ask(now), "a range is at hand");
     assert_eq!(next(&mut buffer, now), Ok(101..401));
     assert!(buffer.ask(now));
@@ -95,7 +101,11 @@ fn what_a_store_must_not_offer_is_refused_and_asked_for_again() {
         let mut buffer = Buffer::new(&row(10, 1), 100);
         let refused = answered(&mut buffer, NextRange::Numbers(nonsense));
         assert!(refused == Err(Health::Good), "{refused:?}");
-        assert!(buffer.failing_because().is_some_and(crate::error::StoreError::is_permanent));
+        assert!(
+            buffer
+                .failing_because()
+                .is_some_and(crate::error::StoreError::is_permanent)
+        );
         assert!(buffer.ask(Duration::from_secs(2)));
     }
 }
@@ -103,18 +113,27 @@ fn what_a_store_must_not_offer_is_refused_and_asked_for_again() {
 #[test]
 fn a_store_that_went_back_is_refused_until_it_is_above_everything_again() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
-    assert_eq!(answered(&mut buffer, NextRange::Numbers(101..111)), Ok(101..102));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Numbers(101..111)),
+        Ok(101..102)
+    );
     let now = Duration::ZERO;
     for chunk in [102..105, 105..108, 108..111] {
         assert_eq!(next(&mut buffer, now), Ok(chunk));
     }
-    assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Err(Health::WentBack));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Numbers(1..11)),
+        Err(Health::WentBack)
+    );
     for not_above in [11, 110, 111] {
         buffer.on_listed(&row(10, not_above));
         assert!(!buffer.ask(now), "{not_above}");
     }
     buffer.on_listed(&row(10, 112));
-    assert_eq!(answered(&mut buffer, NextRange::Numbers(112..122)), Ok(112..113));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Numbers(112..122)),
+        Ok(112..113)
+    );
 }
 
 #[test]
@@ -124,7 +143,10 @@ fn a_removed_and_recreated_tag_does_not_repeat_its_numbers() {
     buffer.drop_all(Health::NoTag);
     assert_eq!(next(&mut buffer, Duration::ZERO), Err(Health::NoTag));
     buffer.on_listed(&row(10, 1));
-    assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Err(Health::WentBack));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Numbers(1..11)),
+        Err(Health::WentBack)
+    );
 }
 
 #[test]
@@ -146,7 +168,10 @@ fn a_tag_that_was_put_back_while_a_fetch_missed_it_is_not_lost() {
     assert!(buffer.ask(now) && buffer.begin(now).is_some());
     buffer.on_listed(&row(10, 1));
     buffer.on_reply(now, Ok(NextRange::NoTag));
-    assert!(buffer.ask(now) && buffer.begin(now).is_some(), "it looks again");
+    assert!(
+        buffer.ask(now) && buffer.begin(now).is_some(),
+        "it looks again"
+    );
     buffer.on_reply(now, Ok(NextRange::NoTag));
     assert_eq!(next(&mut buffer, now), Err(Health::NoTag));
 }
@@ -205,11 +230,16 @@ fn pauses_after_failures_grow_to_a_second_and_one_success_ends_them() {
     let mut pauses = Vec::new();
     for _ in 0..40 {
         assert!(buffer.ask(now) && buffer.begin(now).is_some());
-        let pause = buffer.on_reply(now, Err(model::no_answer())).expect("a pause");
+        let pause = buffer
+            .on_reply(now, Err(model::no_answer()))
+            .expect("a pause");
         assert!(
             matches!(buffer.next_chunk(now), Err(IdError::Unavailable { retry_after: Some(left), .. }) if left <= pause)
         );
-        assert!(!buffer.ask(now + pause - Duration::from_nanos(1)), "not before its time");
+        assert!(
+            !buffer.ask(now + pause - Duration::from_nanos(1)),
+            "not before its time"
+        );
         pauses.push(pause.as_millis());
         now += pause;
     }
@@ -229,7 +259,9 @@ fn closed(given: &[Range<u64>], left: &[Range<u64>]) -> Buffer {
         while buffer.next_chunk(Duration::ZERO).is_ok() {}
     }
     buffer.drop_all(Health::Closed);
-    left.iter().rev().for_each(|left| buffer.keep_unused(Some(left.clone())));
+    left.iter()
+        .rev()
+        .for_each(|left| buffer.keep_unused(Some(left.clone())));
     buffer
 }
 
@@ -244,10 +276,16 @@ fn what_is_given_back_lies_above_everything_that_callers_got() {
         (&[1..11, 31..41], &[5..11, 31..41], Some(31..41)), // others have what is between
     ] {
         let mut buffer = closed(given, left);
-        let end = expected.clone().map_or(given.last().unwrap().end, |numbers| numbers.start);
+        let end = expected
+            .clone()
+            .map_or(given.last().unwrap().end, |numbers| numbers.start);
         assert_eq!(buffer.given_out(), end);
         assert_eq!(buffer.give_back(), expected, "{given:?} {left:?}");
-        assert_eq!((buffer.give_back(), buffer.given_out()), (None, end), "only once");
+        assert_eq!(
+            (buffer.give_back(), buffer.given_out()),
+            (None, end),
+            "only once"
+        );
     }
 }
 
@@ -285,7 +323,10 @@ fn a_store_that_others_gave_numbers_back_to_did_not_go_back() {
     for chunk in [2..5, 5..8, 8..11] {
         assert_eq!(next(&mut buffer, Duration::ZERO), Ok(chunk));
     }
-    assert_eq!(answered(&mut buffer, NextRange::Numbers(13..23)), Ok(13..14));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Numbers(13..23)),
+        Ok(13..14)
+    );
 }
 
 #[test]

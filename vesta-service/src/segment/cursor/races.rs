@@ -31,7 +31,12 @@ impl Model {
         let chunks = Mutex::new(VecDeque::from([second]));
         let stopped = AtomicU64::new(0);
         stopped.load(Ordering::Relaxed); // makes what is made late
-        Arc::new(Self { cursor, chunks, refill, stopped })
+        Arc::new(Self {
+            cursor,
+            chunks,
+            refill,
+            stopped,
+        })
     }
 
     fn take(&self, want: u64, from_more: bool) -> Option<Range<u64>> {
@@ -48,13 +53,21 @@ impl Model {
         })?;
         assert!(!stopped, "taken after the end: {taken:?}");
         let given = |chunk: &Range<u64>| chunk.start <= taken.start && taken.end <= chunk.end;
-        assert!(CHUNKS.iter().any(given), "from between two chunks: {taken:?}");
+        assert!(
+            CHUNKS.iter().any(given),
+            "from between two chunks: {taken:?}"
+        );
         Some(taken)
     }
 
     fn caller(self: &Arc<Self>, wants: &'static [u64], from_more: bool) -> Thread<Taken> {
         let this = self.clone();
-        Box::new(move || wants.iter().filter_map(|&want| this.take(want, from_more)).collect())
+        Box::new(move || {
+            wants
+                .iter()
+                .filter_map(|&want| this.take(want, from_more))
+                .collect()
+        })
     }
 
     /// The end. What it takes away counts as taken: it goes back to the store.
@@ -63,7 +76,10 @@ impl Model {
         Box::new(move || {
             let left = {
                 let mut chunks = this.chunks.lock();
-                stop(&this.cursor).into_iter().chain(chunks.drain(..)).collect()
+                stop(&this.cursor)
+                    .into_iter()
+                    .chain(chunks.drain(..))
+                    .collect()
             };
             this.stopped.store(1, Ordering::Release);
             left
@@ -83,12 +99,22 @@ fn two_callers_at_the_end_of_a_chunk() {
     let note = ends.clone();
     exhaustively("line", move || {
         let model = Model::new(RangeCursor::refill);
-        let taken = at_once(vec![model.caller(&[1, 1], true), model.caller(&[1, 1], true)]);
-        assert_eq!(count(&unique_and_growing(&taken)), 4, "everything is given out");
+        let taken = at_once(vec![
+            model.caller(&[1, 1], true),
+            model.caller(&[1, 1], true),
+        ]);
+        assert_eq!(
+            count(&unique_and_growing(&taken)),
+            4,
+            "everything is given out"
+        );
         note.note(taken.iter().map(|taken| taken[0].start).collect());
     });
     let ends: &Vec<Vec<_>> = &ends.get().iter().cloned().collect();
-    assert!(ends.len() > 2, "they shared the chunks in different ways: {ends:?}");
+    assert!(
+        ends.len() > 2,
+        "they shared the chunks in different ways: {ends:?}"
+    );
 }
 
 #[test]
@@ -115,11 +141,22 @@ fn a_caller_and_the_end() {
     let note = ends.clone();
     exhaustively("line", move || {
         let model = Model::new(RangeCursor::refill);
-        let taken = at_once(vec![model.caller(&[1, 2, 1], true), model.stop(RangeCursor::stop)]);
-        assert_eq!(count(&unique_and_growing(&taken)), 4, "nothing is lost at the end");
+        let taken = at_once(vec![
+            model.caller(&[1, 2, 1], true),
+            model.stop(RangeCursor::stop),
+        ]);
+        assert_eq!(
+            count(&unique_and_growing(&taken)),
+            4,
+            "nothing is lost at the end"
+        );
         note.note(count(&taken[0]));
     });
-    assert!(ends.get().len() > 3, "it ended at different moments: {:?}", ends.get());
+    assert!(
+        ends.get().len() > 3,
+        "it ended at different moments: {:?}",
+        ends.get()
+    );
 }
 
 #[test]
@@ -127,7 +164,10 @@ fn two_callers_and_the_end() {
     bounded("line", || {
         let model = Model::new(RangeCursor::refill);
         let callers = [&[1, 1], &[2, 1]].map(|wants| model.caller(wants, true));
-        let threads = callers.into_iter().chain([model.stop(RangeCursor::stop)]).collect();
+        let threads = callers
+            .into_iter()
+            .chain([model.stop(RangeCursor::stop)])
+            .collect();
         assert_eq!(count(&unique_and_growing(&at_once(threads))), 4);
     });
 }
@@ -143,7 +183,10 @@ fn planted_look_before_the_stop() {
             line.end.store(0, Ordering::Release);
             (!left.is_empty()).then_some(left)
         };
-        unique_and_growing(&at_once(vec![model.caller(&[1, 1], false), model.stop(stop)]));
+        unique_and_growing(&at_once(vec![
+            model.caller(&[1, 1], false),
+            model.stop(stop),
+        ]));
     });
 }
 

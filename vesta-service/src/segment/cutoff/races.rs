@@ -24,7 +24,9 @@ fn tag() -> Arc<Key> {
 }
 
 fn reply(key: &Key, numbers: Range<u64>) {
-    key.change(NOW, |buffer| buffer.on_reply(NOW, Ok(NextRange::Numbers(numbers))));
+    key.change(NOW, |buffer| {
+        buffer.on_reply(NOW, Ok(NextRange::Numbers(numbers)))
+    });
 }
 
 /// Takes a number from the cutoff on, if there is one; what lies below is given up.
@@ -64,7 +66,10 @@ fn a_thread_that_saw_the_cutoff_rise_gets_no_number_below_it() {
         let taken = at_once(vec![caller(&key, 0, 2), caller(&key, CUTOFF, 1)]);
         unique_and_growing(&taken);
         note.note(taken[0].len());
-        assert!(taken[1].is_empty(), "there is nothing above the cutoff yet: {taken:?}");
+        assert!(
+            taken[1].is_empty(),
+            "there is nothing above the cutoff yet: {taken:?}"
+        );
         assert_eq!(take(&key, 0), None, "what was below is gone");
     });
     assert_eq!(ends.get().len(), 3, "the cutoff rose at every moment");
@@ -82,7 +87,10 @@ fn a_thread_that_saw_the_cutoff_rise_gets_no_number_below_it() {
             jobs(&key, CUTOFF..CUTOFF + 4),
         ]);
         unique_and_growing(&taken);
-        assert!(taken[1].iter().all(|taken| taken.start >= CUTOFF), "{taken:?}");
+        assert!(
+            taken[1].iter().all(|taken| taken.start >= CUTOFF),
+            "{taken:?}"
+        );
         // Nothing of the next range is lost on the way.
         let mut all: Taken = taken.into_iter().flatten().collect();
         all.extend(std::iter::from_fn(|| take(&key, CUTOFF)));
@@ -103,6 +111,9 @@ fn planted_take_without_a_look() {
             taken.into_iter().collect()
         });
         let taken = at_once(vec![careless, caller(&key, CUTOFF, 1)]);
-        assert!(taken[0].iter().all(|taken| taken.start >= CUTOFF), "below the cutoff: {taken:?}");
+        assert!(
+            taken[0].iter().all(|taken| taken.start >= CUTOFF),
+            "below the cutoff: {taken:?}"
+        );
     });
 }

@@ -47,9 +47,14 @@ pub fn generating_layouts() -> Vec<IdMeta> {
     // Other foreign ones have no other shape.
     let foreign = [IdMeta::DISCORD, IdMeta::INSTAGRAM, IdMeta::SONYFLAKE];
     let known = IdMeta::PRESETS.into_iter().chain(foreign);
-    let layouts: Vec<_> =
-        known.chain([short, alone].map(|spec| IdMeta::new(spec).expect("it adds up"))).collect();
-    assert_eq!(layouts.len(), 5 + 3 + 2, "presets, those of others, one's own");
+    let layouts: Vec<_> = known
+        .chain([short, alone].map(|spec| IdMeta::new(spec).expect("it adds up")))
+        .collect();
+    assert_eq!(
+        layouts.len(),
+        5 + 3 + 2,
+        "presets, those of others, one's own"
+    );
     layouts
 }
 
@@ -85,6 +90,9 @@ impl Seen {
 
     /// The number of different ones seen.
     pub fn count(&self) -> u64 {
-        self.bits.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+        self.bits
+            .iter()
+            .map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()))
+            .sum()
     }
 }

@@ -33,13 +33,21 @@ impl Setting {
     /// Another host that uses the same store and remembers nothing.
     pub fn elsewhere(&self) -> Self {
         let (memory, store) = (self.memory.clone(), self.store.clone());
-        Self { memory, store, clock: self.clock.clone(), folder: Self::new().folder }
+        Self {
+            memory,
+            store,
+            clock: self.clock.clone(),
+            folder: Self::new().folder,
+        }
     }
 
     /// A pool of the machine IDs 3 and 4.
     pub fn builder(&self) -> Builder {
         LocalIdService::builder()
-            .machine(MachineSource::Pool { store: self.store.clone(), range: Some(3..=4) })
+            .machine(MachineSource::Pool {
+                store: self.store.clone(),
+                range: Some(3..=4),
+            })
             .state_dir(self.folder.path())
             .clock(Arc::new(self.clock.clone()))
             .drive(Drive::ByHand)
@@ -55,26 +63,41 @@ impl Setting {
 
     /// With the durations of Redis.
     pub fn start_from_memory(&self) -> LocalIdService {
-        self.builder().timing(Timing::IN_MEMORY).build().expect("a machine ID is free")
+        self.builder()
+            .timing(Timing::IN_MEMORY)
+            .build()
+            .expect("a machine ID is free")
     }
 
     /// With machine ID 7, reserved.
     pub fn reserved(&self) -> Builder {
-        self.builder().machine(MachineSource::Reserved { store: self.store.clone(), id: 7 })
+        self.builder().machine(MachineSource::Reserved {
+            store: self.store.clone(),
+            id: 7,
+        })
     }
 
     /// Somebody takes a machine ID over, with this record.
     pub fn steal(&self, machine: u64) -> Record {
         let record = self.record(machine);
         let epoch = record.epoch + 1;
-        let thief = Record { epoch, owner: 99, attempt: 1, from: record.bound, ..record.clone() };
+        let thief = Record {
+            epoch,
+            owner: 99,
+            attempt: 1,
+            from: record.bound,
+            ..record.clone()
+        };
         let taken = leases(&self.memory).change(machine, Some(&record), &thief);
         assert_eq!(taken.expect("memory"), Cas::Done);
         thief
     }
 
     pub fn record(&self, machine: u64) -> Record {
-        leases(&self.memory).record(machine).expect("memory").expect("it was created")
+        leases(&self.memory)
+            .record(machine)
+            .expect("memory")
+            .expect("it was created")
     }
 }
 

@@ -17,7 +17,11 @@ pub(super) struct Decoded {
 impl Default for Decoded {
     fn default() -> Self {
         let store = Arc::new(MemoryStore::new());
-        Self { known: HashMap::new(), leases: Leases::new(store.clone(), "x"), store }
+        Self {
+            known: HashMap::new(),
+            leases: Leases::new(store.clone(), "x"),
+            store,
+        }
     }
 }
 
@@ -26,8 +30,14 @@ impl Decoded {
         if let Some(record) = self.known.get(text) {
             return record.clone();
         }
-        self.store.put_if("lease/x", "0", None, text).expect("memory");
-        let record = self.leases.record(0).expect("a record").expect("it is there");
+        self.store
+            .put_if("lease/x", "0", None, text)
+            .expect("memory");
+        let record = self
+            .leases
+            .record(0)
+            .expect("a record")
+            .expect("it is there");
         self.store.delete("lease/x", "0");
         self.known.insert(text.into(), record.clone());
         record
@@ -37,8 +47,13 @@ impl Decoded {
 /// A record as the product writes it.
 pub(super) fn text_of(record: &Record) -> String {
     let store = Arc::new(MemoryStore::new());
-    Leases::new(store.clone(), "x").change(0, None, record).expect("memory");
-    store.get("lease/x", "0").expect("memory").expect("it is there")
+    Leases::new(store.clone(), "x")
+        .change(0, None, record)
+        .expect("memory");
+    store
+        .get("lease/x", "0")
+        .expect("memory")
+        .expect("it is there")
 }
 
 /// The rule that a change of a record breaks, if it breaks one.

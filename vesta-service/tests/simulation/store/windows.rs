@@ -47,7 +47,14 @@ impl Windows {
         if new.epoch != before.epoch {
             let (process, epoch, owner) = (by.process, new.epoch, new.owner);
             let base = before.bound;
-            windows.push(Window { process, epoch, owner, base, told: 0, released_at: None });
+            windows.push(Window {
+                process,
+                epoch,
+                owner,
+                base,
+                told: 0,
+                released_at: None,
+            });
         } else if new.released
             && let Some(window) = windows.last_mut()
         {
@@ -69,9 +76,14 @@ impl Windows {
     /// The window of this process that the position lies in; its latest one if it lies in none.
     pub(super) fn find(&self, by: Sender, machine: u64, at: u64) -> Window {
         let windows = self.by_machine.get(&machine).map_or(&[][..], Vec::as_slice);
-        let mut own = windows.iter().rev().filter(|window| window.process == by.process);
+        let mut own = windows
+            .iter()
+            .rev()
+            .filter(|window| window.process == by.process);
         let latest = own.clone().next().copied().unwrap_or_default();
-        own.find(|window| (window.base..window.end()).contains(&at)).copied().unwrap_or(latest)
+        own.find(|window| (window.base..window.end()).contains(&at))
+            .copied()
+            .unwrap_or(latest)
     }
 
     /// One past the highest position that was ever granted.

@@ -21,7 +21,10 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// Not one of the simulation.
-    pub(super) const STRANGER: Self = Self { host: usize::MAX, process: u64::MAX };
+    pub(super) const STRANGER: Self = Self {
+        host: usize::MAX,
+        process: u64::MAX,
+    };
 }
 
 /// The connection of one process to the store.
@@ -41,7 +44,10 @@ impl Wire {
     pub(crate) fn new(shared: &Arc<Shared>, host: usize, timing: Timing) -> Arc<Self> {
         Arc::new(Self {
             shared: shared.clone(),
-            sender: Sender { host, process: shared.processes.fetch_add(1, Relaxed) },
+            sender: Sender {
+                host,
+                process: shared.processes.fetch_add(1, Relaxed),
+            },
             timing,
             cut_off: AtomicBool::new(false),
             dead: AtomicBool::new(false),
@@ -67,7 +73,13 @@ impl Wire {
     /// True if requests arrive, and replies come back.
     pub(crate) fn is_sound(&self) -> bool {
         let state = self.shared.state.lock();
-        let weather = Weather { down_until: 0, slow: 0, stale: 0, twice: 0, ..state.weather };
+        let weather = Weather {
+            down_until: 0,
+            slow: 0,
+            stale: 0,
+            twice: 0,
+            ..state.weather
+        };
         weather == Weather::default()
             && state.weather.down_until <= self.shared.time.now()
             && !self.cut_off.load(Relaxed)
@@ -92,7 +104,9 @@ impl Wire {
 
     fn error(&self, why: &'static str) -> StoreError {
         self.failed.store(true, Relaxed);
-        self.shared.time.note(|| format!("        the store: {why}"));
+        self.shared
+            .time
+            .note(|| format!("        the store: {why}"));
         StoreError::unavailable("no answer from the store", io::Error::other(why))
     }
 
@@ -136,10 +150,10 @@ impl KvStore for Wire {
     }
 
     fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
-        Ok(self
-            .shared
-            .may_forget
-            .then(|| Suspicion { why: "it is simulated".into(), took_over: false }))
+        Ok(self.shared.may_forget.then(|| Suspicion {
+            why: "it is simulated".into(),
+            took_over: false,
+        }))
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
@@ -154,7 +168,9 @@ impl KvStore for Wire {
         let stale = state.weather.stale;
         let stale = stale > 0 && state.rng.percent(stale);
         let back = if stale { 1 + state.rng.index(6) } else { 0 };
-        let Some(space) = state.spaces.get(namespace(area)) else { return Ok(Vec::new()) };
+        let Some(space) = state.spaces.get(namespace(area)) else {
+            return Ok(Vec::new());
+        };
         let mut entries = space.entries.clone();
         // As if this process had stopped between reading and writing. Never so far back that its
         // host would not find what it wrote itself.
@@ -179,7 +195,9 @@ impl KvStore for Wire {
             return self.shared.past.get(area, key);
         }
         let mut state = self.shared.state.lock();
-        let Some(space) = state.spaces.get_mut(namespace(area)) else { return Ok(None) };
+        let Some(space) = state.spaces.get_mut(namespace(area)) else {
+            return Ok(None);
+        };
         if let Ok(machine) = key.parse()
             && let Some(record) = space.records.get(&machine)
         {
@@ -210,8 +228,22 @@ impl KvStore for Wire {
             let due = self.shared.time.now() + MILLI + state.rng.span(HOUR);
             let (namespace, key) = (namespace.to_owned(), key.to_owned());
             let (old, new) = (old.map(str::to_owned), new.to_owned());
-            state.late.push(Late { due, by, namespace, key, old, new });
-            state.counts.add(if late { "changes done late" } else { "changes done twice" }, 1);
+            state.late.push(Late {
+                due,
+                by,
+                namespace,
+                key,
+                old,
+                new,
+            });
+            state.counts.add(
+                if late {
+                    "changes done late"
+                } else {
+                    "changes done twice"
+                },
+                1,
+            );
         }
         if late {
             return Err(self.error("timed out, and does it later"));
@@ -235,5 +267,6 @@ fn is_history(area: &str) -> bool {
 }
 
 fn namespace(area: &str) -> &str {
-    area.strip_prefix("lease/").expect("the area of a namespace")
+    area.strip_prefix("lease/")
+        .expect("the area of a namespace")
 }

@@ -10,28 +10,42 @@ use crate::time::{MINUTE, SECOND};
 impl World {
     /// The node that is to suffer, if there is one that runs.
     fn victim(&mut self) -> Option<usize> {
-        let running: Vec<_> = self.nodes.iter().filter(|node| node.service.is_some()).collect();
-        if running.is_empty() { None } else { Some(running[self.rng.index(running.len())].number) }
+        let running: Vec<_> = self
+            .nodes
+            .iter()
+            .filter(|node| node.service.is_some())
+            .collect();
+        if running.is_empty() {
+            None
+        } else {
+            Some(running[self.rng.index(running.len())].number)
+        }
     }
 
     pub(super) fn fault(&mut self) -> Result<(), Flaw> {
         match self.rng.below(20) {
             0..=4 => self.clock_fault(),
             5..=6 => {
-                let Some(number) = self.victim() else { return Ok(()) };
+                let Some(number) = self.victim() else {
+                    return Ok(());
+                };
                 self.time.note(|| format!("node {number} is paused"));
                 self.counts.add("pauses", 1);
                 self.nodes[number].paused = true;
             }
             7..=9 => {
-                let Some(number) = self.victim() else { return Ok(()) };
+                let Some(number) = self.victim() else {
+                    return Ok(());
+                };
                 self.crash(number)?;
                 if self.rng.percent(60) {
                     self.start(number)?;
                 }
             }
             10..=11 => {
-                let Some(number) = self.victim() else { return Ok(()) };
+                let Some(number) = self.victim() else {
+                    return Ok(());
+                };
                 if !self.nodes[number].paused {
                     self.stop(number)?;
                     if self.rng.percent(60) {
@@ -41,15 +55,19 @@ impl World {
             }
             12..=14 => self.weather(),
             15 if self.rng.percent(10) => {
-                let Some(number) = self.victim() else { return Ok(()) };
-                self.time.note(|| format!("node {number} is refused by the store, for good"));
+                let Some(number) = self.victim() else {
+                    return Ok(());
+                };
+                self.time
+                    .note(|| format!("node {number} is refused by the store, for good"));
                 self.counts.add("nodes refused for good", 1);
                 self.nodes[number].wire.refuse_for_good();
             }
             15 => {
                 let number = self.rng.index(self.nodes.len());
                 let is = self.rng.percent(50);
-                self.time.note(|| format!("node {number} is cut off from the store: {is}"));
+                self.time
+                    .note(|| format!("node {number} is cut off from the store: {is}"));
                 self.counts.add("partitions", u64::from(is));
                 self.nodes[number].wire.cut_off(is);
             }
@@ -57,7 +75,8 @@ impl World {
                 let space = self.rng.index(2);
                 let machine = self.rng.below(12);
                 if self.shared.steal(NAMESPACES[space], machine) {
-                    self.time.note(|| format!("machine ID {machine} is taken over by a stranger"));
+                    self.time
+                        .note(|| format!("machine ID {machine} is taken over by a stranger"));
                     self.counts.add("forced takeovers", 1);
                 }
             }
@@ -81,7 +100,10 @@ impl World {
         }
         let node = &mut self.nodes[number];
         node.crash();
-        let shared = self.nodes.iter().filter(|n| n.plan.host == self.nodes[number].plan.host);
+        let shared = self
+            .nodes
+            .iter()
+            .filter(|n| n.plan.host == self.nodes[number].plan.host);
         let alone = shared.count() == 1;
         let node = &mut self.nodes[number];
         if self.plan.class != Class::Wiped && !node.is_fixed() && alone && self.rng.percent(40) {
@@ -92,7 +114,8 @@ impl World {
             node.torn = alone;
             if alone {
                 let torn = node.tear(&mut self.rng);
-                self.time.note(|| format!("and {torn} state files are damaged in one half"));
+                self.time
+                    .note(|| format!("and {torn} state files are damaged in one half"));
                 self.counts.add("state files torn", torn as u64);
             }
         }
@@ -157,8 +180,10 @@ impl World {
                     span = self.time.now() - before + 1;
                 }
                 let undone = self.shared.roll_back(namespace, span);
-                self.time.note(|| format!("the store forgets its last {undone} changes"));
-                self.counts.add("stores that lost changes", u64::from(undone > 0));
+                self.time
+                    .note(|| format!("the store forgets its last {undone} changes"));
+                self.counts
+                    .add("stores that lost changes", u64::from(undone > 0));
                 // The others come to where it was.
                 for _ in 0..if ahead > 0 { 20 } else { 0 } {
                     self.pass(ahead / 10)?;
@@ -171,10 +196,14 @@ impl World {
                 }
             }
             Class::Wiped => {
-                let users = self.nodes.iter().filter(|n| n.plan.space == space && !n.is_fixed());
+                let users = self
+                    .nodes
+                    .iter()
+                    .filter(|n| n.plan.space == space && !n.is_fixed());
                 if users.clone().count() > 0 && users.clone().all(|node| node.started) {
                     self.shared.wipe(namespace);
-                    self.time.note(|| format!("the store forgets everything about {namespace}"));
+                    self.time
+                        .note(|| format!("the store forgets everything about {namespace}"));
                     self.counts.add("stores wiped", 1);
                     self.wiped[space] = true;
                 }

@@ -38,9 +38,10 @@ impl TryFrom<&StoreUrl> for Config {
     fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
         let login = match (url.user.as_deref(), url.password.as_deref()) {
             (None, None) => None,
-            (Some(user), Some(password)) => {
-                Some(AuthenticateRequest { name: user.into(), password: password.into() })
-            }
+            (Some(user), Some(password)) => Some(AuthenticateRequest {
+                name: user.into(),
+                password: password.into(),
+            }),
             _ => return Err(url.malformed("the user or the password is empty")),
         };
         let tls = match (url.has_scheme("etcds"), url.option("ca")) {
@@ -52,7 +53,11 @@ impl TryFrom<&StoreUrl> for Config {
             (true, Some("")) => return Err(url.malformed("the option `ca` names one file")),
             (true, Some(file)) => Some(Roots::File(file.into())),
         };
-        let prefix = if url.path.is_empty() { DEFAULT_PREFIX } else { &url.path };
+        let prefix = if url.path.is_empty() {
+            DEFAULT_PREFIX
+        } else {
+            &url.path
+        };
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/');
         if !prefix.chars().all(allowed) {
             let flaw = "the prefix of the keys consists of letters, digits and -._, with single \
@@ -61,7 +66,13 @@ impl TryFrom<&StoreUrl> for Config {
         }
         let shown = format!("{}/{prefix}", url.address("etcd", DEFAULT_PORT));
         let members = url.servers(DEFAULT_PORT);
-        Ok(Self { shown, members, prefix: prefix.into(), login, tls })
+        Ok(Self {
+            shown,
+            members,
+            prefix: prefix.into(),
+            login,
+            tls,
+        })
     }
 }
 
@@ -80,7 +91,9 @@ impl Config {
         if !text.contains("-----BEGIN CERTIFICATE-----") {
             return Err(refuse(&"it has no PEM block `CERTIFICATE`"));
         }
-        Ok(Some(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(text))))
+        Ok(Some(
+            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(text)),
+        ))
     }
 }
 
@@ -105,9 +118,18 @@ mod tests {
         let login = all.login.expect("a user");
         assert_eq!((&*login.name, &*login.password), ("ann", "s3cret"));
         assert_eq!(all.tls, Some(Roots::File("/etc/ca.pem".into())));
-        for url in ["etcd://db", "etcd://db/", "ETCD://db:2379/vesta", "etcd://db/vesta/"] {
+        for url in [
+            "etcd://db",
+            "etcd://db/",
+            "ETCD://db:2379/vesta",
+            "etcd://db/vesta/",
+        ] {
             let least = parsed(url);
-            assert_eq!((least.members, &*least.prefix), (vec!["db:2379".into()], "vesta"), "{url}");
+            assert_eq!(
+                (least.members, &*least.prefix),
+                (vec!["db:2379".into()], "vesta"),
+                "{url}"
+            );
             assert_eq!((least.login, least.tls), (None, None), "{url}");
         }
         assert_eq!(parsed("etcd://[::1],b").members, ["[::1]:2379", "b:2379"]);
@@ -116,7 +138,10 @@ mod tests {
 
     #[test]
     fn it_shows_everything_but_the_password() {
-        assert_eq!(parsed("etcd://ann:hunter2@a:1,b/x").shown, "etcd ann@a:1,b:2379/x");
+        assert_eq!(
+            parsed("etcd://ann:hunter2@a:1,b/x").shown,
+            "etcd ann@a:1,b:2379/x"
+        );
         assert_eq!(parsed("etcd://a").shown, "etcd a:2379/vesta");
     }
 
@@ -131,16 +156,25 @@ mod tests {
             "etcds://h?ca=",
         ] {
             let error = parse(url).map(drop).expect_err(url);
-            assert!(matches!(error, OpenError::Malformed { .. }), "{url}: {error:?}");
+            assert!(
+                matches!(error, OpenError::Malformed { .. }),
+                "{url}: {error:?}"
+            );
             assert!(!error.to_string().contains("hunter2"), "{url}: {error}");
-            assert!(error.to_string().contains("; write etcd://"), "{url}: {error}");
+            assert!(
+                error.to_string().contains("; write etcd://"),
+                "{url}: {error}"
+            );
         }
     }
 
     #[test]
     fn urls_of_any_text() {
-        bolero::check!().with_iterations(20_000).with_type().for_each(|around: &Around| {
-            check_url(|url| Ok(parse(url)?.shown), &["etcd", "etcds"], around);
-        });
+        bolero::check!()
+            .with_iterations(20_000)
+            .with_type()
+            .for_each(|around: &Around| {
+                check_url(|url| Ok(parse(url)?.shown), &["etcd", "etcds"], around);
+            });
     }
 }

@@ -83,35 +83,90 @@ mod tests {
     #[test]
     fn what_passes_by_itself_is_unavailable() {
         for (code, message, meaning) in [
-            (Code::Unavailable, "etcdserver: leader changed", "cannot answer at the moment"),
-            (Code::Unavailable, "etcdserver: no leader", "cannot answer at the moment"),
-            (Code::Unavailable, "etcdserver: request timed out", "cannot answer at the moment"),
-            (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded", "compacted"),
-            (Code::ResourceExhausted, "etcdserver: too many requests", "refuses the request"),
-            (Code::InvalidArgument, "etcdserver: revision of auth store is old", "refuses"),
-            (Code::Unauthenticated, "etcdserver: invalid auth token", "refuses the request"),
-            (Code::Unknown, "etcdserver: something new", "refuses the request"),
+            (
+                Code::Unavailable,
+                "etcdserver: leader changed",
+                "cannot answer at the moment",
+            ),
+            (
+                Code::Unavailable,
+                "etcdserver: no leader",
+                "cannot answer at the moment",
+            ),
+            (
+                Code::Unavailable,
+                "etcdserver: request timed out",
+                "cannot answer at the moment",
+            ),
+            (
+                Code::ResourceExhausted,
+                "etcdserver: mvcc: database space exceeded",
+                "compacted",
+            ),
+            (
+                Code::ResourceExhausted,
+                "etcdserver: too many requests",
+                "refuses the request",
+            ),
+            (
+                Code::InvalidArgument,
+                "etcdserver: revision of auth store is old",
+                "refuses",
+            ),
+            (
+                Code::Unauthenticated,
+                "etcdserver: invalid auth token",
+                "refuses the request",
+            ),
+            (
+                Code::Unknown,
+                "etcdserver: something new",
+                "refuses the request",
+            ),
             (
                 Code::PermissionDenied,
                 "etcdserver: permission denied",
                 "let the user read and write",
             ),
-            (Code::FailedPrecondition, "etcdserver: user name not found", "let the user read"),
-            (Code::DeadlineExceeded, "context deadline exceeded", "etcd cannot be reached"),
-            (Code::Unavailable, "tcp connect error", "etcd cannot be reached"),
+            (
+                Code::FailedPrecondition,
+                "etcdserver: user name not found",
+                "let the user read",
+            ),
+            (
+                Code::DeadlineExceeded,
+                "context deadline exceeded",
+                "etcd cannot be reached",
+            ),
+            (
+                Code::Unavailable,
+                "tcp connect error",
+                "etcd cannot be reached",
+            ),
             // These words do not come from etcd itself.
             (
                 Code::PermissionDenied,
                 "grpc-status header missing, HTTP status 403",
                 "cannot be reached",
             ),
-            (Code::Unauthenticated, "permission denied by the proxy", "cannot be reached"),
-            (Code::Unimplemented, "unknown service etcdserverpb.KV", "does not speak etcd's v3"),
+            (
+                Code::Unauthenticated,
+                "permission denied by the proxy",
+                "cannot be reached",
+            ),
+            (
+                Code::Unimplemented,
+                "unknown service etcdserverpb.KV",
+                "does not speak etcd's v3",
+            ),
         ] {
             let error = explained(code, message);
             assert!(!error.is_permanent(), "{message}");
             assert!(error.to_string().contains(meaning), "{error}");
-            assert!(error.to_string().ends_with(&format!(": h:1: {message}")), "{error}");
+            assert!(
+                error.to_string().ends_with(&format!(": h:1: {message}")),
+                "{error}"
+            );
         }
     }
 
@@ -128,8 +183,16 @@ mod tests {
                 "etcdserver: user name is empty",
                 "write etcd://user:password@",
             ),
-            (Code::DataLoss, "etcdserver: corrupt cluster", "restore the cluster"),
-            (Code::InvalidArgument, "etcdserver: request is too large", "allow larger requests"),
+            (
+                Code::DataLoss,
+                "etcdserver: corrupt cluster",
+                "restore the cluster",
+            ),
+            (
+                Code::InvalidArgument,
+                "etcdserver: request is too large",
+                "allow larger requests",
+            ),
         ] {
             let error = explained(code, message);
             assert!(error.is_permanent(), "{message}");

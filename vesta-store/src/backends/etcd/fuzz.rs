@@ -10,8 +10,13 @@ use crate::fuzz::{Changes, damaged};
 
 /// An answer is read as it was sent, or is an error.
 fn check(bytes: &[u8]) {
-    let Ok(answer) = TxnResponse::decode(bytes) else { return };
-    assert_eq!(TxnResponse::decode(&*answer.encode_to_vec()).unwrap(), answer);
+    let Ok(answer) = TxnResponse::decode(bytes) else {
+        return;
+    };
+    assert_eq!(
+        TxnResponse::decode(&*answer.encode_to_vec()).unwrap(),
+        answer
+    );
     let Ok(range) = got(answer) else { return };
     for kv in range.kvs {
         let sent = (kv.key.clone(), kv.value.clone(), kv.lease);
@@ -25,10 +30,24 @@ fn check(bytes: &[u8]) {
 #[test]
 fn answers_of_any_bytes() {
     let value = br#"{"schema":1}"#.to_vec();
-    let kv = KeyValue { key: b"vesta/lease/x/7".to_vec(), mod_revision: 9, value, lease: 0 };
-    let range = RangeResponse { kvs: vec![kv], more: true };
-    let one = ResponseOp { response: Some(Response::ResponseRange(range)) };
-    let good = TxnResponse { succeeded: true, responses: vec![one], ..TxnResponse::default() };
+    let kv = KeyValue {
+        key: b"vesta/lease/x/7".to_vec(),
+        mod_revision: 9,
+        value,
+        lease: 0,
+    };
+    let range = RangeResponse {
+        kvs: vec![kv],
+        more: true,
+    };
+    let one = ResponseOp {
+        response: Some(Response::ResponseRange(range)),
+    };
+    let good = TxnResponse {
+        succeeded: true,
+        responses: vec![one],
+        ..TxnResponse::default()
+    };
     let good = [good.encode_to_vec()];
     bolero::check!()
         .with_iterations(10_000)

@@ -20,7 +20,11 @@ impl Kv for Etcd {
         let mut end = area.clone().into_bytes();
         end.pop();
         end.push(b'/' + 1);
-        let mut range = RangeRequest { key: area.clone().into(), range_end: end, limit: PAGE };
+        let mut range = RangeRequest {
+            key: area.clone().into(),
+            range_end: end,
+            limit: PAGE,
+        };
         loop {
             let page = self.read(connection, range.clone()).await?;
             let last = page.kvs.last().map(|kv| kv.key.clone());
@@ -55,7 +59,11 @@ impl Kv for Etcd {
         area: &str,
         puts: &[Put],
     ) -> Result<Vec<bool>> {
-        try_join_all(puts.iter().map(|put| self.put_if(connection.clone(), area, put))).await
+        try_join_all(
+            puts.iter()
+                .map(|put| self.put_if(connection.clone(), area, put)),
+        )
+        .await
     }
 }
 
@@ -73,10 +81,15 @@ impl Etcd {
             target_union: Some(TargetUnion::ModRevision(revision)),
             ..Compare::default()
         };
-        let change = PutRequest { key: key.into(), value: put.new.clone().into() };
+        let change = PutRequest {
+            key: key.into(),
+            value: put.new.clone().into(),
+        };
         let txn = TxnRequest {
             compare: vec![unchanged],
-            success: vec![RequestOp { request: Some(Op::RequestPut(change)) }],
+            success: vec![RequestOp {
+                request: Some(Op::RequestPut(change)),
+            }],
             ..TxnRequest::default()
         };
         Ok(self.send(&mut connection, txn).await?.succeeded)
@@ -92,7 +105,10 @@ impl Etcd {
         connection: &mut Connection,
         key: &str,
     ) -> Result<(Option<String>, i64)> {
-        let range = RangeRequest { key: key.into(), ..RangeRequest::default() };
+        let range = RangeRequest {
+            key: key.into(),
+            ..RangeRequest::default()
+        };
         let Some(kv) = self.read(connection, range).await?.kvs.into_iter().next() else {
             return Ok((None, 0));
         };
@@ -103,7 +119,9 @@ impl Etcd {
 
 /// A key and its value.
 pub(super) fn entry(kv: KeyValue) -> Result<(String, String)> {
-    let KeyValue { key, value, lease, .. } = kv;
+    let KeyValue {
+        key, value, lease, ..
+    } = kv;
     let key = text("a key", key)?;
     if lease != 0 {
         return Err(StoreError::permanent(format!(

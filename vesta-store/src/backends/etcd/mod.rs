@@ -7,7 +7,13 @@ mod fuzz;
 mod kv;
 
 /// The generated code: messages and clients of the part of etcd's API that is used here.
-#[allow(dead_code, missing_docs, missing_debug_implementations, unreachable_pub, clippy::all)]
+#[allow(
+    dead_code,
+    missing_docs,
+    missing_debug_implementations,
+    unreachable_pub,
+    clippy::all
+)]
 mod pb {
     include!("generated/etcdserverpb.rs");
 }
@@ -88,9 +94,15 @@ impl Client for Etcd {
     fn new(url: &StoreUrl, options: &Options, _: Purpose) -> Result<Self, OpenError> {
         let config = Config::try_from(url)?;
         let endpoints = endpoints(&config, options.limit(Self::TIMING));
-        let members =
-            endpoints.map_err(|source| OpenError::Store { store: config.shown.clone(), source })?;
-        Ok(Self { config, members, cluster: OnceLock::new() })
+        let members = endpoints.map_err(|source| OpenError::Store {
+            store: config.shown.clone(),
+            source,
+        })?;
+        Ok(Self {
+            config,
+            members,
+            cluster: OnceLock::new(),
+        })
     }
 
     fn shown(&self) -> &str {
@@ -98,7 +110,10 @@ impl Client for Etcd {
     }
 
     fn servers(&self) -> Vec<&str> {
-        self.members.iter().map(|(member, _)| member.as_str()).collect()
+        self.members
+            .iter()
+            .map(|(member, _)| member.as_str())
+            .collect()
     }
 
     async fn is_alive(&self, connection: &mut Connection) -> bool {
@@ -108,8 +123,15 @@ impl Client for Etcd {
     async fn connect(&self, server: usize, _: Duration) -> Result<Connection, StoreError> {
         let (member, endpoint) = &self.members[server];
         let channel = endpoint.connect_lazy();
-        let token = self.log_in(&channel).await.map_err(|status| explain(member, &status))?;
-        let mut connection = Connection { member: member.clone(), channel, token };
+        let token = self
+            .log_in(&channel)
+            .await
+            .map_err(|status| explain(member, &status))?;
+        let mut connection = Connection {
+            member: member.clone(),
+            channel,
+            token,
+        };
         self.probe(&mut connection).await?;
         Ok(connection)
     }
@@ -117,8 +139,13 @@ impl Client for Etcd {
 
 impl Etcd {
     async fn log_in(&self, channel: &Channel) -> Result<Option<Token>, Status> {
-        let Some(login) = self.config.login.clone() else { return Ok(None) };
-        match AuthClient::new(channel.clone()).authenticate(request(login, None)).await {
+        let Some(login) = self.config.login.clone() else {
+            return Ok(None);
+        };
+        match AuthClient::new(channel.clone())
+            .authenticate(request(login, None))
+            .await
+        {
             Ok(answer) => {
                 let mut token: Token = (answer.into_inner().token.parse())
                     .map_err(|_| Status::internal("the token is no token"))?;
@@ -133,7 +160,15 @@ impl Etcd {
     /// Reads something, as a request does: with the leader's consent, and in the name of the user.
     async fn probe(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let key = format!("{}/", self.config.prefix).into();
-        self.read(connection, RangeRequest { key, ..RangeRequest::default() }).await.map(drop)
+        self.read(
+            connection,
+            RangeRequest {
+                key,
+                ..RangeRequest::default()
+            },
+        )
+        .await
+        .map(drop)
     }
 
     async fn read(
@@ -141,19 +176,30 @@ impl Etcd {
         connection: &mut Connection,
         range: RangeRequest,
     ) -> Result<RangeResponse, StoreError> {
-        let read = RequestOp { request: Some(Op::RequestRange(range)) };
-        let txn = TxnRequest { success: vec![read], ..TxnRequest::default() };
+        let read = RequestOp {
+            request: Some(Op::RequestRange(range)),
+        };
+        let txn = TxnRequest {
+            success: vec![read],
+            ..TxnRequest::default()
+        };
         got(self.send(connection, txn).await?)
     }
 
     async fn send(
         &self,
-        Connection { member, channel, token }: &mut Connection,
+        Connection {
+            member,
+            channel,
+            token,
+        }: &mut Connection,
         txn: TxnRequest,
     ) -> Result<TxnResponse, StoreError> {
         let mut kv = KvClient::new(channel.clone()).max_decoding_message_size(LARGEST_ANSWER);
         let answer = kv.txn(request(txn, token.clone())).await;
-        let answer = answer.map_err(|status| explain(member, &status))?.into_inner();
+        let answer = answer
+            .map_err(|status| explain(member, &status))?
+            .into_inner();
         let cluster = answer.header.map(|header| header.cluster_id);
         if cluster.is_some_and(|id| *self.cluster.get_or_init(|| id) != id) {
             return Err(StoreError::permanent(
@@ -174,7 +220,10 @@ fn endpoints(config: &Config, limit: Duration) -> Result<Vec<(String, Endpoint)>
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{member}"));
-        let endpoint = endpoint.map_err(unusable)?.tcp_nodelay(true).connect_timeout(limit);
+        let endpoint = endpoint
+            .map_err(unusable)?
+            .tcp_nodelay(true)
+            .connect_timeout(limit);
         let endpoint = match &tls {
             Some(tls) => endpoint.tls_config(tls.clone()).map_err(unusable)?,
             None => endpoint,
@@ -197,8 +246,15 @@ fn request<T>(message: T, token: Option<Token>) -> Request<T> {
 
 /// The answer to a transaction that reads one range.
 fn got(answer: TxnResponse) -> Result<RangeResponse, StoreError> {
-    match answer.responses.into_iter().next().and_then(|one| one.response) {
+    match answer
+        .responses
+        .into_iter()
+        .next()
+        .and_then(|one| one.response)
+    {
         Some(Outcome::ResponseRange(range)) => Ok(range),
-        _ => Err(StoreError::permanent("the answer has not the form of etcd's; check the address")),
+        _ => Err(StoreError::permanent(
+            "the answer has not the form of etcd's; check the address",
+        )),
     }
 }

@@ -38,6 +38,11 @@ impl TryFrom<(&StoreUrl, Duration)> for Config {
             options.get_port(),
             options.get_database(),
         );
-        Ok(Self { shown, options, limit, looks: Looks::default() })
+        Ok(Self {
+            shown,
+            options,
+            limit,
+            looks: Looks::default(),
+        })
     }
 }

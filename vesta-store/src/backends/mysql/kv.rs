@@ -10,7 +10,10 @@ pub(super) const STATEMENTS: Statements = Statements {
         "SELECT COALESCE(engine, table_type) FROM information_schema.tables \
          WHERE table_schema = DATABASE() AND table_name = ?",
     ),
-    table: Table { name: "vesta_kv", create: include_str!("vesta_kv.sql") },
+    table: Table {
+        name: "vesta_kv",
+        create: include_str!("vesta_kv.sql"),
+    },
     list: Rows("SELECT name, value FROM vesta_kv WHERE area = ?"),
     get: Rows("SELECT value FROM vesta_kv WHERE area = ? AND name = ?"),
     insert: Change("INSERT INTO vesta_kv (area, name, value) VALUES (?, ?, ?)"),
@@ -18,7 +21,10 @@ pub(super) const STATEMENTS: Statements = Statements {
     now: Rows(
         "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 AS SIGNED)",
     ),
-    node_table: Table { name: "WORKER_NODE", create: include_str!("worker_node.sql") },
+    node_table: Table {
+        name: "WORKER_NODE",
+        create: include_str!("worker_node.sql"),
+    },
     // 2 is `ACTUAL`: not a container.
     insert_node: Change(
         "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
@@ -90,8 +96,11 @@ pub(super) const REPLICATION: [&str; 2] = [
 
 /// A row for each server that this one replicates from, if the user may see that: in MariaDB; in MySQL; in
 /// an older one.
-pub(super) const SOURCES: [&str; 3] =
-    ["SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"];
+pub(super) const SOURCES: [&str; 3] = [
+    "SHOW ALL SLAVES STATUS",
+    "SHOW REPLICA STATUS",
+    "SHOW SLAVE STATUS",
+];
 
 /// The replicas that are connected to a MySQL, which has no counter of them; without `PROCESS` they
 /// are not seen.

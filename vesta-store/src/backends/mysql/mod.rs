@@ -46,8 +46,10 @@ pub(crate) type Segments = super::sql::Segments<Config>;
 /// [`OpenError`] if the database cannot be asked, or has no such table.
 pub(crate) fn vesta_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
     let database = Store::open(url, &Options::default(), Purpose::Import)?;
-    read_machine_ids(&database)
-        .map_err(|source| OpenError::Store { store: database.shown().into(), source })
+    read_machine_ids(&database).map_err(|source| OpenError::Store {
+        store: database.shown().into(),
+        source,
+    })
 }
 
 fn read_machine_ids(database: &Store) -> Result<Vec<ForeignOwner>, StoreError> {
@@ -64,10 +66,19 @@ fn read_machine_ids(database: &Store) -> Result<Vec<ForeignOwner>, StoreError> {
     let owner = |row: &MySqlRow| {
         let machine = row.number(0)?.and_then(|machine| machine.try_into().ok());
         let machine = machine.ok_or(sqlx::Error::RowNotFound)?;
-        Ok(ForeignOwner { machine, host: row.text(1)?.unwrap_or_default(), last_used: None })
+        Ok(ForeignOwner {
+            machine,
+            host: row.text(1)?.unwrap_or_default(),
+            last_used: None,
+        })
     };
     let owners = database.run(in_use, Vec::new())?;
-    owners.rows.iter().map(owner).collect::<Result<_, _>>().map_err(explain::<Config>)
+    owners
+        .rows
+        .iter()
+        .map(owner)
+        .collect::<Result<_, _>>()
+        .map_err(explain::<Config>)
 }
 
 impl Dialect for Config {
@@ -95,15 +106,26 @@ impl Dialect for Config {
         let mut connection = self.options.connect().await?;
         let session = AssertSqlSafe(session(self.limit)); // a number is all that is not constant
         sqlx::raw_sql(session).execute(&mut connection).await?;
-        if !self.run(&mut connection, Rows(GALERA), &[]).await?.rows.is_empty() {
-            self.run(&mut connection, Change(CURRENT_READS), &[]).await?;
+        if !self
+            .run(&mut connection, Rows(GALERA), &[])
+            .await?
+            .rows
+            .is_empty()
+        {
+            self.run(&mut connection, Change(CURRENT_READS), &[])
+                .await?;
         }
         Ok(connection)
     }
 
     async fn look(&self, connection: &mut MySqlConnection, _: &str) -> Result<Look, StoreError> {
-        let answer = self.run(connection, Rows(INSPECT), &[]).await.map_err(explain::<Self>)?;
-        let settings = answer.first().and_then(|row| Ok((row.text(0)?, row.number(1)?)));
+        let answer = self
+            .run(connection, Rows(INSPECT), &[])
+            .await
+            .map_err(explain::<Self>)?;
+        let settings = answer
+            .first()
+            .and_then(|row| Ok((row.text(0)?, row.number(1)?)));
         let (read_only_by, flush) = settings.map_err(explain::<Self>)?;
         if let Some(setting) = read_only_by {
             return Err(read_only(setting));
@@ -112,7 +134,11 @@ impl Dialect for Config {
         let facts = match Facts::learn(connection).await {
             Ok(facts) => facts,
             Err(error) => {
-                return Ok(Look { undone, doubts: unsaid::<Self>(error)?, ..Look::default() });
+                return Ok(Look {
+                    undone,
+                    doubts: unsaid::<Self>(error)?,
+                    ..Look::default()
+                });
             }
         };
         if let Some(error) = facts.out_of_step() {
@@ -121,7 +147,13 @@ impl Dialect for Config {
         let source = self.source(connection, &facts).await?;
         let (is_unsettled, source) = (source.is_none(), source.flatten());
         let (doubts, took_over) = (facts.doubts(), facts.was_replica());
-        Ok(Look { undone, source, is_unsettled, doubts, took_over })
+        Ok(Look {
+            undone,
+            source,
+            is_unsettled,
+            doubts,
+            took_over,
+        })
     }
 
     fn flaw(kind: &str) -> Option<String> {
@@ -141,11 +173,13 @@ impl Dialect for Config {
         values: &[Value],
     ) -> Result<Answer<MySqlRow>, sqlx::Error> {
         let (Rows(text) | Change(text)) = statement;
-        let query = values.iter().fold(sqlx::query::<Driver>(text), |query, value| match value {
-            Value::Number(number) => query.bind(*number),
-            Value::Text(text) => query.bind(text.clone()),
-            Value::Bytes(bytes) => query.bind(bytes.clone()),
-        });
+        let query = values
+            .iter()
+            .fold(sqlx::query::<Driver>(text), |query, value| match value {
+                Value::Number(number) => query.bind(*number),
+                Value::Text(text) => query.bind(text.clone()),
+                Value::Bytes(bytes) => query.bind(bytes.clone()),
+            });
         let (mut rows, mut changed, mut number) = (Vec::new(), 0, None);
         match statement {
             // One round trip less.
@@ -161,7 +195,11 @@ impl Dialect for Config {
                 number = Some(i64::try_from(done.last_insert_id()).unwrap_or(-1));
             }
         }
-        Ok(Answer { rows, changed, number })
+        Ok(Answer {
+            rows,
+            changed,
+            number,
+        })
     }
 
     async fn put_many(
@@ -171,14 +209,20 @@ impl Dialect for Config {
         puts: &[&Put],
     ) -> Result<Vec<String>, sqlx::Error> {
         let (creates, count) = (puts.iter().all(|put| put.old.is_none()), puts.len());
-        let text = if creates { kv::insert_all(count) } else { kv::update_all(count) };
+        let text = if creates {
+            kv::insert_all(count)
+        } else {
+            kv::update_all(count)
+        };
         let mut query = sqlx::query::<Driver>(AssertSqlSafe(text)); // no value is part of it
         for Put { key, old, new } in puts {
             query = query.bind(match old {
                 None => area.as_bytes().to_vec(),
                 Some(old) => old.as_bytes().to_vec(),
             });
-            query = query.bind(key.as_bytes().to_vec()).bind(new.as_bytes().to_vec());
+            query = query
+                .bind(key.as_bytes().to_vec())
+                .bind(new.as_bytes().to_vec());
         }
         if !creates {
             query = query.bind(area.as_bytes().to_vec());
@@ -197,7 +241,9 @@ impl Dialect for Config {
         let rows = query.fetch_all(connection).await?;
         let found = rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
         let found = found.collect::<Result<BTreeMap<_, _>, sqlx::Error>>()?;
-        let done = puts.iter().filter(|put| found.get(&put.key) == Some(&put.new));
+        let done = puts
+            .iter()
+            .filter(|put| found.get(&put.key) == Some(&put.new));
         Ok(done.map(|put| put.key.clone()).collect())
     }
 

@@ -40,7 +40,11 @@ impl Config {
         }
         let now = SystemClock::new().monotonic();
         let advances = self.looks.advances(&facts.foreign_position(), now);
-        let follows = if facts.counts("slaves_running") { Some(true) } else { advances };
+        let follows = if facts.counts("slaves_running") {
+            Some(true)
+        } else {
+            advances
+        };
         Ok(follows.map(|follows| follows.then(|| UNSEEN.into())))
     }
 }
@@ -51,9 +55,13 @@ fn source_of(row: &MySqlRow) -> Option<String> {
     if text("Channel_Name").is_some_and(|name| name.starts_with("group_replication_")) {
         return None;
     }
-    let host = text("Source_Host").or_else(|| text("Master_Host")).unwrap_or_default();
+    let host = text("Source_Host")
+        .or_else(|| text("Master_Host"))
+        .unwrap_or_default();
     let port = |name| row.try_get_unchecked::<i64, _>(name);
-    let port = port("Source_Port").or_else(|_| port("Master_Port")).unwrap_or_default();
+    let port = port("Source_Port")
+        .or_else(|_| port("Master_Port"))
+        .unwrap_or_default();
     Some(format!("{host}:{port}"))
 }
 
@@ -104,7 +112,9 @@ impl Facts {
             }
             for row in sqlx::raw_sql(question).fetch_all(&mut *connection).await? {
                 let (name, value) = (row.text(0)?.unwrap_or_default(), row.text(1)?);
-                facts.0.insert(name.to_lowercase(), value.unwrap_or_default());
+                facts
+                    .0
+                    .insert(name.to_lowercase(), value.unwrap_or_default());
             }
         }
         Ok(facts)
@@ -179,14 +189,23 @@ impl Facts {
         if let Some(position) = self.get("gtid_slave_pos") {
             return position.to_owned();
         }
-        let own =
-            ["server_uuid", "group_replication_group_name", "group_replication_view_change_uuid"];
+        let own = [
+            "server_uuid",
+            "group_replication_group_name",
+            "group_replication_view_change_uuid",
+        ];
         let is_own = |set: &&str| {
             let uuid = set.split(':').next().unwrap_or_default();
-            own.iter().any(|name| self.get(name).is_some_and(|it| it.eq_ignore_ascii_case(uuid)))
+            own.iter().any(|name| {
+                self.get(name)
+                    .is_some_and(|it| it.eq_ignore_ascii_case(uuid))
+            })
         };
         let executed = self.get("gtid_executed").unwrap_or_default();
-        let sets = executed.split(',').map(str::trim).filter(|set| !set.is_empty() && !is_own(set));
+        let sets = executed
+            .split(',')
+            .map(str::trim)
+            .filter(|set| !set.is_empty() && !is_own(set));
         sets.collect::<Vec<_>>().join(",")
     }
 
@@ -232,7 +251,10 @@ mod tests {
     #[test]
     fn a_server_that_keeps_what_it_acknowledged_is_not_doubted() {
         let own = format!("{OWN}:1-77,\n{}:1-5:9", OWN.to_uppercase());
-        let group = ("group_replication_group_name", "aaaaaaaa-71ca-11e1-9e33-c80aa9429562");
+        let group = (
+            "group_replication_group_name",
+            "aaaaaaaa-71ca-11e1-9e33-c80aa9429562",
+        );
         let of_group = format!("{}:1-9", group.1);
         let synchronous = [
             ("slaves_connected", "2"),
@@ -259,7 +281,9 @@ mod tests {
     }
 
     fn facts(facts: &[(&str, &str)]) -> Facts {
-        let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let facts = facts
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Facts(facts.collect())
     }
 
@@ -270,28 +294,53 @@ mod tests {
         };
         let source = "aaaaaaaa-71ca-11e1-9e33-c80aa9429562";
         let (looks, second) = (Looks::default(), Duration::from_secs);
-        assert_eq!(looks.advances(&followed(&format!("{OWN}:1-9")), second(1)), Some(false));
+        assert_eq!(
+            looks.advances(&followed(&format!("{OWN}:1-9")), second(1)),
+            Some(false)
+        );
         let [at_77, at_78] = [77, 78].map(|at| followed(&format!("{OWN}:1-9,\n{source}:1-{at}")));
-        assert_eq!(looks.advances(&at_77, second(2)), None, "nothing to compare with");
+        assert_eq!(
+            looks.advances(&at_77, second(2)),
+            None,
+            "nothing to compare with"
+        );
         assert_eq!(looks.advances(&at_77, second(2)), None, "too soon");
         assert_eq!(looks.advances(&at_77, second(3)), Some(false));
         assert_eq!(looks.advances(&at_78, second(60)), Some(true));
         assert_eq!(looks.advances(&at_78, second(60)), None);
-        assert_eq!(looks.advances(&at_78, second(61)), Some(false), "it was promoted");
+        assert_eq!(
+            looks.advances(&at_78, second(61)),
+            Some(false),
+            "it was promoted"
+        );
         let own = followed(&format!("{OWN}:1-99,{source}:1-78"));
-        assert_eq!(looks.advances(&own, second(62)), Some(false), "its own changes do not count");
-        assert_eq!(facts(&[("gtid_slave_pos", "0-1-77")]).foreign_position(), "0-1-77");
+        assert_eq!(
+            looks.advances(&own, second(62)),
+            Some(false),
+            "its own changes do not count"
+        );
+        assert_eq!(
+            facts(&[("gtid_slave_pos", "0-1-77")]).foreign_position(),
+            "0-1-77"
+        );
     }
 
     #[test]
     fn a_node_of_galera_counts_only_in_step_with_the_primary_component() {
         let state = |on, status, comment| {
-            let names = ["wsrep_on", "wsrep_cluster_status", "wsrep_local_state_comment"];
+            let names = [
+                "wsrep_on",
+                "wsrep_cluster_status",
+                "wsrep_local_state_comment",
+            ];
             facts(&[(names[0], on), (names[1], status), (names[2], comment)]).out_of_step()
         };
         assert!(state("ON", "Primary", "Synced").is_none());
         assert!(state("OFF", "Disconnected", "").is_none());
-        for (status, comment) in [("non-Primary", "Initialized"), ("Primary", "Donor/Desynced")] {
+        for (status, comment) in [
+            ("non-Primary", "Initialized"),
+            ("Primary", "Donor/Desynced"),
+        ] {
             let said = state("ON", status, comment).expect("a reason").to_string();
             assert!(said.contains(status) && said.contains(comment), "{said}");
         }
@@ -311,22 +360,36 @@ mod tests {
             ("rpl_semi_sync_master_clients", "0"),
         ];
         for (server, more, why) in [
-            (MARIADB, &[("sync_binlog", "0")] as &[_], "set sync_binlog = 1"),
+            (
+                MARIADB,
+                &[("sync_binlog", "0")] as &[_],
+                "set sync_binlog = 1",
+            ),
             (MARIADB, &[("slaves_connected", "1")], "has or had replicas"),
             (MARIADB, &timed_out, "has or had replicas"),
             (MARIADB, &nobody_waits, "has or had replicas"),
-            (MARIADB, &[("gtid_slave_pos", "0-1-77")], "is or was a replica"),
+            (
+                MARIADB,
+                &[("gtid_slave_pos", "0-1-77")],
+                "is or was a replica",
+            ),
             (MYSQL, &[("replicas", "1")], "has or had replicas"),
             (MYSQL, &[("gtid_executed", foreign)], "is or was a replica"),
             (MYSQL, &[("sees_replicas", "0")], "GRANT PROCESS"),
         ] {
             let found = doubts(&[server, more].concat());
-            assert!(found.len() == 1 && found[0].contains(why), "{more:?}: {found:?}");
+            assert!(
+                found.len() == 1 && found[0].contains(why),
+                "{more:?}: {found:?}"
+            );
         }
         assert_eq!(undone_in_a_crash(1).or(undone_in_a_crash(3)), None);
         for flush in [0, 2] {
             let doubt = undone_in_a_crash(flush).expect("a doubt");
-            assert!(doubt.contains("set innodb_flush_log_at_trx_commit = 1"), "{doubt}");
+            assert!(
+                doubt.contains("set innodb_flush_log_at_trx_commit = 1"),
+                "{doubt}"
+            );
         }
     }
 }

@@ -7,7 +7,10 @@ use crate::backends::sql::Statement::{Change, Rows};
 use crate::backends::sql::{SegmentColumns, SegmentStatements, Table};
 
 pub(super) const LEAF: SegmentStatements = SegmentStatements {
-    table: Table { name: "leaf_alloc", create: include_str!("leaf_alloc.sql") },
+    table: Table {
+        name: "leaf_alloc",
+        create: include_str!("leaf_alloc.sql"),
+    },
     offset: 0,
     columns: SegmentColumns::LEAF,
     tags: Rows(
@@ -35,7 +38,10 @@ pub(super) const LEAF: SegmentStatements = SegmentStatements {
 /// Tinyid's: `max_id` is the last number that was handed out. Its servers change a row only if `max_id` and
 /// `version` are those that they have read.
 pub(super) const TINYID: SegmentStatements = SegmentStatements {
-    table: Table { name: "tiny_id_info", create: include_str!("tiny_id_info.sql") },
+    table: Table {
+        name: "tiny_id_info",
+        create: include_str!("tiny_id_info.sql"),
+    },
     offset: 1,
     columns: SegmentColumns {
         key: 63,
@@ -63,7 +69,9 @@ pub(super) const TINYID: SegmentStatements = SegmentStatements {
         "SELECT CAST(max_id AS SIGNED), CAST(delta AS SIGNED), CAST(remainder AS SIGNED) \
            FROM tiny_id_info WHERE biz_type = ?",
     ),
-    tokens: Some(Rows("SELECT CAST(token AS CHAR), CAST(biz_type AS CHAR) FROM tiny_id_token")),
+    tokens: Some(Rows(
+        "SELECT CAST(token AS CHAR), CAST(biz_type AS CHAR) FROM tiny_id_token",
+    )),
     create_tag: Change(
         "INSERT INTO tiny_id_info (biz_type, max_id, begin_id, step, delta, remainder, \
              create_time, update_time, version) \
@@ -74,7 +82,10 @@ pub(super) const TINYID: SegmentStatements = SegmentStatements {
 /// CosId's: `last_max_id` is the last number that was handed out. The step is a matter of each of its
 /// servers.
 pub(super) const COSID: SegmentStatements = SegmentStatements {
-    table: Table { name: "cosid", create: include_str!("cosid.sql") },
+    table: Table {
+        name: "cosid",
+        create: include_str!("cosid.sql"),
+    },
     offset: 1,
     columns: SegmentColumns {
         key: 100,

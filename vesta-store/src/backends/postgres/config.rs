@@ -26,7 +26,10 @@ impl TryFrom<(&StoreUrl, Duration)> for Config {
         let options: PgConnectOptions = options_of(url)?;
         let host = options.get_host().trim_matches(['[', ']']).to_owned();
         // A pooler refuses start-up parameters that it does not know.
-        let options = options.host(&host).disable_statement_logging().extra_float_digits(None);
+        let options = options
+            .host(&host)
+            .disable_statement_logging()
+            .extra_float_digits(None);
         let options = match options.get_application_name() {
             Some(_) => options,
             None => options.application_name("vesta"),
@@ -39,6 +42,10 @@ impl TryFrom<(&StoreUrl, Duration)> for Config {
             options.get_port(),
             options.get_database(),
         );
-        Ok(Self { shown, options, limit })
+        Ok(Self {
+            shown,
+            options,
+            limit,
+        })
     }
 }

@@ -7,7 +7,10 @@ use crate::backends::sql::{SegmentColumns, SegmentStatements, Statements, Table,
 
 pub(super) const STATEMENTS: Statements = Statements {
     find: Rows("SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($1)"),
-    table: Table { name: "vesta_kv", create: include_str!("vesta_kv.sql") },
+    table: Table {
+        name: "vesta_kv",
+        create: include_str!("vesta_kv.sql"),
+    },
     list: Rows("SELECT name, value FROM vesta_kv WHERE area = $1"),
     get: Rows("SELECT value FROM vesta_kv WHERE area = $1 AND name = $2"),
     insert: Change(
@@ -16,7 +19,10 @@ pub(super) const STATEMENTS: Statements = Statements {
     ),
     update: Change("UPDATE vesta_kv SET value = $1 WHERE area = $2 AND name = $3 AND value = $4"),
     now: Rows("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"),
-    node_table: Table { name: "worker_node", create: include_str!("worker_node.sql") },
+    node_table: Table {
+        name: "worker_node",
+        create: include_str!("worker_node.sql"),
+    },
     // 2 is `ACTUAL`: not a container.
     insert_node: Rows(
         "INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) \
@@ -26,7 +32,10 @@ pub(super) const STATEMENTS: Statements = Statements {
 };
 
 pub(super) const LEAF: SegmentStatements = SegmentStatements {
-    table: Table { name: "leaf_alloc", create: include_str!("leaf_alloc.sql") },
+    table: Table {
+        name: "leaf_alloc",
+        create: include_str!("leaf_alloc.sql"),
+    },
     offset: 0,
     columns: SegmentColumns::LEAF,
     tags: Rows(
@@ -99,7 +108,10 @@ pub(super) fn literal(value: &Value) -> String {
     match value {
         Value::Number(number) => format!("'{number}'::bigint"),
         Value::Text(text) => {
-            format!("convert_from({}, 'UTF8')", literal(&Value::Bytes(text.as_bytes().into())))
+            format!(
+                "convert_from({}, 'UTF8')",
+                literal(&Value::Bytes(text.as_bytes().into()))
+            )
         }
         Value::Bytes(bytes) => {
             let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -110,7 +122,9 @@ pub(super) fn literal(value: &Value) -> String {
 
 /// Many values as a part of a text.
 pub(super) fn array<'a>(values: impl Iterator<Item = &'a str>) -> String {
-    let values: Vec<_> = values.map(|value| literal(&Value::Bytes(value.into()))).collect();
+    let values: Vec<_> = values
+        .map(|value| literal(&Value::Bytes(value.into())))
+        .collect();
     format!("ARRAY[{}]::bytea[]", values.join(", "))
 }
 
@@ -142,11 +156,21 @@ mod tests {
     #[test]
     fn values_become_digits_whatever_they_say() {
         let values = [Value::Number(i64::MIN), Value::Text("'; \\ $1".into())];
-        let whole = whole("SELECT $2, $1", &values.each_ref().map(literal), Duration::ZERO);
+        let whole = whole(
+            "SELECT $2, $1",
+            &values.each_ref().map(literal),
+            Duration::ZERO,
+        );
         let (settings, text) = whole.rsplit_once("; ").expect("settings");
-        assert!(settings.ends_with("set_config('lock_timeout', '1', true)"), "{settings}");
+        assert!(
+            settings.ends_with("set_config('lock_timeout', '1', true)"),
+            "{settings}"
+        );
         let digits = "convert_from(decode('273b205c202431', 'hex'), 'UTF8')";
-        assert_eq!(text, format!("SELECT {digits}, '-9223372036854775808'::bigint"));
+        assert_eq!(
+            text,
+            format!("SELECT {digits}, '-9223372036854775808'::bigint")
+        );
         assert_eq!(
             array(["a", "b"].into_iter()),
             "ARRAY[decode('61', 'hex'), decode('62', 'hex')]::bytea[]"

@@ -59,11 +59,14 @@ impl Dialect for Config {
 
     async fn look(&self, connection: &mut PgConnection, table: &str) -> Result<Look, StoreError> {
         let table = [Value::Text(table.into())];
-        let found = self.run(connection, Rows(INSPECT), &table).await.and_then(|answer| {
-            let row = answer.first()?;
-            let text = |column| Ok::<_, sqlx::Error>(row.text(column)?.unwrap_or_default());
-            Ok(([text(0)?, text(1)?, text(2)?], row.text(3)?))
-        });
+        let found = self
+            .run(connection, Rows(INSPECT), &table)
+            .await
+            .and_then(|answer| {
+                let row = answer.first()?;
+                let text = |column| Ok::<_, sqlx::Error>(row.text(column)?.unwrap_or_default());
+                Ok(([text(0)?, text(1)?, text(2)?], row.text(3)?))
+            });
         let ([in_recovery, fsync, commit], subscription) = found.map_err(explain::<Self>)?;
         if in_recovery != "false" {
             return Err(read_only("it is in recovery".into()));
@@ -100,7 +103,12 @@ impl Dialect for Config {
         values: &[Value],
     ) -> Result<Answer<PgRow>, sqlx::Error> {
         let (Rows(text) | Change(text)) = statement;
-        self.send(connection, text, &values.iter().map(literal).collect::<Vec<_>>()).await
+        self.send(
+            connection,
+            text,
+            &values.iter().map(literal).collect::<Vec<_>>(),
+        )
+        .await
     }
 
     async fn put_many(
@@ -113,10 +121,12 @@ impl Dialect for Config {
         let area = literal(&Value::Bytes(area.into()));
         let (keys, values) = (column(|put| &put.key), column(|put| &put.new));
         let answer = if puts.iter().all(|put| put.old.is_none()) {
-            self.send(connection, INSERT_ALL, &[area, keys, values]).await?
+            self.send(connection, INSERT_ALL, &[area, keys, values])
+                .await?
         } else {
             let old = column(|put| put.old.as_deref().unwrap_or_default());
-            self.send(connection, UPDATE_ALL, &[old, area, keys, values]).await?
+            self.send(connection, UPDATE_ALL, &[old, area, keys, values])
+                .await?
         };
         answer.rows.iter().map(|row| row.bytes(0)).collect()
     }
@@ -156,7 +166,11 @@ impl Config {
             }
         }
         let (rows, changed) = answer.unwrap_or_default();
-        Ok(Answer { rows, changed, number: None })
+        Ok(Answer {
+            rows,
+            changed,
+            number: None,
+        })
     }
 }
 
@@ -169,7 +183,9 @@ fn undone_in_a_crash(fsync: &str, synchronous_commit: &str) -> Option<String> {
     } else {
         return None;
     };
-    Some(format!("commits are on its disk only later (set {setting} = on)"))
+    Some(format!(
+        "commits are on its disk only later (set {setting} = on)"
+    ))
 }
 
 #[cfg(test)]

@@ -32,7 +32,10 @@ impl TryFrom<&StoreUrl> for Config {
         }
         let database = match url.path.as_str() {
             "" => Some(0),
-            path => path.parse().ok().filter(|number: &u32| path == number.to_string()),
+            path => path
+                .parse()
+                .ok()
+                .filter(|number: &u32| path == number.to_string()),
         };
         let database = database.ok_or_else(|| {
             url.malformed("the part behind the host must be the number of a database")
@@ -48,7 +51,12 @@ impl TryFrom<&StoreUrl> for Config {
         let port = host.port.unwrap_or(DEFAULT_PORT);
         let host = host.name.trim_matches(['[', ']']).to_owned();
         let server = if url.has_scheme("rediss") {
-            ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }
+            ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: false,
+                tls_params: None,
+            }
         } else {
             ConnectionAddr::Tcp(host, port)
         };
@@ -56,9 +64,18 @@ impl TryFrom<&StoreUrl> for Config {
         if prefix != DEFAULT_PREFIX {
             shown += &format!(" (keys `{prefix}:…`)");
         }
-        let (user, password) =
-            (url.user.as_deref().map(Into::into), url.password.as_deref().map(Into::into));
-        Ok(Self { shown, server, user, password, database, prefix: prefix.into() })
+        let (user, password) = (
+            url.user.as_deref().map(Into::into),
+            url.password.as_deref().map(Into::into),
+        );
+        Ok(Self {
+            shown,
+            server,
+            user,
+            password,
+            database,
+            prefix: prefix.into(),
+        })
     }
 }
 
@@ -86,7 +103,9 @@ fn choose_cryptography() {
 /// Without braces, which have a meaning in a cluster.
 fn is_prefix(text: &str) -> bool {
     (1..=64).contains(&text.len())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':'))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':'))
 }
 
 #[cfg(test)]
@@ -103,16 +122,34 @@ mod tests {
         for (url, shown, password) in [
             ("redis://cache", "Redis cache:6379/0", None),
             ("redis://cache/", "Redis cache:6379/0", None),
-            ("redis://:hunter2@cache:7000/3", "Redis cache:7000/3", Some("hunter2")),
-            ("REDISS://ids:hunt%40er2@cache/15", "Redis ids@cache:6379/15", Some("hunt@er2")),
+            (
+                "redis://:hunter2@cache:7000/3",
+                "Redis cache:7000/3",
+                Some("hunter2"),
+            ),
+            (
+                "REDISS://ids:hunt%40er2@cache/15",
+                "Redis ids@cache:6379/15",
+                Some("hunt@er2"),
+            ),
             ("redis://[::1]:7000", "Redis [::1]:7000/0", None),
-            ("redis://c?prefix=a.b:c-d_e", "Redis c:6379/0 (keys `a.b:c-d_e:…`)", None),
+            (
+                "redis://c?prefix=a.b:c-d_e",
+                "Redis c:6379/0 (keys `a.b:c-d_e:…`)",
+                None,
+            ),
             ("redis://c?prefix=vesta", "Redis c:6379/0", None),
         ] {
             let config = parse(url).expect(url);
             assert_eq!(config.shown, shown);
             assert_eq!(config.password.as_deref(), password);
-            let tls = matches!(config.server, ConnectionAddr::TcpTls { insecure: false, .. });
+            let tls = matches!(
+                config.server,
+                ConnectionAddr::TcpTls {
+                    insecure: false,
+                    ..
+                }
+            );
             assert_eq!(tls, url.starts_with("REDISS"));
         }
     }
@@ -136,15 +173,21 @@ mod tests {
             "redis://cache?prefix",
         ] {
             let error = parse(url).map(drop).expect_err(url).to_string();
-            assert!(error.contains("; write redis://user:password@host"), "{error}");
+            assert!(
+                error.contains("; write redis://user:password@host"),
+                "{error}"
+            );
             assert!(!error.contains("hunter2"), "{error}");
         }
     }
 
     #[test]
     fn urls_of_any_text() {
-        bolero::check!().with_iterations(20_000).with_type().for_each(|around: &Around| {
-            check_url(|url| Ok(parse(url)?.shown), &["redis", "rediss"], around);
-        });
+        bolero::check!()
+            .with_iterations(20_000)
+            .with_type()
+            .for_each(|around: &Around| {
+                check_url(|url| Ok(parse(url)?.shown), &["redis", "rediss"], around);
+            });
     }
 }

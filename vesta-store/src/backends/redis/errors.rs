@@ -43,7 +43,9 @@ pub(super) fn explain_about(key: &str, to_do: &str, error: RedisError) -> StoreE
 
 /// An error of the request that carries the password, which some servers repeat in their answer.
 pub(super) fn explain_login(error: RedisError) -> StoreError {
-    let Some(code) = error.code() else { return explain(error) };
+    let Some(code) = error.code() else {
+        return explain(error);
+    };
     let detail = error.detail().unwrap_or_default();
     if detail.contains("without any password configured") {
         return StoreError::permanent(
@@ -57,7 +59,11 @@ pub(super) fn explain_login(error: RedisError) -> StoreError {
             "Redis refuses the user or the password ({code}); check the URL"
         ));
     }
-    let harmless = if no_connection_left(code, detail) { detail } else { "" };
+    let harmless = if no_connection_left(code, detail) {
+        detail
+    } else {
+        ""
+    };
     answered(code, harmless, ServerMessage(code.into()))
 }
 
@@ -116,18 +122,36 @@ mod tests {
     #[test]
     fn what_passes_by_itself_is_unavailable() {
         for (line, meaning) in [
-            ("LOADING Redis is loading the dataset in memory", "still loading"),
-            ("READONLY You can't write against a read only replica.", "fail-over"),
+            (
+                "LOADING Redis is loading the dataset in memory",
+                "still loading",
+            ),
+            (
+                "READONLY You can't write against a read only replica.",
+                "fail-over",
+            ),
             ("MASTERDOWN Link with MASTER is down", "lost its master"),
             ("CLUSTERDOWN The cluster is down", "cluster is down"),
             ("MOVED 3999 127.0.0.1:6381", "another node"),
-            ("OOM command not allowed when used memory > 'maxmemory'.", "raise its maxmemory"),
-            ("MISCONF Errors writing to the AOF file: No space left on device", "its disk"),
-            ("NOREPLICAS Not enough good replicas to write.", "min-replicas-to-write"),
+            (
+                "OOM command not allowed when used memory > 'maxmemory'.",
+                "raise its maxmemory",
+            ),
+            (
+                "MISCONF Errors writing to the AOF file: No space left on device",
+                "its disk",
+            ),
+            (
+                "NOREPLICAS Not enough good replicas to write.",
+                "min-replicas-to-write",
+            ),
             ("BUSY Redis is busy running a script.", "somebody's script"),
             ("ERR max number of clients reached", "raise its maxclients"),
             ("ERR upstream failure", "Redis failed"),
-            ("NOPERM User vesta has no permissions to run the 'eval' command", "let this user"),
+            (
+                "NOPERM User vesta has no permissions to run the 'eval' command",
+                "let this user",
+            ),
             ("SOMETHING new", "Redis failed: SOMETHING new"),
         ] {
             let error = explain(said(line));
@@ -149,7 +173,10 @@ mod tests {
         for (line, advice) in [
             ("NOAUTH Authentication required.", "redis://:password@host"),
             ("DENIED Redis is running in protected mode", "let this user"),
-            ("ERR unknown command 'EVALSHA', with args beginning with: ", "allow scripts"),
+            (
+                "ERR unknown command 'EVALSHA', with args beginning with: ",
+                "allow scripts",
+            ),
         ] {
             let error = explain(said(line));
             assert!(error.is_permanent(), "{error}");
@@ -167,11 +194,18 @@ mod tests {
             "OOM hunter2",
         ] {
             let error = explain_login(said(line));
-            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+            assert!(
+                !format!("{error} {error:?}").contains("hunter2"),
+                "{error:?}"
+            );
         }
         let none =
             "ERR AUTH <password> called without any password configured for the default user.";
-        assert!(explain_login(said(none)).to_string().contains("leave it out"));
+        assert!(
+            explain_login(said(none))
+                .to_string()
+                .contains("leave it out")
+        );
         let kind = ErrorKind::Server(ServerErrorKind::NoPerm);
         assert_eq!(said("NOPERM x").kind(), kind);
     }

@@ -17,7 +17,9 @@ impl Kv for Redis {
 
     async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.key(area);
-        let found = self.read(connection, &area, redis::cmd("HGETALL").arg(&area)).await?;
+        let found = self
+            .read(connection, &area, redis::cmd("HGETALL").arg(&area))
+            .await?;
         let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
             let key = text(&area, key)?;
             let value = text(&format!("{key} of {area}"), value)?;
@@ -33,9 +35,12 @@ impl Kv for Redis {
         key: &str,
     ) -> Result<Option<String>> {
         let area = self.key(area);
-        let found: Option<_> =
-            self.read(connection, &area, redis::cmd("HGET").arg(&area).arg(key)).await?;
-        found.map(|value| text(&format!("{key} of {area}"), value)).transpose()
+        let found: Option<_> = self
+            .read(connection, &area, redis::cmd("HGET").arg(&area).arg(key))
+            .await?;
+        found
+            .map(|value| text(&format!("{key} of {area}"), value))
+            .transpose()
     }
 
     async fn put_all(
@@ -66,7 +71,10 @@ impl Kv for Redis {
 
     async fn doubt(&self, connection: &mut Connection) -> Result<Option<Suspicion>> {
         let (doubts, took_over) = self.examine(connection).await?;
-        Ok((!doubts.is_empty()).then(|| Suspicion { why: doubts.join("; "), took_over }))
+        Ok((!doubts.is_empty()).then(|| Suspicion {
+            why: doubts.join("; "),
+            took_over,
+        }))
     }
 
     async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>> {
@@ -89,7 +97,10 @@ impl Redis {
         question: &Cmd,
     ) -> Result<T> {
         self.examine(connection).await?;
-        let lifetime = redis::cmd("PTTL").arg(area).query_async::<i64>(connection).await;
+        let lifetime = redis::cmd("PTTL")
+            .arg(area)
+            .query_async::<i64>(connection)
+            .await;
         if lifetime.map_err(errors::explain)? >= 0 {
             return Err(errors::expires(area));
         }

@@ -74,7 +74,11 @@ impl Client for Redis {
 
     fn new(url: &StoreUrl, options: &Options, purpose: Purpose) -> Result<Self, OpenError> {
         let (config, limit) = (url.try_into()?, options.limit(Self::TIMING));
-        Ok(Self { config, limit, purpose })
+        Ok(Self {
+            config,
+            limit,
+            purpose,
+        })
     }
 
     fn shown(&self) -> &str {
@@ -83,11 +87,18 @@ impl Client for Redis {
 
     /// No client of its own accord connects anew between a change and its confirmation.
     async fn connect(&self, _: usize, _: Duration) -> Result<Connection, StoreError> {
-        let client = self.config.server().and_then(redis::Client::open).map_err(explain)?;
+        let client = self
+            .config
+            .server()
+            .and_then(redis::Client::open)
+            .map_err(explain)?;
         // Its own limits are shorter than ours may be.
-        let unlimited =
-            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let connection = client.get_multiplexed_async_connection_with_config(&unlimited).await;
+        let unlimited = AsyncConnectionConfig::new()
+            .set_connection_timeout(None)
+            .set_response_timeout(None);
+        let connection = client
+            .get_multiplexed_async_connection_with_config(&unlimited)
+            .await;
         let mut connection = connection.map_err(explain)?;
         self.log_in(&mut connection).await?;
         self.examine(&mut connection).await?;
@@ -123,11 +134,19 @@ impl Store {
 impl Redis {
     /// Not left to the client, which does not pass on what the server says.
     async fn log_in(&self, connection: &mut Connection) -> Result<(), StoreError> {
-        let Config { user, password, database, .. } = &self.config;
+        let Config {
+            user,
+            password,
+            database,
+            ..
+        } = &self.config;
         if let Some(password) = password {
             let mut login = redis::cmd("AUTH");
             login.arg(user).arg(password);
-            login.query_async::<()>(connection).await.map_err(explain_login)?;
+            login
+                .query_async::<()>(connection)
+                .await
+                .map_err(explain_login)?;
         }
         if *database != 0 {
             let mut select = redis::cmd("SELECT");
@@ -144,7 +163,10 @@ impl Redis {
     /// Looks at how Redis is set up, which may be changed at any time, and whether it took over from
     /// another.
     async fn examine(&self, connection: &mut Connection) -> Result<(Doubts, bool), StoreError> {
-        let info: String = redis::cmd("INFO").query_async(connection).await.map_err(explain)?;
+        let info: String = redis::cmd("INFO")
+            .query_async(connection)
+            .await
+            .map_err(explain)?;
         if field(&info, "redis_mode") == Some("sentinel") {
             return Err(StoreError::permanent(
                 "this is a Sentinel, which keeps no data; write the address of the Redis into the \
@@ -168,7 +190,9 @@ impl Redis {
             if_allowed(connection, question.arg("GET").arg("*append*")).await?;
         let is_not = |name: &str, value: &str| {
             let is = |setting: &[String]| setting[0] == name && setting[1] == value;
-            settings.as_ref().is_some_and(|settings| !settings.chunks_exact(2).any(is))
+            settings
+                .as_ref()
+                .is_some_and(|settings| !settings.chunks_exact(2).any(is))
         };
         let doubts: Doubts = [
             (
@@ -192,12 +216,18 @@ impl Redis {
                 eviction.is_none(),
                 "it does not say whether it evicts keys (set maxmemory-policy noeviction)",
             ),
-            (replication.any, "it has or had replicas, and a fail-over may lose changes"),
+            (
+                replication.any,
+                "it has or had replicas, and a fail-over may lose changes",
+            ),
             (
                 replication.promoted,
                 "it was a replica, and may lack what its master had acknowledged",
             ),
-            (field(&info, "cluster_enabled") == Some("1"), "it is part of a cluster"),
+            (
+                field(&info, "cluster_enabled") == Some("1"),
+                "it is part of a cluster",
+            ),
         ]
         .into_iter()
         .filter_map(|(doubtful, doubt)| doubtful.then_some(doubt))
@@ -210,16 +240,25 @@ impl Redis {
 
     /// Waits until a change that was made over this connection is on a replica, too, if there is one.
     async fn confirm(&self, connection: &mut Connection) -> Result<(), StoreError> {
-        let info = redis::cmd("INFO").arg("replication").query_async::<String>(connection).await;
+        let info = redis::cmd("INFO")
+            .arg("replication")
+            .query_async::<String>(connection)
+            .await;
         let replication = Replication::of(&info.map_err(explain)?)?;
         if replication.online {
             // The answer has to be here before nobody waits for it any more.
             let wait = (self.limit / 2).as_millis().max(1).to_string();
-            let confirmed =
-                redis::cmd("WAIT").arg(1).arg(wait).query_async::<u64>(connection).await;
+            let confirmed = redis::cmd("WAIT")
+                .arg(1)
+                .arg(wait)
+                .query_async::<u64>(connection)
+                .await;
             if confirmed.map_err(explain)? == 0 {
                 let silence = ServerMessage("no replica confirmed it in time".into());
-                return Err(StoreError::unavailable("the change may yet be lost", silence));
+                return Err(StoreError::unavailable(
+                    "the change may yet be lost",
+                    silence,
+                ));
             }
         }
         Ok(())
@@ -264,7 +303,9 @@ impl Replication {
         // Redis keeps it for a while after the last replica is gone.
         let backlog = field(info, "repl_backlog_active") == Some("1");
         let online = info.lines().any(|line| {
-            let replica = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
+            let replica = line
+                .strip_prefix("slave")
+                .and_then(|rest| rest.split_once(':'));
             replica.is_some_and(|(number, state)| {
                 number.bytes().all(|digit| digit.is_ascii_digit())
                     && state.split(',').any(|part| part == "state=online")
@@ -273,12 +314,17 @@ impl Replication {
         let promoted = field(info, "master_replid2")
             .is_some_and(|id| !id.bytes().all(|digit| digit == b'0'))
             || field(info, "second_repl_offset").is_some_and(|offset| offset != "-1");
-        Ok(Self { any: connected || backlog, online, promoted })
+        Ok(Self {
+            any: connected || backlog,
+            online,
+            promoted,
+        })
     }
 }
 
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+    info.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
 }
 
 #[cfg(test)]
@@ -291,7 +337,10 @@ mod tests {
         let found = |more: &str| Replication::of(&format!("{alone}{more}\r\n")).unwrap();
         let (none, promoted) = (Replication::default(), true);
         assert_eq!(found("repl_backlog_active:0"), none);
-        assert_eq!(found("repl_backlog_active:1"), Replication { any: true, ..none });
+        assert_eq!(
+            found("repl_backlog_active:1"),
+            Replication { any: true, ..none }
+        );
         let never = format!("master_replid2:{}\r\nsecond_repl_offset:-1", "0".repeat(40));
         assert_eq!(found(&never), none);
         for once in ["master_replid2:5c1d", "second_repl_offset:77"] {
@@ -302,7 +351,14 @@ mod tests {
             Replication::of(&info).unwrap()
         };
         let online = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0";
-        assert_eq!(with(online), Replication { any: true, online: true, ..none });
+        assert_eq!(
+            with(online),
+            Replication {
+                any: true,
+                online: true,
+                ..none
+            }
+        );
         let loading = "slave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0";
         assert_eq!(with(loading), Replication { any: true, ..none });
     }

@@ -33,7 +33,9 @@ pub(crate) fn described(
         None if host.contains(':') => format!("[{host}]:{port}"),
         None => format!("{host}:{port}"),
     };
-    let database = database.map(|database| format!("/{database}")).unwrap_or_default();
+    let database = database
+        .map(|database| format!("/{database}"))
+        .unwrap_or_default();
     format!("{name} {user}@{place}{database}")
 }
 
@@ -43,9 +45,15 @@ mod tests {
 
     #[test]
     fn a_database_is_shown_as_in_a_url() {
-        assert_eq!(described("SQL", "u", None, "h", 1, Some("d")), "SQL u@h:1/d");
+        assert_eq!(
+            described("SQL", "u", None, "h", 1, Some("d")),
+            "SQL u@h:1/d"
+        );
         assert_eq!(described("SQL", "u", None, "::1", 1, None), "SQL u@[::1]:1");
         let socket = Some(Path::new("/run/s"));
-        assert_eq!(described("SQL", "u", socket, "h", 1, Some("d")), "SQL u@/run/s/d");
+        assert_eq!(
+            described("SQL", "u", socket, "h", 1, Some("d")),
+            "SQL u@/run/s/d"
+        );
     }
 }

@@ -180,7 +180,9 @@ impl SegmentStatements {
     /// store is opened once.
     pub(crate) fn of(&self, table: &'static str, changed: &str) -> &'static Self {
         let text = |text: &str| -> &'static str {
-            text.replace("update_time", changed).replace(self.table.name, table).leak()
+            text.replace("update_time", changed)
+                .replace(self.table.name, table)
+                .leak()
         };
         let of = |statement| match statement {
             Statement::Rows(it) => Statement::Rows(text(it)),
@@ -189,8 +191,19 @@ impl SegmentStatements {
         let create = text(self.table.create);
         let [tags, take, give_back] = [self.tags, self.take, self.give_back].map(of);
         let [max_id, create_tag] = [self.max_id, self.create_tag].map(of);
-        let table = Table { name: table, create };
-        Box::leak(Box::new(Self { table, tags, take, give_back, max_id, create_tag, ..*self }))
+        let table = Table {
+            name: table,
+            create,
+        };
+        Box::leak(Box::new(Self {
+            table,
+            tags,
+            take,
+            give_back,
+            max_id,
+            create_tag,
+            ..*self
+        }))
     }
 }
 
@@ -209,8 +222,13 @@ pub(crate) struct SegmentColumns {
 
 impl SegmentColumns {
     /// Those of Leaf's table.
-    pub(crate) const LEAF: Self =
-        Self { key: 128, plain_keys: false, fixed_step: None, description: true, stride: false };
+    pub(crate) const LEAF: Self = Self {
+        key: 128,
+        plain_keys: false,
+        fixed_step: None,
+        description: true,
+        stride: false,
+    };
 }
 
 /// A table of ours.
@@ -258,7 +276,10 @@ where
     fn whole(&self, text: usize, raw: usize) -> Result<Option<i64>, sqlx::Error> {
         let kind = self.try_column(raw)?.type_info().name();
         let exact = kind.contains("INT") || matches!(kind, "DECIMAL" | "NUMERIC");
-        Ok(self.text(text)?.filter(|_| exact).and_then(|text| text.parse().ok()))
+        Ok(self
+            .text(text)?
+            .filter(|_| exact)
+            .and_then(|text| text.parse().ok()))
     }
 
     fn bytes(&self, column: usize) -> Result<String, sqlx::Error> {

@@ -75,11 +75,17 @@ pub(crate) fn unsaid<D: Dialect>(error: Error) -> Result<Vec<String>, StoreError
     let refuses = matches!(class::<D>(&error), Some(Class::Refused | Class::Unfit));
     let error = explain::<D>(error);
     let doubt = || format!("it does not say whether it has replicas: {error}");
-    if refuses { Ok(vec![doubt()]) } else { Err(error) }
+    if refuses {
+        Ok(vec![doubt()])
+    } else {
+        Err(error)
+    }
 }
 
 fn denied(said: &ServerMessage) -> StoreError {
-    StoreError::permanent(format!("{said}; check the user, the password and the database"))
+    StoreError::permanent(format!(
+        "{said}; check the user, the password and the database"
+    ))
 }
 
 /// The same statement was refused again and again.

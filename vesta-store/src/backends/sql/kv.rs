@@ -30,8 +30,13 @@ impl<D: Dialect> Kv for Sql<D> {
         if self.is_missing(connection).await? {
             return Ok(Entries::default());
         }
-        let found = self.run(connection, D::STATEMENTS.list, &bytes([area])).await?;
-        let entries = found.rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
+        let found = self
+            .run(connection, D::STATEMENTS.list, &bytes([area]))
+            .await?;
+        let entries = found
+            .rows
+            .iter()
+            .map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
         entries.collect::<Result<_, _>>().map_err(explain::<D>)
     }
 
@@ -44,8 +49,15 @@ impl<D: Dialect> Kv for Sql<D> {
         if self.is_missing(connection).await? {
             return Ok(None);
         }
-        let found = self.run(connection, D::STATEMENTS.get, &bytes([area, key])).await?;
-        found.rows.first().map(|row| row.bytes(0)).transpose().map_err(explain::<D>)
+        let found = self
+            .run(connection, D::STATEMENTS.get, &bytes([area, key]))
+            .await?;
+        found
+            .rows
+            .first()
+            .map(|row| row.bytes(0))
+            .transpose()
+            .map_err(explain::<D>)
     }
 
     async fn put_all(
@@ -60,18 +72,26 @@ impl<D: Dialect> Kv for Sql<D> {
         if let [Put { key, old, new }] = puts {
             let done = match old {
                 None => {
-                    self.run(connection, D::STATEMENTS.insert, &bytes([area, key, new])).await?
+                    self.run(connection, D::STATEMENTS.insert, &bytes([area, key, new]))
+                        .await?
                 }
                 Some(old) => {
-                    self.run(connection, D::STATEMENTS.update, &bytes([new, area, key, old]))
-                        .await?
+                    self.run(
+                        connection,
+                        D::STATEMENTS.update,
+                        &bytes([new, area, key, old]),
+                    )
+                    .await?
                 }
             };
             return Ok(vec![done.changed > 0]);
         }
         let mut done = BTreeSet::new();
         let (updates, inserts): (Vec<_>, Vec<_>) = puts.iter().partition(|put| put.old.is_some());
-        for puts in [inserts, updates].into_iter().filter(|puts| !puts.is_empty()) {
+        for puts in [inserts, updates]
+            .into_iter()
+            .filter(|puts| !puts.is_empty())
+        {
             let mut tries = 1;
             let keys = loop {
                 match self.dialect.put_many(connection, area, &puts).await {
@@ -86,18 +106,32 @@ impl<D: Dialect> Kv for Sql<D> {
 
     async fn doubt(&self, connection: &mut D::Connection) -> Result<Option<Suspicion>> {
         let look = self.look(connection).await?;
-        let Look { undone, source, is_unsettled, doubts, took_over } = look;
+        let Look {
+            undone,
+            source,
+            is_unsettled,
+            doubts,
+            took_over,
+        } = look;
         if is_unsettled {
             return Err(errors::unsettled());
         }
         let source = source.map(|source| format!("it replicates from {source}"));
         let doubts: Vec<_> = undone.into_iter().chain(source).chain(doubts).collect();
-        Ok((!doubts.is_empty()).then(|| Suspicion { why: doubts.join("; "), took_over }))
+        Ok((!doubts.is_empty()).then(|| Suspicion {
+            why: doubts.join("; "),
+            took_over,
+        }))
     }
 
     async fn now(&self, connection: &mut D::Connection) -> Result<Option<UnixMillis>> {
         let answer = self.run(connection, D::STATEMENTS.now, &[]).await?;
-        let millis = answer.first().and_then(|row| row.number(0)).map_err(explain::<D>)?;
-        Ok(millis.and_then(|millis| millis.try_into().ok()).map(UnixMillis))
+        let millis = answer
+            .first()
+            .and_then(|row| row.number(0))
+            .map_err(explain::<D>)?;
+        Ok(millis
+            .and_then(|millis| millis.try_into().ok())
+            .map(UnixMillis))
     }
 }

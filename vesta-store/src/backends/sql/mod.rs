@@ -70,9 +70,21 @@ impl<D: Dialect> Client for Sql<D> {
         // Claims of leases keep a distance from what may be undone; nothing else does.
         let durable = purpose != Purpose::Leases;
         let dialect = (url, options.limit(Timing::NETWORK)).try_into()?;
-        let Options { auto_init, one_writer, .. } = *options;
+        let Options {
+            auto_init,
+            one_writer,
+            ..
+        } = *options;
         let (made_by_put, seen) = (purpose == Purpose::Leases, AtomicBool::default());
-        Ok(Self { dialect, table, auto_init, made_by_put, seen, durable, one_writer })
+        Ok(Self {
+            dialect,
+            table,
+            auto_init,
+            made_by_put,
+            seen,
+            durable,
+            one_writer,
+        })
     }
 
     fn shown(&self) -> &str {
@@ -135,7 +147,11 @@ impl<D: Dialect> Sql<D> {
                 Err(error) => error,
             };
             if class::<D>(&error) == Some(Class::Exists) {
-                return Ok(Answer { rows: vec![], changed: 0, number: None });
+                return Ok(Answer {
+                    rows: vec![],
+                    changed: 0,
+                    number: None,
+                });
             }
             tokio::time::sleep(pause_before::<D>(error, &mut tries)?).await;
         }
@@ -160,7 +176,10 @@ impl<D: Dialect> Sql<D> {
         }
         if self.seen.load(Ordering::Relaxed) {
             let gone = io::Error::other("put it back; a restart may create an empty one");
-            return Err(StoreError::unavailable(format!("table {} is gone", table.name), gone));
+            return Err(StoreError::unavailable(
+                format!("table {} is gone", table.name),
+                gone,
+            ));
         }
         Ok(false)
     }
@@ -172,7 +191,8 @@ impl<D: Dialect> Sql<D> {
                 return Ok(());
             }
             // Another process may have made it after this one had looked for it.
-            self.run(connection, Statement::Change(table.create), &[]).await?;
+            self.run(connection, Statement::Change(table.create), &[])
+                .await?;
         }
         Err(errors::contended())
     }

@@ -26,7 +26,9 @@ impl<D: Dialect> Segments<D> {
         options: &Options,
         table: SegmentTable,
     ) -> Result<Option<Self>, OpenError> {
-        let Some(texts) = D::segments(table) else { return Ok(None) };
+        let Some(texts) = D::segments(table) else {
+            return Ok(None);
+        };
         let database = Remote::open(url, options, Purpose::SegmentTable(table))?;
         Ok(Some(Self { database, texts }))
     }
@@ -34,7 +36,10 @@ impl<D: Dialect> Segments<D> {
     fn tag(&self, row: &D::Row) -> Result<SegmentTag, sqlx::Error> {
         let offset = self.texts.offset;
         // A row whose numbers are none must not hide the others: what is negative is refused later.
-        let max_id = row.whole(1, 5)?.filter(|it| *it >= 0).and_then(|it| it.checked_add(offset));
+        let max_id = row
+            .whole(1, 5)?
+            .filter(|it| *it >= 0)
+            .and_then(|it| it.checked_add(offset));
         let step = row.whole(2, 6)?;
         let shown = |number: Option<i64>, column| match number {
             Some(number) => Ok::<_, sqlx::Error>(number.to_string()),
@@ -45,10 +50,17 @@ impl<D: Dialect> Segments<D> {
             key: row.text(0)?.unwrap_or_default(),
             max_id: max_id.unwrap_or(-1),
             step: step.unwrap_or(-1),
-            unusable: if unusable { Some([shown(max_id, 1)?, shown(step, 2)?]) } else { None },
+            unusable: if unusable {
+                Some([shown(max_id, 1)?, shown(step, 2)?])
+            } else {
+                None
+            },
             stride: Self::stride(row, 7)?,
             description: row.text(3)?,
-            update_time: row.number(4)?.and_then(|it| it.try_into().ok()).map(UnixMillis),
+            update_time: row
+                .number(4)?
+                .and_then(|it| it.try_into().ok())
+                .map(UnixMillis),
         })
     }
 
@@ -65,8 +77,14 @@ impl<D: Dialect> Segments<D> {
         if !self.texts.columns.stride {
             return Ok(Some(Stride::ONE));
         }
-        let found = self.database.run(self.texts.max_id, vec![Value::Text(key.into())])?;
-        let stride = found.rows.first().map(|row| Self::stride(row, 1)).transpose();
+        let found = self
+            .database
+            .run(self.texts.max_id, vec![Value::Text(key.into())])?;
+        let stride = found
+            .rows
+            .first()
+            .map(|row| Self::stride(row, 1))
+            .transpose();
         match stride.map_err(explain::<D>)? {
             Some(stride) if !stride.is_valid() => Err(StoreError::permanent(format!(
                 "the row of tag `{key}` needs a delta above 0, and a remainder below that"
@@ -86,7 +104,10 @@ impl<D: Dialect> Segments<D> {
             return Ok(Vec::new());
         }
         let columns = [stride.delta, stride.remainder];
-        columns.into_iter().map(|number| Ok(Value::Number(signed(number)?))).collect()
+        columns
+            .into_iter()
+            .map(|number| Ok(Value::Number(signed(number)?)))
+            .collect()
     }
 
     /// The flaw of a tag that this table cannot keep as it is.
@@ -95,7 +116,10 @@ impl<D: Dialect> Segments<D> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
         Some(match columns.fixed_step {
             _ if tag.key.chars().count() > columns.key => {
-                format!("a name in the table {table} has at most {} characters", columns.key)
+                format!(
+                    "a name in the table {table} has at most {} characters",
+                    columns.key
+                )
             }
             _ if columns.plain_keys && !tag.key.chars().all(is_plain) => format!(
                 "callers put names of the table {table} into URLs as they are: use letters, digits, \
@@ -117,15 +141,24 @@ impl<D: Dialect> Segments<D> {
 
 impl<D: Dialect> fmt::Debug for Segments<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple(self.texts.table.name).field(&self.database).finish()
+        f.debug_tuple(self.texts.table.name)
+            .field(&self.database)
+            .finish()
     }
 }
 
 impl<D: Dialect> TinyidStore for Segments<D> {
     fn tokens(&self) -> Result<Vec<(String, String)>, StoreError> {
-        let Some(tokens) = self.texts.tokens else { return Ok(Vec::new()) };
+        let Some(tokens) = self.texts.tokens else {
+            return Ok(Vec::new());
+        };
         let table = vec![Value::Text("tiny_id_token".into())];
-        if self.database.run(D::STATEMENTS.find, table)?.rows.is_empty() {
+        if self
+            .database
+            .run(D::STATEMENTS.find, table)?
+            .rows
+            .is_empty()
+        {
             return Err(StoreError::permanent("there is no such table"));
         }
         let answer = self.database.run(tokens, Vec::new())?;
@@ -133,7 +166,12 @@ impl<D: Dialect> TinyidStore for Segments<D> {
             let [token, key] = [row.text(0)?, row.text(1)?].map(Option::unwrap_or_default);
             Ok((token.trim().to_owned(), key.trim().to_owned()))
         };
-        answer.rows.iter().map(token).collect::<Result<_, _>>().map_err(explain::<D>)
+        answer
+            .rows
+            .iter()
+            .map(token)
+            .collect::<Result<_, _>>()
+            .map_err(explain::<D>)
     }
 }
 
@@ -141,7 +179,11 @@ impl<D: Dialect> SegmentStore for Segments<D> {
     /// With the table, unless it is the usual one: what a host remembers of its tags is of this table.
     fn describe(&self) -> String {
         let (shown, table) = (self.database.shown(), self.texts.table.name);
-        if table == "leaf_alloc" { shown.into() } else { format!("{shown} ({table})") }
+        if table == "leaf_alloc" {
+            shown.into()
+        } else {
+            format!("{shown} ({table})")
+        }
     }
 
     fn tags(&self) -> Result<Vec<SegmentTag>, StoreError> {
@@ -151,7 +193,9 @@ impl<D: Dialect> SegmentStore for Segments<D> {
     }
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
-        let Some(stride) = self.stride_of(key)? else { return Ok(NextRange::NoTag) };
+        let Some(stride) = self.stride_of(key)? else {
+            return Ok(NextRange::NoTag);
+        };
         // A range that is smaller than the stride could have none of its numbers.
         let step = step.max(stride.delta);
         let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
@@ -160,10 +204,14 @@ impl<D: Dialect> SegmentStore for Segments<D> {
         let taken = self.database.run(self.texts.take, values)?;
         if let Some(end) = taken.made().map_err(explain::<D>)? {
             // Only a trigger or another statement than ours could make it less.
-            let end = end.checked_add(self.texts.offset).and_then(|end| u64::try_from(end).ok());
-            let range = end.and_then(|end| Some(end.checked_sub(step)?..end)).ok_or_else(|| {
-                StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
-            })?;
+            let end = end
+                .checked_add(self.texts.offset)
+                .and_then(|end| u64::try_from(end).ok());
+            let range = end
+                .and_then(|end| Some(end.checked_sub(step)?..end))
+                .ok_or_else(|| {
+                    StoreError::permanent(format!("max_id of tag `{key}` did not grow by {step}"))
+                })?;
             return Ok(NextRange::of(range, stride));
         }
         let found = self.database.run(self.texts.max_id, vec![name])?;
@@ -185,7 +233,11 @@ impl<D: Dialect> SegmentStore for Segments<D> {
 
     fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
         let (start, end) = (self.in_table(numbers.start)?, self.in_table(numbers.end)?);
-        let values = vec![Value::Number(start), Value::Text(key.into()), Value::Number(end)];
+        let values = vec![
+            Value::Number(start),
+            Value::Text(key.into()),
+            Value::Number(end),
+        ];
         Ok(self.database.run(self.texts.give_back, values)?.changed > 0)
     }
 
@@ -198,8 +250,10 @@ impl<D: Dialect> SegmentStore for Segments<D> {
             return Err(StoreError::permanent(flaw));
         }
         let columns = self.texts.columns;
-        let mut values =
-            vec![Value::Text(tag.key.clone()), Value::Number(tag.max_id - self.texts.offset)];
+        let mut values = vec![
+            Value::Text(tag.key.clone()),
+            Value::Number(tag.max_id - self.texts.offset),
+        ];
         if columns.fixed_step.is_none() {
             values.push(Value::Number(tag.step));
         }

@@ -33,7 +33,10 @@ impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
 
     fn highest(&self) -> Result<u64, StoreError> {
         let answer = self.run(D::STATEMENTS.highest_node, Vec::new())?;
-        let highest = answer.first().and_then(|row| row.number(0)).map_err(explain::<D>)?;
+        let highest = answer
+            .first()
+            .and_then(|row| row.number(0))
+            .map_err(explain::<D>)?;
         highest
             .unwrap_or_default()
             .try_into()
@@ -47,7 +50,10 @@ impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
 
 /// As much of the name as the column takes.
 fn fitted(host: &str) -> String {
-    host.chars().filter(|c| *c != '\0').take(HOST_CHARS).collect()
+    host.chars()
+        .filter(|c| *c != '\0')
+        .take(HOST_CHARS)
+        .collect()
 }
 
 #[cfg(test)]

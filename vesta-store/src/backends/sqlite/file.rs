@@ -29,7 +29,10 @@ pub(super) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
             "cannot {doing}: {error}; check the path and its permissions"
         ))
     };
-    let exists = |path: &Path| path.try_exists().map_err(|e| failed("look for the database", e));
+    let exists = |path: &Path| {
+        path.try_exists()
+            .map_err(|e| failed("look for the database", e))
+    };
 
     // First the log, then the database: whoever makes them does it in the other order.
     let log = beside(path, "-wal");

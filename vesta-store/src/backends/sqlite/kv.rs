@@ -17,7 +17,10 @@ impl KvStore for Database {
     }
 
     fn timing(&self) -> Timing {
-        Timing { request_timeout: self.options.limit(Timing::ONE_HOST), ..Timing::ONE_HOST }
+        Timing {
+            request_timeout: self.options.limit(Timing::ONE_HOST),
+            ..Timing::ONE_HOST
+        }
     }
 
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
@@ -37,7 +40,9 @@ impl KvStore for Database {
         self.ask(|connection| {
             let sql = "SELECT value FROM vesta_kv WHERE area = ?1 AND name = ?2";
             let mut statement = connection.prepare(sql)?;
-            Ok(statement.query_row([area, key], |row| row.get(0)).optional()?)
+            Ok(statement
+                .query_row([area, key], |row| row.get(0))
+                .optional()?)
         })
     }
 

@@ -44,7 +44,9 @@ impl Locks {
     /// Locks an entry, and guards it against other databases of this host; `None` if another process has it.
     pub(super) fn lock(&self, area: &str, key: &str) -> io::Result<Option<Box<dyn Any + Send>>> {
         // First: a lock of this very process would not be noticed, but undone.
-        let Some(guard) = HostGuard::take(area, key) else { return Ok(None) };
+        let Some(guard) = HostGuard::take(area, key) else {
+            return Ok(None);
+        };
         let at = byte(area, key);
         match set(&self.0, libc::F_WRLCK, at) {
             Ok(()) => Ok(Some(Box::new((Locked(Arc::clone(&self.0), at), guard)))),
@@ -66,12 +68,22 @@ impl Drop for Locked {
 /// not when another one is. Linux and macOS have them.
 fn set(file: &File, kind: impl TryInto<i16>, at: i64) -> io::Result<()> {
     let (l_type, l_whence) = (small(kind), small(libc::SEEK_SET));
-    let lock = libc::flock { l_type, l_whence, l_start: at, l_len: 1, l_pid: 0 };
+    let lock = libc::flock {
+        l_type,
+        l_whence,
+        l_start: at,
+        l_len: 1,
+        l_pid: 0,
+    };
     // SAFETY: the descriptor is that of an open file, and the kernel only reads `lock`, which is whole
     // and lives until the call returns. No crate offers this as a safe function on both systems.
     #[allow(unsafe_code)]
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
-    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// The constants have different types on different systems.
@@ -116,7 +128,10 @@ pub(super) fn check_single_name(path: &Path) -> Result<(), StoreError> {
 fn names(path: &Path) -> Option<(u32, bool)> {
     use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
     let file = statx(CWD, path, AtFlags::STATX_FORCE_SYNC, StatxFlags::NLINK).ok()?;
-    Some((file.stx_nlink, file.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
+    Some((
+        file.stx_nlink,
+        file.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
+    ))
 }
 
 /// Files are never mount points here.
@@ -137,7 +152,9 @@ mod tests {
         fs::hard_link(&one, &two).expect("a link");
         let locks = Locks::of(&one).expect("opened");
         // As another process would.
-        let other = Locks(Arc::new(File::options().write(true).open(&two).expect("a link")));
+        let other = Locks(Arc::new(
+            File::options().write(true).open(&two).expect("a link"),
+        ));
         let area = folder.path().display().to_string(); // guarded on this host, too
         let [seven, eight] = ["7", "8"].map(|key| byte(&area, key));
         let lock = |key| locks.lock(&area, key).expect("no error");
@@ -149,6 +166,9 @@ mod tests {
         set(&other.0, libc::F_WRLCK, seven).expect("free again");
         assert!(lock("7").is_none());
         let again = Locks::of(&two).expect("opened");
-        assert!(Arc::ptr_eq(&locks.0, &again.0), "one descriptor in a process");
+        assert!(
+            Arc::ptr_eq(&locks.0, &again.0),
+            "one descriptor in a process"
+        );
     }
 }

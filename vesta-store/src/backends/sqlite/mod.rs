@@ -59,10 +59,18 @@ impl Database {
             .map_err(|error| url.malformed(format!("the path is not usable: {error}")))?;
         let shown = format!("SQLite {}", url.path);
         let (options, state) = (options.clone(), Mutex::default());
-        let database = Self { shown, path, options, state };
+        let database = Self {
+            shown,
+            path,
+            options,
+            state,
+        };
         match database.first_connected() {
             Ok(()) => Ok(database),
-            Err(source) => Err(OpenError::Store { store: database.shown, source }),
+            Err(source) => Err(OpenError::Store {
+                store: database.shown,
+                source,
+            }),
         }
     }
 
@@ -75,7 +83,9 @@ impl Database {
             return Err(not_prepared("the database"));
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Err(failure) = self.connected(&mut state) else { return Ok(()) };
+        let Err(failure) = self.connected(&mut state) else {
+            return Ok(());
+        };
         let cannot_open = failure.cannot_open();
         let error = failure.explain();
         if cannot_open {
@@ -176,7 +186,11 @@ fn check(connection: &Connection) -> Result<(), Failure> {
         "the database is read-only; let this user write the file and its folder".into()
     } else {
         let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        return if found == "ok" { Ok(()) } else { Err(errors::damaged(&found).into()) };
+        return if found == "ok" {
+            Ok(())
+        } else {
+            Err(errors::damaged(&found).into())
+        };
     };
     Err(StoreError::permanent(flaw).into())
 }

@@ -13,7 +13,9 @@ fn folder() -> TempDir {
 }
 
 fn opened(path: impl AsRef<Path>, options: &Options) -> Result<Database, OpenError> {
-    let url: StoreUrl = format!("sqlite:{}", path.as_ref().display()).parse().unwrap();
+    let url: StoreUrl = format!("sqlite:{}", path.as_ref().display())
+        .parse()
+        .unwrap();
     Database::open(&url, options)
 }
 
@@ -66,8 +68,12 @@ fn every_connection_syncs_each_change() {
 fn many_may_create_it_at_once() {
     let folder = folder();
     std::thread::scope(|scope| {
-        let starters: Vec<_> = (0..8).map(|_| scope.spawn(|| put(&store(&folder), 1))).collect();
-        let first = starters.into_iter().map(|starter| starter.join().unwrap().unwrap());
+        let starters: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| put(&store(&folder), 1)))
+            .collect();
+        let first = starters
+            .into_iter()
+            .map(|starter| starter.join().unwrap().unwrap());
         assert_eq!(first.filter(|first| *first).count(), 1);
     });
     let left: Vec<_> = fs::read_dir(folder.path().join("data"))
@@ -83,18 +89,27 @@ fn what_is_not_vestas_is_refused_with_advice() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name);
 
-    fs::write(path("text"), "not a database, but long enough to be taken for one".repeat(99))
-        .unwrap();
+    fs::write(
+        path("text"),
+        "not a database, but long enough to be taken for one".repeat(99),
+    )
+    .unwrap();
     assert!(refusal(path("text")).contains("restore it, or choose another path"));
 
     fs::write(path("empty"), "").unwrap();
     assert!(refusal(path("empty")).contains("empty, so nobody knows which machine IDs are taken"));
 
-    Connection::open(path("other")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    Connection::open(path("other"))
+        .unwrap()
+        .execute_batch("CREATE TABLE t (x)")
+        .unwrap();
     assert!(refusal(path("other")).contains("another program; choose another path"));
 
     drop(at(path("newer")));
-    Connection::open(path("newer")).unwrap().pragma_update(None, "user_version", 3).unwrap();
+    Connection::open(path("newer"))
+        .unwrap()
+        .pragma_update(None, "user_version", 3)
+        .unwrap();
     assert!(refusal(path("newer")).contains("schema version 3, this build of Vesta knows 2"));
 
     assert!(refusal(path("")).contains("check that the database is a file"));
@@ -133,7 +148,12 @@ fn a_file_deleted_or_replaced_while_in_use_ends_it_for_good() {
         for _ in 0..2 {
             let error = put(&store, 2).unwrap_err();
             assert!(error.is_permanent(), "{error}");
-            assert!(error.to_string().contains("deleted or replaced while in use"), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("deleted or replaced while in use"),
+                "{error}"
+            );
         }
     }
 }
@@ -142,13 +162,24 @@ fn a_file_deleted_or_replaced_while_in_use_ends_it_for_good() {
 fn locked_by_another_it_is_unavailable_and_then_goes_on() {
     let folder = folder();
     let store = store(&folder);
-    with_connection(&store, |connection| connection.busy_timeout(Duration::ZERO).unwrap());
+    with_connection(&store, |connection| {
+        connection.busy_timeout(Duration::ZERO).unwrap()
+    });
     let other = Connection::open(&store.path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = put(&store, 1).unwrap_err();
     assert!(!error.is_permanent());
-    assert!(error.to_string().starts_with("the database is locked by another process"), "{error}");
-    assert_eq!(number(&store), None, "readers are not in the way of writers");
+    assert!(
+        error
+            .to_string()
+            .starts_with("the database is locked by another process"),
+        "{error}"
+    );
+    assert_eq!(
+        number(&store),
+        None,
+        "readers are not in the way of writers"
+    );
     other.execute_batch("ROLLBACK").unwrap();
     assert!(put(&store, 1).unwrap());
 }
@@ -160,10 +191,13 @@ fn with_the_disk_full_it_is_unavailable_and_then_goes_on() {
     put(&store, 1).unwrap();
     let full = |store: &Database| {
         with_connection(store, |connection| {
-            let pages: i32 =
-                connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
+            let pages: i32 = connection
+                .pragma_query_value(None, "page_count", |r| r.get(0))
+                .unwrap();
             let set = |row: &rusqlite::Row<'_>| row.get::<_, i32>(0);
-            connection.pragma_update_and_check(None, "max_page_count", pages, set).unwrap();
+            connection
+                .pragma_update_and_check(None, "max_page_count", pages, set)
+                .unwrap();
         });
     };
     full(&store);
@@ -171,7 +205,11 @@ fn with_the_disk_full_it_is_unavailable_and_then_goes_on() {
     let error = store.put_if("lease/ids", "1", Some("1"), &big).unwrap_err();
     assert!(!error.is_permanent());
     assert!(error.to_string().starts_with("the disk is full"), "{error}");
-    assert_eq!(number(&store).as_deref(), Some("1"), "nothing of it was kept");
+    assert_eq!(
+        number(&store).as_deref(),
+        Some("1"),
+        "nothing of it was kept"
+    );
     // The connection is a new one, without the limit.
     assert!(store.put_if("lease/ids", "1", Some("1"), &big).unwrap());
 }
@@ -181,10 +219,17 @@ fn a_table_of_another_shape_is_told_of() {
     let folder = folder();
     let store = store(&folder);
     let other = Connection::open(&store.path).unwrap();
-    other.execute_batch("DROP TABLE vesta_kv; CREATE TABLE vesta_kv (area, name, value)").unwrap();
-    other.execute_batch("INSERT INTO vesta_kv VALUES ('lease/ids', '1', x'ff')").unwrap();
+    other
+        .execute_batch("DROP TABLE vesta_kv; CREATE TABLE vesta_kv (area, name, value)")
+        .unwrap();
+    other
+        .execute_batch("INSERT INTO vesta_kv VALUES ('lease/ids', '1', x'ff')")
+        .unwrap();
     let error = store.get("lease/ids", "1").unwrap_err();
-    assert!(error.is_permanent() && error.to_string().contains("is not a Vesta record"), "{error}");
+    assert!(
+        error.is_permanent() && error.to_string().contains("is not a Vesta record"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -199,9 +244,18 @@ fn it_says_what_it_is() {
 
 #[test]
 fn a_path_that_makes_no_sense_is_refused() {
-    for url in ["sqlite:", "sqlite://", "sqlite::memory:", "sqlite:a.db?mode=ro", "sqlite:a\0b"] {
+    for url in [
+        "sqlite:",
+        "sqlite://",
+        "sqlite::memory:",
+        "sqlite:a.db?mode=ro",
+        "sqlite:a\0b",
+    ] {
         let opened = url.parse().and_then(|url: StoreUrl| crate::open(&url));
-        assert!(matches!(opened, Err(OpenError::Malformed { .. })), "{url:?}");
+        assert!(
+            matches!(opened, Err(OpenError::Malformed { .. })),
+            "{url:?}"
+        );
     }
 }
 
@@ -209,20 +263,40 @@ fn a_path_that_makes_no_sense_is_refused() {
 fn without_auto_init_nothing_is_created() {
     let folder = folder();
     let path = folder.path().join("vesta.db");
-    let options = Options { auto_init: false, ..Options::default() };
-    let refused = |error: StoreError| {
-        assert!(error.is_permanent() && error.to_string().contains("store init"), "{error}");
+    let options = Options {
+        auto_init: false,
+        ..Options::default()
     };
-    let Err(OpenError::Store { source, .. }) = opened(&path, &options) else { panic!("opened") };
+    let refused = |error: StoreError| {
+        assert!(
+            error.is_permanent() && error.to_string().contains("store init"),
+            "{error}"
+        );
+    };
+    let Err(OpenError::Store { source, .. }) = opened(&path, &options) else {
+        panic!("opened")
+    };
     refused(source);
     assert!(!path.exists());
 
-    assert!(at(&path).put_if("lease/known", "namespace", None, "a").unwrap());
+    assert!(
+        at(&path)
+            .put_if("lease/known", "namespace", None, "a")
+            .unwrap()
+    );
     let store = opened(&path, &options).unwrap();
-    refused(store.put_if("lease/unknown", "namespace", None, "a").unwrap_err());
+    refused(
+        store
+            .put_if("lease/unknown", "namespace", None, "a")
+            .unwrap_err(),
+    );
     refused(store.insert("host", 1).unwrap_err());
     assert_eq!(store.get("lease/unknown", "namespace").unwrap(), None);
-    assert!(store.put_if("lease/known", "namespace", Some("a"), "b").unwrap());
+    assert!(
+        store
+            .put_if("lease/known", "namespace", Some("a"), "b")
+            .unwrap()
+    );
     assert!(store.put_if("lease/known", "7", None, "c").unwrap());
 }
 
@@ -232,8 +306,17 @@ fn a_number_of_a_worker_node_is_used_once() {
     let path = folder.path().join("vesta.db");
     // Others of this host may hold some of the numbers.
     let numbers = [(); 3].map(|()| at(&path).insert("host", 7).unwrap());
-    assert!(numbers[0] > 0 && numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    assert!(
+        numbers[0] > 0 && numbers.is_sorted_by(|a, b| a < b),
+        "{numbers:?}"
+    );
     let begin = "UPDATE sqlite_sequence SET seq = 25500 WHERE name = 'WORKER_NODE'";
-    Connection::open(&path).unwrap().execute_batch(begin).unwrap();
-    assert!(at(&path).insert("host", 7).unwrap() > 25500, "as a region has it");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(begin)
+        .unwrap();
+    assert!(
+        at(&path).insert("host", 7).unwrap() > 25500,
+        "as a region has it"
+    );
 }

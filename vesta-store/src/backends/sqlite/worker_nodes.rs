@@ -29,10 +29,12 @@ impl WorkerNodeStore for Database {
 
     fn highest(&self) -> Result<u64, StoreError> {
         let question = "SELECT COALESCE(MAX(ID), 0) FROM WORKER_NODE";
-        self.ask(|connection| match connection.table_exists(None, "WORKER_NODE")? {
-            false => Ok(0),
-            true => number(connection.query_row(question, [], |row| row.get(0))?),
-        })
+        self.ask(
+            |connection| match connection.table_exists(None, "WORKER_NODE")? {
+                false => Ok(0),
+                true => number(connection.query_row(question, [], |row| row.get(0))?),
+            },
+        )
     }
 }
 

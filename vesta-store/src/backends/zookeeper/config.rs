@@ -37,9 +37,21 @@ impl Config {
         if url.path.split('/').next() == Some("zookeeper") {
             return Err(url.malformed("the znode /zookeeper belongs to ZooKeeper itself"));
         }
-        let path = format!("/{}", if url.path.is_empty() { default_path } else { &url.path });
+        let path = format!(
+            "/{}",
+            if url.path.is_empty() {
+                default_path
+            } else {
+                &url.path
+            }
+        );
         let shown = url.address("ZooKeeper", DEFAULT_PORT) + &path;
-        Ok(Self { shown, hosts: url.servers(DEFAULT_PORT), path, digest })
+        Ok(Self {
+            shown,
+            hosts: url.servers(DEFAULT_PORT),
+            path,
+            digest,
+        })
     }
 }
 
@@ -56,8 +68,16 @@ mod tests {
     fn a_url_has_servers_and_perhaps_a_path_and_a_login() {
         for (url, shown, digest) in [
             ("zookeeper://zk1", "ZooKeeper zk1:2181/vesta", None),
-            ("zookeeper://zk1:2182,10.0.0.2/a/b/", "ZooKeeper zk1:2182,10.0.0.2:2181/a/b", None),
-            ("zookeeper://[::1]:2182,[fe80::1]/a", "ZooKeeper [::1]:2182,[fe80::1]:2181/a", None),
+            (
+                "zookeeper://zk1:2182,10.0.0.2/a/b/",
+                "ZooKeeper zk1:2182,10.0.0.2:2181/a/b",
+                None,
+            ),
+            (
+                "zookeeper://[::1]:2182,[fe80::1]/a",
+                "ZooKeeper [::1]:2182,[fe80::1]:2181/a",
+                None,
+            ),
             (
                 "ZOOKEEPER://ids:hunter2%40%2F%3A@zk1/%C3%A4%20b",
                 "ZooKeeper ids@zk1:2181/ä b",
@@ -69,7 +89,10 @@ mod tests {
             assert_eq!(config.digest.as_deref(), digest);
         }
         let root = Config::new(&"zookeeper://zk1".parse().unwrap(), "").unwrap();
-        assert_eq!((root.shown.as_str(), root.path.as_str()), ("ZooKeeper zk1:2181/", "/"));
+        assert_eq!(
+            (root.shown.as_str(), root.path.as_str()),
+            ("ZooKeeper zk1:2181/", "/")
+        );
     }
 
     #[test]
@@ -90,8 +113,11 @@ mod tests {
 
     #[test]
     fn urls_of_any_text() {
-        bolero::check!().with_iterations(20_000).with_type().for_each(|around: &Around| {
-            check_url(|url| Ok(parse(url)?.shown), &["zookeeper"], around);
-        });
+        bolero::check!()
+            .with_iterations(20_000)
+            .with_type()
+            .for_each(|around: &Around| {
+                check_url(|url| Ok(parse(url)?.shown), &["zookeeper"], around);
+            });
     }
 }

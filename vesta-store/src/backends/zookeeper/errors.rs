@@ -58,7 +58,9 @@ mod tests {
 
     fn explain(error: Error) -> StoreError {
         let url = "zookeeper://zk1".parse().unwrap();
-        Zookeeper::new(&url, &Options::default(), Purpose::Leases).unwrap().explain(error)
+        Zookeeper::new(&url, &Options::default(), Purpose::Leases)
+            .unwrap()
+            .explain(error)
     }
 
     #[test]

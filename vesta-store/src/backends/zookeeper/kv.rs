@@ -11,7 +11,10 @@ use crate::remote::{Entries, Kv, Result};
 impl Kv for Zookeeper {
     async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.path(area);
-        let children = self.children(&connection.session, &area).await?.unwrap_or_default();
+        let children = self
+            .children(&connection.session, &area)
+            .await?
+            .unwrap_or_default();
         let entry = |(key, data, stat)| {
             let value = value(&format!("{area}/{key}"), data, &stat)?;
             Ok((key, value))
@@ -26,7 +29,10 @@ impl Kv for Zookeeper {
         key: &str,
     ) -> Result<Option<String>> {
         let path = format!("{}/{key}", self.path(area));
-        Ok(self.read(&connection.session, &path).await?.map(|(value, _)| value))
+        Ok(self
+            .read(&connection.session, &path)
+            .await?
+            .map(|(value, _)| value))
     }
 
     /// Side by side, over one connection.
@@ -48,9 +54,10 @@ impl Zookeeper {
         let done = match old {
             None => self.create(session, area, &path, new).await,
             Some(old) => match self.read(session, &path).await? {
-                Some((found, version)) if found == *old => {
-                    session.set_data(&path, new.as_bytes(), Some(version)).await.map(drop)
-                }
+                Some((found, version)) if found == *old => session
+                    .set_data(&path, new.as_bytes(), Some(version))
+                    .await
+                    .map(drop),
                 _ => return Ok(false),
             },
         };
@@ -77,8 +84,9 @@ impl Zookeeper {
             names => names.map_err(|error| self.explain(error))?,
         };
         // All are sent before the first answer is waited for.
-        let sent =
-            names.into_iter().map(|name| (session.get_data(&format!("{path}/{name}")), name));
+        let sent = names
+            .into_iter()
+            .map(|name| (session.get_data(&format!("{path}/{name}")), name));
         let mut children = Vec::new();
         for (data, name) in sent.collect::<Vec<_>>() {
             match data.await {
@@ -113,7 +121,11 @@ impl Zookeeper {
         new: &str,
     ) -> Result<(), Error> {
         let digest = self.config.digest.is_some();
-        let acls = if digest { Acls::creator_all() } else { Acls::anyone_all() };
+        let acls = if digest {
+            Acls::creator_all()
+        } else {
+            Acls::anyone_all()
+        };
         let persistent = CreateMode::Persistent.with_acls(acls);
         loop {
             match session.create(path, new.as_bytes(), &persistent).await {

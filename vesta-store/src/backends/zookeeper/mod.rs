@@ -61,8 +61,14 @@ impl Client for Zookeeper {
     type Connection = Connection;
 
     fn new(url: &StoreUrl, _: &Options, purpose: Purpose) -> Result<Self, OpenError> {
-        let default_path = if purpose == Purpose::Import { "" } else { DEFAULT_PATH };
-        Ok(Self { config: Config::new(url, default_path)? })
+        let default_path = if purpose == Purpose::Import {
+            ""
+        } else {
+            DEFAULT_PATH
+        };
+        Ok(Self {
+            config: Config::new(url, default_path)?,
+        })
     }
 
     fn shown(&self) -> &str {
@@ -75,7 +81,10 @@ impl Client for Zookeeper {
 
     /// Not all processes should begin with the same server. Without a random number they do.
     fn first_server(&self) -> usize {
-        getrandom::u32().ok().and_then(|number| number.try_into().ok()).unwrap_or(0)
+        getrandom::u32()
+            .ok()
+            .and_then(|number| number.try_into().ok())
+            .unwrap_or(0)
     }
 
     async fn is_alive(&self, Connection { session, .. }: &mut Connection) -> bool {
@@ -85,8 +94,9 @@ impl Client for Zookeeper {
     async fn connect(&self, server: usize, _: Duration) -> Result<Connection, StoreError> {
         let failed = |error| StoreError::unavailable("no thread can be started", error);
         let background = Background::start().map_err(failed)?;
-        let mut connector =
-            Session::connector().with_session_timeout(SESSION_TIMEOUT).with_fail_eagerly();
+        let mut connector = Session::connector()
+            .with_session_timeout(SESSION_TIMEOUT)
+            .with_fail_eagerly();
         if let Some(digest) = &self.config.digest {
             connector = connector.with_auth("digest", digest.as_bytes());
         }
@@ -94,7 +104,10 @@ impl Client for Zookeeper {
         let connecting = background.spawn(async move { connector.connect(&host).await });
         let session = connecting.await.expect("it does not panic");
         let session = session.map_err(|error| self.explain(error))?;
-        Ok(Connection { session, _background: background })
+        Ok(Connection {
+            session,
+            _background: background,
+        })
     }
 }
 

@@ -20,14 +20,27 @@ impl Source for Store {
     /// Rows are never deleted, so that the highest one counts them.
     fn machines(&self, namespace: &str) -> Result<Machines, StoreError> {
         let mut found = Machines::default();
-        let rows = rows(self, "cosid_machine", MACHINES, vec![Value::Text(namespace.into())])?;
+        let rows = rows(
+            self,
+            "cosid_machine",
+            MACHINES,
+            vec![Value::Text(namespace.into())],
+        )?;
         for [name, instance, machine, stamp] in rows {
             let place = format!("{name} of cosid_machine");
             if instance.is_empty() {
-                found.given_back.push(Entry { place, key: machine, value: stamp });
+                found.given_back.push(Entry {
+                    place,
+                    key: machine,
+                    value: stamp,
+                });
             } else {
                 let value = format!("{machine}|{stamp}");
-                found.in_use.push(Entry { place, key: instance, value });
+                found.in_use.push(Entry {
+                    place,
+                    key: instance,
+                    value,
+                });
             }
         }
         Ok(found)
@@ -35,7 +48,9 @@ impl Source for Store {
 
     fn segments(&self, namespace: &str) -> Result<Vec<Entry>, StoreError> {
         let rows = rows(self, "cosid", SEGMENTS, Vec::new())?;
-        let own = rows.into_iter().filter(|[name, _]| is_within(namespace, name));
+        let own = rows
+            .into_iter()
+            .filter(|[name, _]| is_within(namespace, name));
         let entry = |[name, value]: [String; 2]| Entry {
             place: format!("{name} of cosid"),
             key: name,
@@ -66,5 +81,10 @@ fn rows<const N: usize>(
         }
         Ok(cells)
     };
-    answer.rows.iter().map(row).collect::<Result<_, _>>().map_err(explain::<Config>)
+    answer
+        .rows
+        .iter()
+        .map(row)
+        .collect::<Result<_, _>>()
+        .map_err(explain::<Config>)
 }

@@ -20,7 +20,11 @@ impl Source for Store {
         let key = |name: &str| format!("cosid:{{{namespace}}}:{name}");
         let (given_back, in_use) = (hash(self, &key("revert"))?, hash(self, &key("itc_idx"))?);
         let counter = string(self, &key("adder"), "")?;
-        Ok(Machines { in_use, given_back, counter })
+        Ok(Machines {
+            in_use,
+            given_back,
+            counter,
+        })
     }
 
     fn segments(&self, namespace: &str) -> Result<Vec<Entry>, StoreError> {
@@ -28,7 +32,11 @@ impl Source for Store {
         let (mut keys, mut cursor) = (BTreeSet::new(), 0);
         loop {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(1000);
+            scan.arg(cursor)
+                .arg("MATCH")
+                .arg(&pattern)
+                .arg("COUNT")
+                .arg(1000);
             let page: Vec<Vec<u8>>;
             (cursor, page) = self.question::<(u64, _)>(&pattern, scan)?;
             keys.extend(page.into_iter().map(lossy)); // some come twice
@@ -38,7 +46,9 @@ impl Source for Store {
         }
         let mut segments = Vec::new();
         for key in &keys {
-            let name = key.strip_prefix("cosid:{").and_then(|key| key.strip_suffix("}.adder"));
+            let name = key
+                .strip_prefix("cosid:{")
+                .and_then(|key| key.strip_suffix("}.adder"));
             if let Some(name) = name.filter(|name| is_within(namespace, name)) {
                 segments.extend(string(self, key, name)?);
             }
@@ -51,14 +61,22 @@ fn hash(store: &Store, place: &str) -> Result<Vec<Entry>, StoreError> {
     let fields: Vec<(Vec<u8>, Vec<u8>)> = store.question(place, command("HGETALL", place))?;
     let entry = |(key, value)| {
         let key = lossy(key);
-        Entry { place: format!("{key} of {place}"), key, value: lossy(value) }
+        Entry {
+            place: format!("{key} of {place}"),
+            key,
+            value: lossy(value),
+        }
     };
     Ok(fields.into_iter().map(entry).collect())
 }
 
 fn string(store: &Store, place: &str, key: &str) -> Result<Option<Entry>, StoreError> {
     let value: Option<Vec<u8>> = store.question(place, command("GET", place))?;
-    let entry = |value| Entry { place: place.into(), key: key.into(), value: lossy(value) };
+    let entry = |value| Entry {
+        place: place.into(),
+        key: key.into(),
+        value: lossy(value),
+    };
     Ok(value.map(entry))
 }
 
@@ -75,8 +93,9 @@ fn lossy(bytes: Vec<u8>) -> String {
 
 /// A text as a pattern that matches it alone.
 fn literally(text: &str) -> String {
-    let escaped =
-        text.chars().flat_map(|c| r"\*?[]".contains(c).then_some('\\').into_iter().chain([c]));
+    let escaped = text
+        .chars()
+        .flat_map(|c| r"\*?[]".contains(c).then_some('\\').into_iter().chain([c]));
     escaped.collect()
 }
 

@@ -13,15 +13,26 @@ fn entries(them: &[(&str, &str)]) -> Vec<Entry> {
 }
 
 fn machines(in_use: &[(&str, &str)], given_back: &[(&str, &str)], counter: &str) -> Machines {
-    let counter = entries(&[("counter", counter)]).pop().filter(|it| !it.value.is_empty());
-    Machines { in_use: entries(in_use), given_back: entries(given_back), counter }
+    let counter = entries(&[("counter", counter)])
+        .pop()
+        .filter(|it| !it.value.is_empty());
+    Machines {
+        in_use: entries(in_use),
+        given_back: entries(given_back),
+        counter,
+    }
 }
 
 /// Machine ID, host and last moment of each owner.
 fn found(machines: &Machines) -> Result<Vec<(u64, String, Option<u64>)>, String> {
     let owners = owners(machines, "shop", 1023).map_err(|error| error.to_string())?;
-    let shown =
-        |it: ForeignOwner| (it.machine, it.host, it.last_used.map(|UnixMillis(millis)| millis));
+    let shown = |it: ForeignOwner| {
+        (
+            it.machine,
+            it.host,
+            it.last_used.map(|UnixMillis(millis)| millis),
+        )
+    };
     Ok(owners.into_iter().map(shown).collect())
 }
 
@@ -35,7 +46,10 @@ const UNKNOWN: &str = "an unknown instance";
 #[test]
 fn every_number_up_to_the_counter_has_an_owner() {
     let state = machines(
-        &[("10.0.0.5:8080", "1|1769832000123"), ("10.0.0.6:77", "4|1769832000124")],
+        &[
+            ("10.0.0.5:8080", "1|1769832000123"),
+            ("10.0.0.6:77", "4|1769832000124"),
+        ],
         &[("2", "1769832000125"), ("3", "3|1769832000126")],
         "6",
     );
@@ -55,7 +69,11 @@ fn every_number_up_to_the_counter_has_an_owner() {
 fn without_a_counter_the_highest_number_counts() {
     for counter in ["", "-1", "0"] {
         let state = machines(&[("a:1", "2|7")], &[], counter);
-        let numbers: Vec<_> = found(&state).expect("right").iter().map(|it| it.0).collect();
+        let numbers: Vec<_> = found(&state)
+            .expect("right")
+            .iter()
+            .map(|it| it.0)
+            .collect();
         assert_eq!(numbers, [0, 1, 2], "{counter:?}");
     }
 }
@@ -63,23 +81,38 @@ fn without_a_counter_the_highest_number_counts() {
 #[test]
 fn a_counter_that_ran_on_ends_with_the_layout() {
     for counter in ["1023", "1024", "99999", "18446744073709551615"] {
-        assert_eq!(found(&machines(&[], &[], counter)).expect("right").len(), 1024, "{counter}");
+        assert_eq!(
+            found(&machines(&[], &[], counter)).expect("right").len(),
+            1024,
+            "{counter}"
+        );
     }
     // An owner of a larger number is told of: the layout is the wrong one.
     let state = machines(&[("a:1", "1024|7")], &[], "-1");
-    assert_eq!(found(&state).expect("right").last(), Some(&owner(1024, "a:1", Some(300_007))));
+    assert_eq!(
+        found(&state).expect("right").last(),
+        Some(&owner(1024, "a:1", Some(300_007)))
+    );
 }
 
 #[test]
 fn a_number_found_twice_is_one_owner_with_the_later_moment() {
     let state = machines(&[("a:1", "0|500"), ("b:1", "0|900")], &[("0", "700")], "0");
-    let expected = [owner(0, "a:1, b:1, an instance that gave it back", Some(300_900))];
+    let expected = [owner(
+        0,
+        "a:1, b:1, an instance that gave it back",
+        Some(300_900),
+    )];
     assert_eq!(found(&state).expect("right"), expected);
 }
 
 #[test]
 fn a_stamp_of_minus_one_is_none_and_one_of_any_size_is_kept() {
-    let state = machines(&[("a:1", "0|-1")], &[("1", "1|-1"), ("2", "18446744073709551615")], "");
+    let state = machines(
+        &[("a:1", "0|-1")],
+        &[("1", "1|-1"), ("2", "18446744073709551615")],
+        "",
+    );
     let expected = [
         owner(0, "a:1", None),
         owner(1, "an instance that gave it back", None),
@@ -103,7 +136,10 @@ fn what_is_malformed_is_refused_and_named() {
     let odd = |state: &Machines, named: &str| {
         let said = found(state).expect_err(named);
         let expected = "these entries are not as CosId writes them: ";
-        assert!(said.starts_with(&format!("{expected}{named}; correct")), "{said}");
+        assert!(
+            said.starts_with(&format!("{expected}{named}; correct")),
+            "{said}"
+        );
     };
     let too_large = "18446744073709551616";
     for value in [
@@ -128,7 +164,10 @@ fn what_is_malformed_is_refused_and_named() {
         &format!("{too_large}|7"),
         &format!("5|{too_large}"),
     ] {
-        odd(&machines(&[("a:1", value), ("b:1", "1|7")], &[], ""), &format!("at a:1 = {value:?}"));
+        odd(
+            &machines(&[("a:1", value), ("b:1", "1|7")], &[], ""),
+            &format!("at a:1 = {value:?}"),
+        );
     }
     for (key, value) in [
         ("5", ""),
@@ -144,7 +183,10 @@ fn what_is_malformed_is_refused_and_named() {
         (too_large, "7"),
         ("5", too_large),
     ] {
-        odd(&machines(&[], &[(key, value), ("1", "7")], ""), &format!("at {key} = {value:?}"));
+        odd(
+            &machines(&[], &[(key, value), ("1", "7")], ""),
+            &format!("at {key} = {value:?}"),
+        );
     }
     for counter in ["x", "-2", "+1", "1.5", " 1", "3 bytes, not 4", too_large] {
         let state = machines(&[("a:1", "1|7")], &[], counter);
@@ -159,7 +201,10 @@ fn an_error_is_of_a_length_that_can_be_read() {
     let long = "\u{1b}".repeat(1000);
     let many: Vec<_> = (0..30).map(|_| ("a:1", long.as_str())).collect();
     let said = found(&machines(&many, &[], "")).expect_err("refused");
-    assert!(said.contains(", and 20 more; correct") && said.len() < 5000, "{said}");
+    assert!(
+        said.contains(", and 20 more; correct") && said.len() < 5000,
+        "{said}"
+    );
     assert!(!said.contains('\u{1b}'));
 }
 
@@ -186,23 +231,58 @@ fn a_tag_goes_on_behind_the_last_number() {
     let names: Vec<_> = all.iter().map(|it| (it.key.as_str(), it.last)).collect();
     assert_eq!(names, [("shop.a", 0), ("shop.b", 200)]);
     let tag = all[1].tag(50).expect("a right tag");
-    assert_eq!((tag.key.as_str(), tag.max_id, tag.step), ("shop.b", 201, 50));
+    assert_eq!(
+        (tag.key.as_str(), tag.max_id, tag.step),
+        ("shop.b", 201, 50)
+    );
     assert_eq!(all[0].tag(50).expect("a right tag").max_id, 1);
 
-    for last in [i64::MAX.unsigned_abs() - 1, i64::MAX.unsigned_abs(), u64::MAX] {
-        let full = ForeignSegment { key: "shop.a".into(), last };
-        assert!(full.tag(1).expect_err("used up").to_string().starts_with("first must be"));
+    for last in [
+        i64::MAX.unsigned_abs() - 1,
+        i64::MAX.unsigned_abs(),
+        u64::MAX,
+    ] {
+        let full = ForeignSegment {
+            key: "shop.a".into(),
+            last,
+        };
+        assert!(
+            full.tag(1)
+                .expect_err("used up")
+                .to_string()
+                .starts_with("first must be")
+        );
     }
-    let odd = ForeignSegment { key: "shop.a\n".into(), last: 1 };
-    assert!(odd.tag(1).expect_err("a control character").to_string().starts_with("key: it must"));
+    let odd = ForeignSegment {
+        key: "shop.a\n".into(),
+        last: 1,
+    };
+    assert!(
+        odd.tag(1)
+            .expect_err("a control character")
+            .to_string()
+            .starts_with("key: it must")
+    );
 }
 
 #[test]
 fn a_malformed_segment_is_refused_and_named() {
     let refused = |found: Vec<Entry>| segments(found, "shop").expect_err("refused").to_string();
-    for value in ["", "-1", "-5", "x", "+7", "7.5", "18446744073709551616", "0 bytes, not 8"] {
+    for value in [
+        "",
+        "-1",
+        "-5",
+        "x",
+        "+7",
+        "7.5",
+        "18446744073709551616",
+        "0 bytes, not 8",
+    ] {
         let said = refused(entries(&[("shop.a", value), ("shop.b", "7")]));
-        assert!(said.contains(&format!(": at shop.a = {value:?}; correct")), "{said}");
+        assert!(
+            said.contains(&format!(": at shop.a = {value:?}; correct")),
+            "{said}"
+        );
     }
     assert!(refused(Vec::new()).starts_with("there are no segments of CosId's namespace `shop`"));
 }

@@ -21,7 +21,11 @@ pub(super) struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     pub(super) fn new(store: &'a Store, path: &str) -> Self {
-        let root = if path.is_empty() { "/cosid".into() } else { format!("/{path}/cosid") };
+        let root = if path.is_empty() {
+            "/cosid".into()
+        } else {
+            format!("/{path}/cosid")
+        };
         Self { store, root }
     }
 
@@ -34,7 +38,11 @@ impl<'a> Tree<'a> {
         let children = self.store.children(path)?.unwrap_or_default();
         let entry = |(key, data, stat): (String, Vec<u8>, Stat)| {
             let value = value(&key, &data, &stat)?;
-            Some(Entry { place: format!("{path}/{key}"), key, value })
+            Some(Entry {
+                place: format!("{path}/{key}"),
+                key,
+                value,
+            })
         };
         Ok(children.into_iter().filter_map(entry).collect())
     }
@@ -52,7 +60,11 @@ impl Source for Tree<'_> {
             (name == "__counter").then(|| whole(data, highest))
         };
         let counter = self.below(&path, counter)?.pop();
-        Ok(Machines { in_use, given_back, counter })
+        Ok(Machines {
+            in_use,
+            given_back,
+            counter,
+        })
     }
 
     fn segments(&self, namespace: &str) -> Result<Vec<Entry>, StoreError> {

@@ -40,7 +40,11 @@ impl Order {
     /// After the call, with what was the highest before it.
     pub(crate) fn returned(&self, before: u64, number: u64) -> Result<(), String> {
         self.returned.fetch_max(number, Ordering::SeqCst);
-        if number > before { Ok(()) } else { Err(format!("{number} after {before}")) }
+        if number > before {
+            Ok(())
+        } else {
+            Err(format!("{number} after {before}"))
+        }
     }
 }
 
@@ -61,7 +65,10 @@ fn a_planted_duplicate_is_found_wherever_it_is() {
     for planted in [0..2, 3..5, 8..30, 0..100] {
         disjoint(with(planted)).expect_err("a duplicate");
     }
-    assert!(disjoint(with(9..20)).is_ok(), "what fits in between is none");
+    assert!(
+        disjoint(with(9..20)).is_ok(),
+        "what fits in between is none"
+    );
 }
 
 #[test]
@@ -69,7 +76,11 @@ fn a_planted_step_back_is_found() {
     let order = Order::default();
     let before = order.highest();
     assert_eq!(order.returned(before, 5), Ok(()));
-    assert_eq!(order.returned(before, 3), Ok(()), "both were under way at once");
+    assert_eq!(
+        order.returned(before, 3),
+        Ok(()),
+        "both were under way at once"
+    );
     let before = order.highest();
     assert_eq!(before, 5);
     assert_eq!(order.returned(before, 4), Err("4 after 5".into()));

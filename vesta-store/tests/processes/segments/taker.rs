@@ -48,7 +48,10 @@ impl Task {
         let variables = [
             ("URL", self.url.clone()),
             ("TAG", self.tag.clone()),
-            ("COUNT", self.count.map_or(String::new(), |count| count.to_string())),
+            (
+                "COUNT",
+                self.count.map_or(String::new(), |count| count.to_string()),
+            ),
             ("REPEATS", self.repeats.to_string()),
         ];
         let variables = variables.map(|(name, value)| (format!("{PREFIX}{name}"), value));
@@ -74,9 +77,16 @@ impl Task {
             Some(_) => (Duration::from_secs(60), None),
             None => (MAX_WAIT, Some(REQUEST_TIMEOUT)),
         };
-        let options = Options { request_timeout: limit, ..Options::default() };
+        let options = Options {
+            request_timeout: limit,
+            ..Options::default()
+        };
         let store = open_segments(&self.url.parse().unwrap(), &options).expect("it opens");
-        let store = if self.repeats { Arc::new(Repeating::of(store)) } else { store };
+        let store = if self.repeats {
+            Arc::new(Repeating::of(store))
+        } else {
+            store
+        };
         SegmentService::builder(store)
             .max_wait(wait)
             .step_cap(256 * STEP)
@@ -94,7 +104,10 @@ struct Repeating {
 
 impl Repeating {
     fn of(store: Arc<dyn SegmentStore>) -> Self {
-        Self { store, shift: OnceLock::new() }
+        Self {
+            store,
+            shift: OnceLock::new(),
+        }
     }
 }
 
@@ -109,9 +122,13 @@ impl SegmentStore for Repeating {
 
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError> {
         let range = self.store.next_range(key, step)?;
-        let NextRange::Numbers(numbers) = range else { return Ok(range) };
+        let NextRange::Numbers(numbers) = range else {
+            return Ok(range);
+        };
         let shift = self.shift.get_or_init(|| numbers.start - 1);
-        Ok(NextRange::Numbers(numbers.start - shift..numbers.end - shift))
+        Ok(NextRange::Numbers(
+            numbers.start - shift..numbers.end - shift,
+        ))
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
@@ -122,7 +139,9 @@ impl SegmentStore for Repeating {
 #[test]
 #[ignore = "what runs in the processes of the other tests"]
 fn taker() {
-    let Some(task) = Task::from_variables() else { return };
+    let Some(task) = Task::from_variables() else {
+        return;
+    };
     // Whoever started this process and is gone wants nothing more.
     let _ = run(&task, &mut std::io::stdout().lock());
 }
@@ -165,11 +184,17 @@ fn run(task: &Task, out: &mut impl Write) -> std::io::Result<()> {
         drop(errors);
         let said = report(&order, &commands, &held, out);
         stop.store(true, Ordering::Relaxed);
-        let runs = takers.into_iter().flat_map(|taker| taker.join().expect("in order")).collect();
+        let runs = takers
+            .into_iter()
+            .flat_map(|taker| taker.join().expect("in order"))
+            .collect();
         said.map(|()| runs)
     })?;
     let runs = disjoint(runs).unwrap_or_else(|duplicate| panic!("{duplicate}"));
-    let runs: String = runs.iter().map(|run| format!(" {}..{}", run.start, run.end)).collect();
+    let runs: String = runs
+        .iter()
+        .map(|run| format!(" {}..{}", run.start, run.end))
+        .collect();
     writeln!(out, "runs{runs}\nclosed")
 }
 
@@ -201,7 +226,9 @@ fn take(
         let before = order.highest();
         match segment.next() {
             Ok(number) => {
-                order.returned(before, number).unwrap_or_else(|error| panic!("{error}"));
+                order
+                    .returned(before, number)
+                    .unwrap_or_else(|error| panic!("{error}"));
                 match runs.last_mut() {
                     Some(last) if last.end == number => last.end += 1,
                     _ => runs.push(number..number + 1),

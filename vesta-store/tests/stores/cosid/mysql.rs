@@ -28,7 +28,11 @@ const TABLES: [&str; 2] = [
 impl Place {
     pub(crate) fn new() -> Self {
         let name = format!("cosid_{:x}", RandomState::new().hash_one("a database"));
-        let place = Self { _user: User::enter(), server: server(), name };
+        let place = Self {
+            _user: User::enter(),
+            server: server(),
+            name,
+        };
         let name = &place.name;
         place.ask(&format!("CREATE DATABASE {name}"));
         place.ask(&format!("CREATE USER {name} IDENTIFIED BY '{PASSWORD}'"));

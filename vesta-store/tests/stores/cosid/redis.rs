@@ -23,7 +23,9 @@ impl Place {
         let namespace = format!("shop*[{:x}]", RandomState::new().hash_one("a namespace"));
         let place = Self { server, namespace };
         let user = place.user();
-        place.run(&format!("ACL SETUSER {user} on >{PASSWORD} ~cosid:* +@read +info +@connection"));
+        place.run(&format!(
+            "ACL SETUSER {user} on >{PASSWORD} ~cosid:* +@read +info +@connection"
+        ));
         place
     }
 
@@ -43,7 +45,9 @@ impl Place {
         for word in command.split(' ') {
             words.arg(word.replace("NS", &self.namespace));
         }
-        words.query(&mut connection).unwrap_or_else(|error| panic!("{command}: {error}"))
+        words
+            .query(&mut connection)
+            .unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 }
 
@@ -78,7 +82,10 @@ impl super::Place for Place {
         self.run("SET cosid:{NS}:adder 1.5");
         let key = |key: &str| format!("cosid:{{{}}}:{key}", self.namespace);
         vec![
-            format!("10.0.0.7:8080 of {} = \"seven|1769832060123\"", key("itc_idx")),
+            format!(
+                "10.0.0.7:8080 of {} = \"seven|1769832060123\"",
+                key("itc_idx")
+            ),
             format!("2 of {} = \"2026-01-31\"", key("revert")),
             format!("{} = \"1.5\"", key("adder")),
         ]
@@ -96,7 +103,9 @@ impl super::Place for Place {
             self.run(&format!("SET cosid:{{{name}}}.adder {last}"));
         }
         // More than come on a page.
-        let others: Vec<_> = (0..3000).map(|n| format!("cosid:{{NSx.{n}}}.adder x")).collect();
+        let others: Vec<_> = (0..3000)
+            .map(|n| format!("cosid:{{NSx.{n}}}.adder x"))
+            .collect();
         self.run(&format!("MSET {}", others.join(" ")));
     }
 
@@ -124,7 +133,10 @@ fn a_key_of_another_type_is_named() {
         let key = format!("cosid:{{{}}}:{key}", place.namespace);
         place.run(&format!("{set} {key} x"));
         let said = super::owners(&place).expect_err("refused");
-        assert!(said.contains(&format!("key `{key}` is not of the type that")), "{said}");
+        assert!(
+            said.contains(&format!("key `{key}` is not of the type that")),
+            "{said}"
+        );
         place.run(&format!("DEL {key}"));
     }
 }
@@ -135,7 +147,10 @@ fn a_redis_that_may_evict_keys_can_be_read() {
     let server = Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
     let url = server.url().parse().expect("a URL");
     let _: u64 = server.command(&["HSET", "cosid:{shop}:itc_idx", "10.0.0.5:8080", "0|7"]);
-    let legacy = Legacy::CosId { namespace: "shop", max_machine: 7 };
+    let legacy = Legacy::CosId {
+        namespace: "shop",
+        max_machine: 7,
+    };
     let found = machine_ids(&url, legacy).expect("it can be read");
     assert_eq!(found, [super::owner(0, "10.0.0.5:8080", Some(7))]);
     assert!(

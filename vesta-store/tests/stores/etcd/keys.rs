@@ -13,8 +13,13 @@ fn there_is_one_key_an_entry_and_none_has_a_lease() {
     let (store, raw) = (area.store(), area.raw());
     for number in 1..=3 {
         assert!(put(&store, number).unwrap());
-        let [entry] = &raw.below(&area.prefix)[..] else { panic!("one key") };
-        assert_eq!((entry.key(), entry.lease), (&*format!("{}/{AREA}/7", area.prefix), 0));
+        let [entry] = &raw.below(&area.prefix)[..] else {
+            panic!("one key")
+        };
+        assert_eq!(
+            (entry.key(), entry.lease),
+            (&*format!("{}/{AREA}/7", area.prefix), 0)
+        );
         assert_eq!(entry.value(), number.to_string());
     }
 }
@@ -25,10 +30,18 @@ fn a_long_list_is_read_in_pages() {
     let area = Area::new();
     let (store, raw) = (area.store(), area.raw());
     // Beside those of other areas.
-    for other in ["lease/id", "lease/ids2", "lease/ids-2", "lease/ids/2", "segment/ids"] {
+    for other in [
+        "lease/id",
+        "lease/ids2",
+        "lease/ids-2",
+        "lease/ids/2",
+        "segment/ids",
+    ] {
         assert!(store.put_if(other, "0", None, "x").unwrap());
     }
-    let mut entries: Vec<_> = (0..2000).map(|key| (format!("{key:04}"), "v".to_owned())).collect();
+    let mut entries: Vec<_> = (0..2000)
+        .map(|key| (format!("{key:04}"), "v".to_owned()))
+        .collect();
     for some in entries.chunks(100) {
         let put = |(key, value): &(String, String)| {
             (format!("{}/{AREA}/{key}", area.prefix), value.clone())
@@ -49,8 +62,15 @@ fn a_key_with_a_lease_is_refused() {
     assert!(put(&store, 1).unwrap());
     let key = format!("{}/{AREA}/7", area.prefix);
     raw.put(&key, "1", raw.lease());
-    for said in [refused(get(&store)), refused(store.list(AREA)), refused(put(&store, 2))] {
-        assert!(said.contains(&format!("the key {key} has a lease")), "{said}");
+    for said in [
+        refused(get(&store)),
+        refused(store.list(AREA)),
+        refused(put(&store, 2)),
+    ] {
+        assert!(
+            said.contains(&format!("the key {key} has a lease")),
+            "{said}"
+        );
     }
     raw.put(&key, "1", 0);
     assert!(put(&store, 2).unwrap(), "mended");
@@ -59,7 +79,13 @@ fn a_key_with_a_lease_is_refused() {
 #[test]
 fn without_auto_init_nothing_is_created() {
     let area = Area::new();
-    let careful = open(&area.url(), &Options { auto_init: false, ..Options::default() });
+    let careful = open(
+        &area.url(),
+        &Options {
+            auto_init: false,
+            ..Options::default()
+        },
+    );
     let said = refused(careful.put_if(AREA, "namespace", None, "n"));
     assert!(said.contains("auto_init is off; have it created by `vesta-server store init`"));
     assert_eq!(area.raw().below(&area.prefix), []);
@@ -78,15 +104,27 @@ fn it_says_what_it_is_and_keeps_its_password() {
     assert_eq!(store.doubt().unwrap(), None);
 
     let request_timeout = Some(std::time::Duration::from_millis(700));
-    let options = Options { request_timeout, ..Options::default() };
+    let options = Options {
+        request_timeout,
+        ..Options::default()
+    };
     let store = open(url, &options);
     assert_eq!(Some(store.timing().request_timeout), request_timeout);
-    assert!(!format!("{store:?} {store:#?}").contains("hunter2"), "{store:?}");
+    assert!(
+        !format!("{store:?} {store:#?}").contains("hunter2"),
+        "{store:?}"
+    );
 
     for url in ["etcd://ann:hunter2", "etcd://ann:hunter2@a?secret=hunter2"] {
-        let error = url.parse().and_then(|url| vesta_store::open(&url)).expect_err(url);
+        let error = url
+            .parse()
+            .and_then(|url| vesta_store::open(&url))
+            .expect_err(url);
         assert!(matches!(error, OpenError::Malformed { .. }), "{error:?}");
-        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        assert!(
+            !format!("{error} {error:?}").contains("hunter2"),
+            "{error:?}"
+        );
     }
 }
 
@@ -94,7 +132,9 @@ fn it_says_what_it_is_and_keeps_its_password() {
 #[test]
 fn it_may_be_called_from_inside_a_runtime() {
     let area = Area::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let store = area.store();
         assert!(put(&store, 1).unwrap());

@@ -39,15 +39,26 @@ fn a_user_logs_in_and_does_so_again_when_the_server_has_forgotten_it() {
 fn whoever_may_not_is_refused_without_showing_the_password() {
     let server = server();
     for (login, prefix, advice) in [
-        ("ann:hunter2@", "vesta", "check the user and the password in the URL"),
-        ("hunter2:hunter2@", "vesta", "check the user and the password in the URL"),
+        (
+            "ann:hunter2@",
+            "vesta",
+            "check the user and the password in the URL",
+        ),
+        (
+            "hunter2:hunter2@",
+            "vesta",
+            "check the user and the password in the URL",
+        ),
         ("", "vesta", "write etcd://user:password@host"),
     ] {
         let store = open(&server, login, prefix);
         for _ in 0..2 {
             let said = refused(get(&store));
             assert!(said.contains(advice), "{said}");
-            assert!(!said.contains("hunter2") && !said.contains("p@ss"), "{said}");
+            assert!(
+                !said.contains("hunter2") && !said.contains("p@ss"),
+                "{said}"
+            );
         }
     }
 }
@@ -58,7 +69,10 @@ fn a_user_without_a_role_for_the_keys_is_waited_for() {
     let server = server();
     let store = open(&server, ANN, "other");
     let said = unavailable(get(&store));
-    assert!(said.contains("let the user read and write the keys with this prefix"), "{said}");
+    assert!(
+        said.contains("let the user read and write the keys with this prefix"),
+        "{said}"
+    );
 }
 
 /// So that they can be introduced while everything runs: the programs first.

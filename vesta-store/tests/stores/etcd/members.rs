@@ -13,7 +13,13 @@ use super::{AREA, Area, get, opened, put, refused, unavailable};
 
 fn open(url: &str, milliseconds: u64) -> Arc<dyn KvStore> {
     let request_timeout = Some(Duration::from_millis(milliseconds));
-    super::open(url, &Options { request_timeout, ..Options::default() })
+    super::open(
+        url,
+        &Options {
+            request_timeout,
+            ..Options::default()
+        },
+    )
 }
 
 /// And the other way round, in turn, whether they refuse or do not answer at all.
@@ -22,13 +28,20 @@ fn the_second_member_is_asked_when_the_first_is_dead() {
     let area = Area::new();
     let one = Proxy::start(area.address()).unwrap();
     let two = Proxy::start(area.address()).unwrap();
-    let store = open(&area.url_over(&format!("{},{}", one.address(), two.address())), 4000);
+    let store = open(
+        &area.url_over(&format!("{},{}", one.address(), two.address())),
+        4000,
+    );
 
     one.refuse();
     assert!(put(&store, 1).unwrap());
     let tried = one.accepted();
     assert!(put(&store, 2).unwrap());
-    assert_eq!(one.accepted(), tried, "it goes on with the one that answers");
+    assert_eq!(
+        one.accepted(),
+        tried,
+        "it goes on with the one that answers"
+    );
 
     one.heal();
     two.freeze();
@@ -61,7 +74,10 @@ fn a_silent_member_costs_the_request_time_out_and_its_connection() {
         let said = unavailable(put(&store, 1));
         assert!(said.starts_with("etcd did not answer: "), "{said}");
         let took = clock.monotonic() - start;
-        assert!(took.as_millis() >= LIMIT.into() && took.as_secs() < 10, "{took:?}");
+        assert!(
+            took.as_millis() >= LIMIT.into() && took.as_secs() < 10,
+            "{took:?}"
+        );
         assert_eq!(proxy.accepted(), connections);
     }
     proxy.heal();
@@ -108,8 +124,12 @@ macro_rules! tls {
 
 #[test]
 fn tls_is_checked_against_the_authority_of_the_file() {
-    let server =
-        Server::start_with(&["--cert-file", tls!("server.pem"), "--key-file", tls!("server.key")]);
+    let server = Server::start_with(&[
+        "--cert-file",
+        tls!("server.pem"),
+        "--key-file",
+        tls!("server.key"),
+    ]);
     let at = |scheme: &str, address: &str, options: &str| {
         opened(&format!("{scheme}://{address}{options}"))
     };
@@ -125,14 +145,22 @@ fn tls_is_checked_against_the_authority_of_the_file() {
         (at("etcd", &address, ""), ""),
     ] {
         let said = unavailable(store.list(AREA));
-        assert!(said.starts_with("etcd cannot be reached: ") && said.contains(why), "{said}");
+        assert!(
+            said.starts_with("etcd cannot be reached: ") && said.contains(why),
+            "{said}"
+        );
     }
 
     for file in [tls!("server.key"), tls!("missing.pem")] {
         let url = format!("etcds://{address}?ca={file}").parse().unwrap();
         let error = vesta_store::open(&url).expect_err(file);
         assert!(matches!(error, OpenError::Store { .. }), "{error:?}");
-        assert!(error.to_string().contains(&format!("the certificates in {file}")), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("the certificates in {file}")),
+            "{error}"
+        );
     }
 }
 

@@ -126,7 +126,10 @@ struct Nothing {}
 
 impl Etcd {
     pub(crate) fn connect(address: &str) -> Self {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
         let channel = runtime.block_on(async { endpoint.connect_lazy() });
         Self { runtime, channel }
@@ -136,27 +139,48 @@ impl Etcd {
     pub(crate) fn below(&self, prefix: &str) -> Vec<KeyValue> {
         let mut range_end = prefix.as_bytes().to_vec();
         *range_end.last_mut().expect("a prefix") += 1;
-        let found: Found =
-            self.ask("/etcdserverpb.KV/Range", Range { key: prefix.into(), range_end });
+        let found: Found = self.ask(
+            "/etcdserverpb.KV/Range",
+            Range {
+                key: prefix.into(),
+                range_end,
+            },
+        );
         found.kvs
     }
 
     /// The number of entries deleted.
     pub(crate) fn delete(&self, key: &str) -> i64 {
-        let one = Range { key: key.into(), range_end: Vec::new() };
-        self.ask::<_, Deleted>("/etcdserverpb.KV/DeleteRange", one).count
+        let one = Range {
+            key: key.into(),
+            range_end: Vec::new(),
+        };
+        self.ask::<_, Deleted>("/etcdserverpb.KV/DeleteRange", one)
+            .count
     }
 
     pub(crate) fn put(&self, key: &str, value: &str, lease: i64) {
-        let put = Put { key: key.into(), value: value.into(), lease };
+        let put = Put {
+            key: key.into(),
+            value: value.into(),
+            lease,
+        };
         let _: Nothing = self.ask("/etcdserverpb.KV/Put", put);
     }
 
     /// At most 128: etcd takes no more at once.
     pub(crate) fn put_all(&self, all: impl IntoIterator<Item = (String, String)>) {
-        let put =
-            |(key, value): (String, String)| Put { key: key.into(), value: value.into(), lease: 0 };
-        let success = all.into_iter().map(|one| Operation { put: Some(put(one)) }).collect();
+        let put = |(key, value): (String, String)| Put {
+            key: key.into(),
+            value: value.into(),
+            lease: 0,
+        };
+        let success = all
+            .into_iter()
+            .map(|one| Operation {
+                put: Some(put(one)),
+            })
+            .collect();
         let _: Nothing = self.ask("/etcdserverpb.KV/Txn", Txn { success });
     }
 
@@ -180,8 +204,15 @@ impl Etcd {
         self.about_users("RoleAdd", user, "");
         let mut range_end = prefix.as_bytes().to_vec();
         *range_end.last_mut().expect("a prefix") += 1;
-        let permission = Some(Permission { kind: 2, key: prefix.into(), range_end });
-        let permit = Permit { role: user.into(), permission };
+        let permission = Some(Permission {
+            kind: 2,
+            key: prefix.into(),
+            range_end,
+        });
+        let permit = Permit {
+            role: user.into(),
+            permission,
+        };
         let _: Nothing = self.ask("/etcdserverpb.Auth/RoleGrantPermission", permit);
         self.about_users("UserGrantRole", user, user);
     }
@@ -193,7 +224,10 @@ impl Etcd {
 
     fn about_users(&self, method: &str, first: &str, second: &str) {
         let path = format!("/etcdserverpb.Auth/{method}");
-        let two = Two { first: first.into(), second: second.into() };
+        let two = Two {
+            first: first.into(),
+            second: second.into(),
+        };
         let _: Nothing = self.ask(&path, two);
     }
 

@@ -29,7 +29,12 @@ impl Server {
         for _ in 0..10 {
             let ports = free_ports();
             if let Some(child) = run(folder.path(), ports, options) {
-                return Self { child, folder, ports, options };
+                return Self {
+                    child,
+                    folder,
+                    ports,
+                    options,
+                };
             }
         }
         panic!("etcd does not start");
@@ -70,20 +75,36 @@ fn free_ports() -> [u16; 2] {
 
 /// Returns when it answers; `None` if it ended before.
 fn run(folder: &Path, [clients, peers]: [u16; 2], options: &[&str]) -> Option<Child> {
-    let tls = if options.contains(&"--cert-file") { "s" } else { "" };
+    let tls = if options.contains(&"--cert-file") {
+        "s"
+    } else {
+        ""
+    };
     let clients = format!("http{tls}://127.0.0.1:{clients}");
     let peers = format!("http://127.0.0.1:{peers}");
     let mut command = Command::new("etcd");
     command
-        .args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients])
-        .args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers])
+        .args([
+            "--listen-client-urls",
+            &clients,
+            "--advertise-client-urls",
+            &clients,
+        ])
+        .args([
+            "--listen-peer-urls",
+            &peers,
+            "--initial-advertise-peer-urls",
+            &peers,
+        ])
         .args(["--initial-cluster", &format!("default={peers}")])
         .args(options)
         .arg("--data-dir")
         .arg(folder.join("data"))
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the program `etcd` is installed and in PATH");
+    let mut child = command
+        .spawn()
+        .expect("the program `etcd` is installed and in PATH");
     let mut words = BufReader::new(child.stderr.take().expect("it is piped"));
     let mut line = String::new();
     while words.read_line(&mut line).expect("text") > 0 {

@@ -25,14 +25,18 @@ impl segment_conformance::Database for One {
     }
 
     fn step(&self, wanted: u64) -> u64 {
-        if self.1 == SegmentTable::Cosid { 100 } else { wanted }
+        if self.1 == SegmentTable::Cosid {
+            100
+        } else {
+            wanted
+        }
     }
 
     fn takes(&self, key: &str) -> bool {
         match self.1 {
-            SegmentTable::Tinyid => {
-                key.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.~".contains(&it))
-            }
+            SegmentTable::Tinyid => key
+                .bytes()
+                .all(|it| it.is_ascii_alphanumeric() || b"-_.~".contains(&it)),
             SegmentTable::Cosid => key.chars().count() <= 100,
             SegmentTable::Leaf | SegmentTable::LeafLike { .. } | SegmentTable::Kv => true,
         }
@@ -47,7 +51,14 @@ impl segment_conformance::Database for One {
 fn whole_numbers_of_any_width_are_read_and_a_bad_row_hurts_itself_alone() {
     let database = Database::fresh();
     let types = ColumnTypes {
-        whole: &["BIGINT UNSIGNED", "INT", "INT UNSIGNED", "SMALLINT", "DECIMAL(20,0)", "BIGINT"],
+        whole: &[
+            "BIGINT UNSIGNED",
+            "INT",
+            "INT UNSIGNED",
+            "SMALLINT",
+            "DECIMAL(20,0)",
+            "BIGINT",
+        ],
         lossy: &["DOUBLE", "FLOAT", "DECIMAL(20,2)", "VARCHAR(40)"],
         both: |kind| {
             format!(
@@ -68,7 +79,10 @@ fn whole_numbers_of_any_width_are_read_and_a_bad_row_hurts_itself_alone() {
 }
 
 fn opened(database: &Database, table: SegmentTable) -> Arc<dyn SegmentStore> {
-    let options = Options { segment_table: Some(table), ..Options::default() };
+    let options = Options {
+        segment_table: Some(table),
+        ..Options::default()
+    };
     open_segments(&database.url().parse().unwrap(), &options).expect("it opens")
 }
 
@@ -77,7 +91,11 @@ fn tinyid(change: &str) -> (Database, Arc<dyn SegmentStore>) {
     let database = Database::fresh();
     let store = opened(&database, SegmentTable::Tinyid);
     let tag = NewSegmentTag::new("orders", 1000).and_then(|tag| tag.starting_at(1001));
-    assert!(store.create(&tag.expect("a right tag")).expect("it answers"));
+    assert!(
+        store
+            .create(&tag.expect("a right tag"))
+            .expect("it answers")
+    );
     database.ask(change);
     (database, store)
 }
@@ -90,15 +108,25 @@ fn another_table_of_leafs_shape_is_used_as_it_is() {
          step INT NOT NULL, description VARCHAR(256), updated_at TIMESTAMP NOT NULL DEFAULT '2026-01-01')",
     );
     database.ask("INSERT INTO t_leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
-    let store = opened(&database, "leaf:t_leaf_alloc:updated_at".parse().expect("a table"));
-    assert!(store.describe().ends_with(" (t_leaf_alloc)"), "{}", store.describe());
+    let store = opened(
+        &database,
+        "leaf:t_leaf_alloc:updated_at".parse().expect("a table"),
+    );
+    assert!(
+        store.describe().ends_with(" (t_leaf_alloc)"),
+        "{}",
+        store.describe()
+    );
     let range = store.next_range("orders", 1000).expect("it answers");
     assert_eq!(range, NextRange::Numbers(2001..3001));
     let row = database.ask(
         "SELECT max_id, CAST(updated_at > '2026-01-01' AS SIGNED) FROM t_leaf_alloc \
          WHERE biz_tag = 'orders'",
     );
-    assert_eq!([row[0].get::<i64, _>(0), row[0].get::<i64, _>(1)], [3001, 1]);
+    assert_eq!(
+        [row[0].get::<i64, _>(0), row[0].get::<i64, _>(1)],
+        [3001, 1]
+    );
     let other = opened(&database, "leaf:t_leaf_alloc".parse().expect("a table"));
     let said = other.tags().expect_err("it has no such column").to_string();
     assert!(said.contains("update_time"), "{said}");
@@ -107,29 +135,57 @@ fn another_table_of_leafs_shape_is_used_as_it_is() {
 #[test]
 fn a_row_of_tinyid_has_the_numbers_of_its_stride() {
     let (database, store) = tinyid("UPDATE tiny_id_info SET delta = 3, remainder = 1");
-    let stride = Stride { delta: 3, remainder: 1 };
+    let stride = Stride {
+        delta: 3,
+        remainder: 1,
+    };
     let tags = store.tags().expect("it answers");
-    assert_eq!((tags[0].max_id, tags[0].step, tags[0].stride), (1001, 1000, stride));
+    assert_eq!(
+        (tags[0].max_id, tags[0].step, tags[0].stride),
+        (1001, 1000, stride)
+    );
     let next = || store.next_range("orders", 1000);
-    assert_eq!(next().expect("it answers"), NextRange::Strided(1001..2001, stride));
+    assert_eq!(
+        next().expect("it answers"),
+        NextRange::Strided(1001..2001, stride)
+    );
     // A range that is smaller than the stride could have none of its numbers.
     assert_eq!(
         store.next_range("orders", 1).expect("it answers"),
         NextRange::Strided(2001..2004, stride)
     );
     let row = database.ask("SELECT version FROM tiny_id_info WHERE begin_id = 1000");
-    assert_eq!(row[0].get::<i64, _>(0), 3, "its own servers see that it changed");
+    assert_eq!(
+        row[0].get::<i64, _>(0),
+        3,
+        "its own servers see that it changed"
+    );
     database.ask("UPDATE tiny_id_info SET delta = 2");
-    let stride = Stride { delta: 2, remainder: 1 };
-    assert_eq!(next().expect("it answers"), NextRange::Strided(2004..3004, stride));
+    let stride = Stride {
+        delta: 2,
+        remainder: 1,
+    };
+    assert_eq!(
+        next().expect("it answers"),
+        NextRange::Strided(2004..3004, stride)
+    );
 }
 
 #[test]
 fn rows_of_others_that_make_no_sense_give_no_numbers() {
     for (change, expected) in [
-        ("UPDATE tiny_id_info SET max_id = -5", ((-1, 1000), ["-5", "1000"])),
-        ("UPDATE tiny_id_info SET step = NULL", ((1001, -1), ["1001", "NULL"])),
-        ("UPDATE tiny_id_info SET step = 0", ((1001, 0), ["1001", "0"])),
+        (
+            "UPDATE tiny_id_info SET max_id = -5",
+            ((-1, 1000), ["-5", "1000"]),
+        ),
+        (
+            "UPDATE tiny_id_info SET step = NULL",
+            ((1001, -1), ["1001", "NULL"]),
+        ),
+        (
+            "UPDATE tiny_id_info SET step = 0",
+            ((1001, 0), ["1001", "0"]),
+        ),
     ] {
         let (_database, store) = tinyid(change);
         let tags = store.tags().expect("it answers");
@@ -138,13 +194,28 @@ fn rows_of_others_that_make_no_sense_give_no_numbers() {
     }
     for change in ["delta = 0", "delta = -2", "remainder = 1", "remainder = -1"] {
         let (_database, store) = tinyid(&format!("UPDATE tiny_id_info SET {change}"));
-        assert!(!store.tags().expect("it answers")[0].stride.is_valid(), "{change}");
-        let said = store.next_range("orders", 10).expect_err("refused").to_string();
-        assert!(said.contains("the row of tag `orders` needs a delta above 0"), "{said}");
+        assert!(
+            !store.tags().expect("it answers")[0].stride.is_valid(),
+            "{change}"
+        );
+        let said = store
+            .next_range("orders", 10)
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            said.contains("the row of tag `orders` needs a delta above 0"),
+            "{said}"
+        );
     }
     let (_database, store) = tinyid("UPDATE tiny_id_info SET max_id = -5");
-    let said = store.next_range("orders", 10).expect_err("refused").to_string();
-    assert!(said.contains("max_id of tag `orders` is negative"), "{said}");
+    let said = store
+        .next_range("orders", 10)
+        .expect_err("refused")
+        .to_string();
+    assert!(
+        said.contains("max_id of tag `orders` is negative"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -154,18 +225,45 @@ fn what_the_tables_of_others_cannot_keep_is_refused() {
     let described = new("a", 100).described_as("b").expect("right for a tag");
     let zero = new("a", 100).starting_at(0).expect("right for a tag");
     for (table, tag, why) in [
-        (SegmentTable::Tinyid, new("a b", 10), "use letters, digits, `-`, `_`, `.` and `~`"),
+        (
+            SegmentTable::Tinyid,
+            new("a b", 10),
+            "use letters, digits, `-`, `_`, `.` and `~`",
+        ),
         (SegmentTable::Tinyid, new("\u{8ba2}", 10), "use letters"),
-        (SegmentTable::Tinyid, new(&"a".repeat(64), 10), "has at most 63 characters"),
-        (SegmentTable::Cosid, new(&"\u{8ba2}".repeat(101), 100), "has at most 100 characters"),
+        (
+            SegmentTable::Tinyid,
+            new(&"a".repeat(64), 10),
+            "has at most 63 characters",
+        ),
+        (
+            SegmentTable::Cosid,
+            new(&"\u{8ba2}".repeat(101), 100),
+            "has at most 100 characters",
+        ),
         (SegmentTable::Cosid, new("a", 10), "each tag has one of 100"),
-        (SegmentTable::Tinyid, described.clone(), "has no descriptions"),
+        (
+            SegmentTable::Tinyid,
+            described.clone(),
+            "has no descriptions",
+        ),
         (SegmentTable::Cosid, described, "has no descriptions"),
-        (SegmentTable::Tinyid, zero.clone(), "the first number in the table tiny_id_info is 1"),
-        (SegmentTable::Cosid, zero, "the first number in the table cosid is 1"),
+        (
+            SegmentTable::Tinyid,
+            zero.clone(),
+            "the first number in the table tiny_id_info is 1",
+        ),
+        (
+            SegmentTable::Cosid,
+            zero,
+            "the first number in the table cosid is 1",
+        ),
     ] {
         let error = opened(&database, table).create(&tag).expect_err(why);
-        assert!(error.is_permanent() && error.to_string().contains(why), "{error}");
+        assert!(
+            error.is_permanent() && error.to_string().contains(why),
+            "{error}"
+        );
     }
 }
 
@@ -178,9 +276,16 @@ fn the_tokens_of_tinyid_are_read_without_blanks_around_them() {
     let url: StoreUrl = database.url().parse().expect("a URL");
     let store = open_tinyid(&url, &Options::default()).expect("it opens");
     let text = |(token, tag): &(&str, &str)| ((*token).to_owned(), (*tag).to_owned());
-    let expected: Vec<_> = [("t1", "orders"), ("t1", "users"), ("", "")].iter().map(text).collect();
+    let expected: Vec<_> = [("t1", "orders"), ("t1", "users"), ("", "")]
+        .iter()
+        .map(text)
+        .collect();
     assert_eq!(store.tokens().expect("it answers"), expected);
-    assert!(store.describe().ends_with(" (tiny_id_info)"), "{}", store.describe());
+    assert!(
+        store.describe().ends_with(" (tiny_id_info)"),
+        "{}",
+        store.describe()
+    );
     database.ask("DROP TABLE tiny_id_token");
     assert!(store.tokens().expect_err("there are none").is_permanent());
 }

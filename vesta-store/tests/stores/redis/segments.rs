@@ -80,7 +80,10 @@ fn the_entries_are_as_documented_and_their_key_has_no_time_to_live() {
     assert_eq!(one.keys(), [key.as_str()]);
     assert_eq!(command::<i64>(&one.server, &["PTTL", &key]), -1);
     let entry: String = command(&one.server, &["HGET", &key, "orders"]);
-    assert!(entry.starts_with(r#"{"schema":1,"key":"orders","max_id":"1","#), "{entry}");
+    assert!(
+        entry.starts_with(r#"{"schema":1,"key":"orders","max_id":"1","#),
+        "{entry}"
+    );
 
     // A person may change it; nobody's slip is taken for a number.
     let raised = entry.replace(r#""max_id":"1""#, r#""max_id":"70""#);
@@ -90,7 +93,10 @@ fn the_entries_are_as_documented_and_their_key_has_no_time_to_live() {
     let _: u64 = command(&one.server, &["HSET", &key, "orders", &slip]);
     for request in &REQUESTS[..2] {
         let said = refused(&*store, *request);
-        assert!(said.contains("entry `orders` of segment/tags is damaged: its `max_id`"), "{said}");
+        assert!(
+            said.contains("entry `orders` of segment/tags is damaged: its `max_id`"),
+            "{said}"
+        );
     }
 }
 
@@ -129,11 +135,17 @@ fn a_redis_that_may_forget_is_refused() {
     let replica = Server::start(&of_this);
     while server.command::<u64>(&["WAIT", "1", "1000"]) == 0 {}
     let error = opened(&replica).tags().unwrap_err();
-    assert!(!error.is_permanent() && error.to_string().contains("no master"), "{error}");
+    assert!(
+        !error.is_permanent() && error.to_string().contains("no master"),
+        "{error}"
+    );
     for gone in [None, Some(replica)] {
         drop(gone);
         let said = refused(&*store, REQUESTS[1]);
-        assert!(said.contains("had replicas") && said.contains("without replicas"), "{said}");
+        assert!(
+            said.contains("had replicas") && said.contains("without replicas"),
+            "{said}"
+        );
     }
     untouched();
 }
@@ -142,9 +154,22 @@ fn a_redis_that_may_forget_is_refused() {
 fn the_documented_rights_suffice_and_one_that_may_not_be_asked_is_refused() {
     let server = Server::start(DURABLE);
     let documented = include_str!("../../../src/backends/redis/mod.rs");
-    let rights = documented.split("A user needs `").nth(1).unwrap().replace("///", "");
-    let rights: Vec<_> = rights.split('`').next().unwrap().split_whitespace().collect();
-    let user = [&["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"], &rights[..]].concat();
+    let rights = documented
+        .split("A user needs `")
+        .nth(1)
+        .unwrap()
+        .replace("///", "");
+    let rights: Vec<_> = rights
+        .split('`')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let user = [
+        &["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"],
+        &rights[..],
+    ]
+    .concat();
     let () = server.command(&user);
     let url = server.url().replace("//", "//ids:secret@");
     let store = open_segments(&url.parse().unwrap(), &Options::default()).unwrap();

@@ -25,13 +25,21 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start(settings: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
-        let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let settings: Vec<_> = settings
+            .iter()
+            .map(|setting| (*setting).to_owned())
+            .collect();
         for _ in 0..10 {
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let port = free.local_addr().expect("it is bound").port();
             drop(free);
             if let Some(child) = spawn(port, &folder, &settings) {
-                return Self { child, port, folder, settings };
+                return Self {
+                    child,
+                    port,
+                    folder,
+                    settings,
+                };
             }
         }
         panic!("no redis-server could be started");
@@ -52,7 +60,9 @@ impl Server {
     /// `STOP` or `CONT`.
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status();
+        let sent = Command::new("kill")
+            .args([&format!("-{signal}"), &pid])
+            .status();
         assert!(sent.expect("kill is installed").success());
     }
 
@@ -84,20 +94,33 @@ pub(crate) fn opened(url: &str, options: &Options) -> Arc<dyn KvStore> {
 }
 
 pub(crate) fn hasty() -> Options {
-    Options { request_timeout: Some(Duration::from_millis(200)), ..Options::default() }
+    Options {
+        request_timeout: Some(Duration::from_millis(200)),
+        ..Options::default()
+    }
 }
 
 pub(crate) fn command<T: FromRedisValue>(url: &str, words: impl ToRedisArgs) -> T {
     let client = redis::Client::open(url).expect("a URL");
     let mut connection = client.get_connection().expect("Redis answers");
     let mut command = redis::Cmd::new();
-    command.arg(words).query(&mut connection).expect("Redis does it")
+    command
+        .arg(words)
+        .query(&mut connection)
+        .expect("Redis does it")
 }
 
 /// `None` if it ends at once: somebody took the port.
 fn spawn(port: u16, folder: &TempDir, settings: &[String]) -> Option<Child> {
     let mut child = Command::new("redis-server")
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+        .args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+        ])
         .arg("--dir")
         .arg(folder.path())
         .args(settings)

@@ -30,7 +30,11 @@ fn a_change_whose_reply_is_lost_is_not_sent_again() {
     assert!(store.put_if(AREA, "namespace", None, "n").unwrap());
     for (kind, old, new) in [(CREATE, None, "1"), (SET_DATA, Some("1"), "2")] {
         proxy.lose_reply(kind);
-        assert!(!put(&store, old, new).expect_err("nobody knows").is_permanent());
+        assert!(
+            !put(&store, old, new)
+                .expect_err("nobody knows")
+                .is_permanent()
+        );
         assert_eq!(get(&store).as_deref(), Some(new));
     }
     assert_eq!(tree.stat(ENTRY).expect("it is there").version, 1);
@@ -47,7 +51,11 @@ fn a_change_is_refused_when_the_entry_changed_meanwhile() {
         proxy.hold(kind);
         let changing = thread::spawn(move || put(&store, old, "ours"));
         proxy.wait_until_caught();
-        let theirs = if old.is_none() { "theirs" } else { "theirs again" };
+        let theirs = if old.is_none() {
+            "theirs"
+        } else {
+            "theirs again"
+        };
         assert!(put(&other, old, theirs).unwrap());
         proxy.release();
         assert!(!changing.join().expect("no panic").unwrap());
@@ -61,7 +69,10 @@ fn a_server_that_is_silent_costs_no_more_than_the_request_time_out() {
     let proxy = tree.proxy();
     let url = tree.url_over(proxy.address());
     drop(begun(&url));
-    let hasty = Options { request_timeout: Some(Duration::from_millis(200)), ..Options::default() };
+    let hasty = Options {
+        request_timeout: Some(Duration::from_millis(200)),
+        ..Options::default()
+    };
     let store = open(&url, &hasty);
     let _ = store.get(AREA, "7"); // has a connection, if the machine is not too busy
     proxy.silence(true);
@@ -95,7 +106,10 @@ fn servers_that_are_away_are_passed_over() {
     let (hole_address, closed_address) = (address(&hole), address(&closed));
     drop(closed);
 
-    let hasty = Options { request_timeout: Some(Duration::from_millis(100)), ..Options::default() };
+    let hasty = Options {
+        request_timeout: Some(Duration::from_millis(100)),
+        ..Options::default()
+    };
     for away in [&hole_address, &closed_address] {
         let store = open(&tree.url_over(away), &hasty);
         let error = store.list(AREA).expect_err("nobody answers");
@@ -103,10 +117,17 @@ fn servers_that_are_away_are_passed_over() {
     }
     let three = format!("{closed_address},{hole_address},{}", tree.servers);
     // Less than the client itself would wait for one server.
-    let ample = Options { request_timeout: Some(Duration::from_millis(3600)), ..patient() };
+    let ample = Options {
+        request_timeout: Some(Duration::from_millis(3600)),
+        ..patient()
+    };
     for key in ["1", "2", "3"] {
         // Each begins where it likes.
-        assert!(open(&tree.url_over(&three), &ample).put_if(AREA, key, None, "1").unwrap());
+        assert!(
+            open(&tree.url_over(&three), &ample)
+                .put_if(AREA, key, None, "1")
+                .unwrap()
+        );
     }
     assert_eq!(open(&tree.url(), &patient()).list(AREA).unwrap().len(), 3);
 }

@@ -62,7 +62,11 @@ impl Shared {
     }
 
     fn wait_while(&self, condition: impl Fn(&State) -> bool) {
-        drop(self.changed.wait_while(self.state(), |state| condition(state)).expect("no panic"));
+        drop(
+            self.changed
+                .wait_while(self.state(), |state| condition(state))
+                .expect("no panic"),
+        );
     }
 
     fn requests(&self, mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
@@ -76,7 +80,12 @@ impl Shared {
                 self.change(|state| state.caught = true);
             }
             self.wait_while(|state| state.silent || state.held == kind);
-            if self.state().lost.take_if(|lost| Some(*lost) == kind).is_some() {
+            if self
+                .state()
+                .lost
+                .take_if(|lost| Some(*lost) == kind)
+                .is_some()
+            {
                 self.change(|state| state.lost_request = Some(number(&request, 0)));
             }
             write_frame(&mut to, &request)?;
@@ -91,7 +100,12 @@ impl Shared {
             let reply = read_frame(&mut from)?;
             self.wait_while(|state| state.silent);
             let request = number(&reply, 0);
-            if self.state().lost_request.take_if(|lost| *lost == request).is_some() {
+            if self
+                .state()
+                .lost_request
+                .take_if(|lost| *lost == request)
+                .is_some()
+            {
                 return Ok(());
             }
             write_frame(&mut to, &reply)?;
@@ -115,7 +129,10 @@ impl Shared {
         let end_too = {
             let (client, server) = (client.try_clone()?, server.try_clone()?);
             move |_: io::Result<()>| {
-                let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+                let _ = (
+                    client.shutdown(Shutdown::Both),
+                    server.shutdown(Shutdown::Both),
+                );
             }
         };
         thread::spawn(move || end(replies.replies(from, to)));
@@ -133,7 +150,10 @@ impl Proxy {
             state: Mutex::default(),
             changed: Condvar::new(),
         });
-        let proxy = Self { address, shared: shared.clone() };
+        let proxy = Self {
+            address,
+            shared: shared.clone(),
+        };
         thread::spawn(move || {
             for client in listener.incoming() {
                 let _ = shared.clone().pass_on(client.expect("a connection")); // else it is closed
@@ -167,7 +187,8 @@ impl Proxy {
     }
 
     pub(crate) fn release(&self) {
-        self.shared.change(|state| (state.held, state.caught) = (None, false));
+        self.shared
+            .change(|state| (state.held, state.caught) = (None, false));
     }
 
     /// Ends the last session behind the back of its client, as the server does when it runs out.

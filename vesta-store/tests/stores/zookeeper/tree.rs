@@ -49,7 +49,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl Tree {
     pub(crate) fn new() -> Self {
         let url = store_url("zookeeper");
-        let rest = url.strip_prefix("zookeeper://").expect("zookeeper://host:port/path");
+        let rest = url
+            .strip_prefix("zookeeper://")
+            .expect("zookeeper://host:port/path");
         let (authority, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (login, servers) = authority.rsplit_once('@').unwrap_or(("", authority));
         let own = RandomState::new().hash_one("a path of one's own");
@@ -61,12 +63,28 @@ impl Tree {
             if !login.is_empty() {
                 connector = connector.with_auth("digest", login.as_bytes());
             }
-            let client = connector.connect(servers).await.expect("the server answers");
-            client.mkdir(&path, &open(CreateMode::Persistent)).await.expect("a new znode");
+            let client = connector
+                .connect(servers)
+                .await
+                .expect("the server answers");
+            client
+                .mkdir(&path, &open(CreateMode::Persistent))
+                .await
+                .expect("a new znode");
             client
         });
-        let login = if login.is_empty() { String::new() } else { format!("{login}@") };
-        Self { servers: servers.into(), login, path, client, runtime }
+        let login = if login.is_empty() {
+            String::new()
+        } else {
+            format!("{login}@")
+        };
+        Self {
+            servers: servers.into(),
+            login,
+            path,
+            client,
+            runtime,
+        }
     }
 
     /// A connection to one of them, to be disturbed.
@@ -84,7 +102,8 @@ impl Tree {
     }
 
     pub(crate) fn wait<T>(&self, what: impl Future<Output = T>) -> T {
-        self.runtime.block_on(async { timeout(PATIENCE, what).await.expect("an answer") })
+        self.runtime
+            .block_on(async { timeout(PATIENCE, what).await.expect("an answer") })
     }
 
     pub(crate) fn at(&self, path: &str) -> String {
@@ -93,15 +112,18 @@ impl Tree {
 
     pub(crate) fn create(&self, path: &str, data: &str, mode: CreateMode) {
         let path = self.at(path);
-        self.wait(self.client.create(&path, data.as_bytes(), &open(mode))).expect("a new znode");
+        self.wait(self.client.create(&path, data.as_bytes(), &open(mode)))
+            .expect("a new znode");
     }
 
     pub(crate) fn set(&self, path: &str, data: &[u8]) {
-        self.wait(self.client.set_data(&self.at(path), data, None)).expect("a change");
+        self.wait(self.client.set_data(&self.at(path), data, None))
+            .expect("a change");
     }
 
     pub(crate) fn delete(&self, path: &str) {
-        self.wait(self.client.delete(&self.at(path), None)).expect("it was there");
+        self.wait(self.client.delete(&self.at(path), None))
+            .expect("it was there");
     }
 
     /// Waits until changes by others show up here.
@@ -111,13 +133,16 @@ impl Tree {
 
     pub(crate) fn get(&self, path: &str) -> (String, Stat) {
         self.sync();
-        let (data, stat) = self.wait(self.client.get_data(&self.at(path))).expect("it is there");
+        let (data, stat) = self
+            .wait(self.client.get_data(&self.at(path)))
+            .expect("it is there");
         (String::from_utf8(data).expect("text"), stat)
     }
 
     pub(crate) fn stat(&self, path: &str) -> Option<Stat> {
         self.sync();
-        self.wait(self.client.check_stat(&self.at(path))).expect("an answer")
+        self.wait(self.client.check_stat(&self.at(path)))
+            .expect("an answer")
     }
 }
 
@@ -143,5 +168,8 @@ impl Drop for Tree {
 
 /// A time that no test reaches.
 pub(crate) fn patient() -> Options {
-    Options { request_timeout: Some(PATIENCE), ..Options::default() }
+    Options {
+        request_timeout: Some(PATIENCE),
+        ..Options::default()
+    }
 }

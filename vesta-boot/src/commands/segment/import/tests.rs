@@ -6,7 +6,10 @@ use vesta_service::testing::MemorySegmentStore;
 use super::*;
 
 fn segment(key: &str, last: u64) -> ForeignSegment {
-    ForeignSegment { key: key.into(), last }
+    ForeignSegment {
+        key: key.into(),
+        last,
+    }
 }
 
 /// The output, and the error if there is one.
@@ -33,8 +36,10 @@ const STOP: &str = "CosId must hand out no more of these numbers: stop it for th
 #[test]
 fn each_segment_becomes_a_tag_behind_its_last_number() {
     let store = MemorySegmentStore::new();
-    let (said, error) =
-        import(&store, &[segment("shop.item", 0), segment("shop.order@260131", 4200)]);
+    let (said, error) = import(
+        &store,
+        &[segment("shop.item", 0), segment("shop.order@260131", 4200)],
+    );
     assert!(error.is_none());
     let expected = [
         "  shop.item  created: numbers from 1 on, 100 at a time",
@@ -64,19 +69,29 @@ fn again_it_changes_nothing() {
         STOP,
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
-    assert_eq!([next(&store, "shop.item"), next(&store, "shop.order")], [Some(9), Some(4201)]);
+    assert_eq!(
+        [next(&store, "shop.item"), next(&store, "shop.order")],
+        [Some(9), Some(4201)]
+    );
 }
 
 #[test]
 fn a_tag_that_cosid_has_gone_past_is_an_error_and_the_others_are_done() {
     let store = MemorySegmentStore::new();
     import(&store, &[segment("shop.b", 4200)]);
-    let found = [segment("shop.a", 1), segment("shop.b", 4201), segment("shop.c", 9)];
+    let found = [
+        segment("shop.a", 1),
+        segment("shop.b", 4201),
+        segment("shop.c", 9),
+    ];
     let (said, error) = import(&store, &found);
     let error = error.expect("an error");
     assert_eq!(error.exit_code(), 64);
     let error = error.to_string();
-    assert!(error.contains("raise max_id in memory (shop.b to 4202), and import again"), "{error}");
+    assert!(
+        error.contains("raise max_id in memory (shop.b to 4202), and import again"),
+        "{error}"
+    );
     let expected = [
         "  shop.a  created: numbers from 2 on, 100 at a time",
         "  shop.c  created: numbers from 10 on, 100 at a time",
@@ -99,17 +114,29 @@ fn segments_that_can_be_no_tags_are_named_before_anything_is_created() {
         segment("shop.c", u64::MAX),
     ];
     let said = checked(&found, 100).expect_err("refused").to_string();
-    for named in [&format!("{long} (key: "), r"shop.b\u001b (key: ", "shop.c (first must be"] {
+    for named in [
+        &format!("{long} (key: "),
+        r"shop.b\u001b (key: ",
+        "shop.c (first must be",
+    ] {
         assert!(said.contains(named), "{said}");
     }
-    assert!(!said.contains("shop.a") && said.ends_with("Nothing was created"), "{said}");
+    assert!(
+        !said.contains("shop.a") && said.ends_with("Nothing was created"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_source_of_another_kind_is_refused_without_its_password() {
     let from = "etcd://u:pl4nted@h".parse().expect("a right URL");
     let (system, cosid_namespace) = (LegacySegments::CosId, "shop".to_owned());
-    let asked = SegmentImport { system, from, cosid_namespace, step: 100 };
+    let asked = SegmentImport {
+        system,
+        from,
+        cosid_namespace,
+        step: 100,
+    };
     let said = tags(&asked).expect_err("refused").to_string();
     assert!(
         said.starts_with("--from: CosId keeps its data in redis or mysql or zookeeper"),

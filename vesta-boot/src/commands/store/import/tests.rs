@@ -4,7 +4,11 @@ use super::super::testing::{NOW, World, at, held};
 use super::*;
 
 fn found(machine: u64, host: &str) -> ForeignOwner {
-    ForeignOwner { machine, host: host.into(), last_used: None }
+    ForeignOwner {
+        machine,
+        host: host.into(),
+        last_used: None,
+    }
 }
 
 fn import(world: &World, found: &[ForeignOwner]) -> Result<String, String> {
@@ -16,8 +20,20 @@ fn import(world: &World, found: &[ForeignOwner]) -> Result<String, String> {
 fn each_machine_id_is_reserved_or_left_alone_and_told_so() {
     let world = World::new();
     world.put(4, &held(at(5)));
-    world.put(5, &Record { owner: 0, released: true, ..held(at(5)) });
-    let found = [found(3, "10.0.0.3:80"), found(4, "10.0.0.4:80"), found(5, "x"), found(9, "y")];
+    world.put(
+        5,
+        &Record {
+            owner: 0,
+            released: true,
+            ..held(at(5))
+        },
+    );
+    let found = [
+        found(3, "10.0.0.3:80"),
+        found(4, "10.0.0.4:80"),
+        found(5, "x"),
+        found(9, "y"),
+    ];
     let said = import(&world, &found).expect("memory");
     let expected = [
         "       3  reserved for 10.0.0.3:80",
@@ -28,14 +44,23 @@ fn each_machine_id_is_reserved_or_left_alone_and_told_so() {
     ];
     assert_eq!(said.lines().take(5).collect::<Vec<_>>(), expected);
     assert!(said.contains("store free ID\n"), "{said}");
-    assert!(said.contains("Note: Leaf makes IDs of the layout snowflake"), "{said}");
+    assert!(
+        said.contains("Note: Leaf makes IDs of the layout snowflake"),
+        "{said}"
+    );
     let record = world.record(3);
     assert_eq!((record.owner, record.bound), (Record::FOREIGN, at(10)));
-    assert_eq!((record.epoch, record.host.as_str(), record.info_time), (1, "10.0.0.3:80", NOW));
+    assert_eq!(
+        (record.epoch, record.host.as_str(), record.info_time),
+        (1, "10.0.0.3:80", NOW)
+    );
     assert_eq!(world.record(4), held(at(5)));
 }
 
-const COSID: Legacy<'_> = Legacy::CosId { namespace: "shop", max_machine: 1023 };
+const COSID: Legacy<'_> = Legacy::CosId {
+    namespace: "shop",
+    max_machine: 1023,
+};
 
 /// Whatever their region, IDs of a system's own layout meet others of the same machine ID only.
 #[test]
@@ -65,7 +90,10 @@ fn another_layout_than_the_systems_is_told_of() {
 fn cosids_namespace_is_for_cosid() {
     let layout = IdMeta::COSID_JS;
     let asked = |system, namespace| legacy(system, namespace, &layout).map_err(|it| it.to_string());
-    let cosid = Legacy::CosId { namespace: "shop", max_machine: 7 };
+    let cosid = Legacy::CosId {
+        namespace: "shop",
+        max_machine: 7,
+    };
     assert_eq!(asked(LegacySystem::CosId, Some("shop")), Ok(cosid));
     assert_eq!(asked(LegacySystem::Leaf, None), Ok(Legacy::Leaf));
     assert_eq!(asked(LegacySystem::VestaDb, None), Ok(Legacy::VestaDb));
@@ -84,7 +112,10 @@ fn again_it_changes_nothing() {
     import(&world, &found).expect("memory");
     let before = [world.record(3), world.record(9)];
     let said = import(&world, &found).expect("memory");
-    assert!(said.contains("       3  left alone: it is reserved for a\n"), "{said}");
+    assert!(
+        said.contains("       3  left alone: it is reserved for a\n"),
+        "{said}"
+    );
     assert!(said.contains("0 written, 2 left alone"), "{said}");
     assert!(!said.contains("store free"), "{said}");
     assert_eq!([world.record(3), world.record(9)], before);
@@ -94,8 +125,18 @@ fn again_it_changes_nothing() {
 fn what_does_not_fit_is_refused_and_nothing_is_written() {
     let world = World::new();
     let said = import(&world, &[found(3, "a"), found(1024, "b")]).expect_err("refused");
-    assert!(said.contains("machine IDs of 0 to 1023, but the foreign owners use 1024"), "{said}");
-    assert!(world.opened().snapshot().expect("memory").records.is_empty());
+    assert!(
+        said.contains("machine IDs of 0 to 1023, but the foreign owners use 1024"),
+        "{said}"
+    );
+    assert!(
+        world
+            .opened()
+            .snapshot()
+            .expect("memory")
+            .records
+            .is_empty()
+    );
 }
 
 #[test]
@@ -104,9 +145,19 @@ fn a_machine_id_whose_record_was_deleted_is_refused_and_nothing_is_written() {
     world.put(3, &held(at(5)));
     world.delete(3);
     let said = import(&world, &[found(2, "a"), found(3, "b")]).expect_err("refused");
-    assert!(said.contains("machine ID 3 in namespace default was deleted or replaced"), "{said}");
+    assert!(
+        said.contains("machine ID 3 in namespace default was deleted or replaced"),
+        "{said}"
+    );
     assert!(said.contains("(store repair 3)"), "{said}");
-    assert!(world.opened().snapshot().expect("memory").records.is_empty());
+    assert!(
+        world
+            .opened()
+            .snapshot()
+            .expect("memory")
+            .records
+            .is_empty()
+    );
 }
 
 #[test]
@@ -133,7 +184,10 @@ fn a_source_of_another_kind_is_refused() {
         let from = from.parse().expect("a right URL");
         let error = read(legacy, &from).expect_err("refused");
         let said = error.to_string();
-        assert!(said.starts_with("--from: ") && said.contains(" keeps its data in "), "{said}");
+        assert!(
+            said.starts_with("--from: ") && said.contains(" keeps its data in "),
+            "{said}"
+        );
         assert_eq!(error.exit_code(), 64);
         assert!(!said.contains("pl4nted"), "{said}");
     }

@@ -16,7 +16,11 @@ type Atomic = explore::Real<2>;
 
 /// So long sequences in a full run, and shorter ones otherwise.
 fn up_to(length: usize, shorter: usize) -> usize {
-    if std::env::var_os("VESTA_TEST_FULL").is_some() { length } else { length - shorter }
+    if std::env::var_os("VESTA_TEST_FULL").is_some() {
+        length
+    } else {
+        length - shorter
+    }
 }
 
 /// Shortly before each point at which something runs out.
@@ -31,19 +35,79 @@ fn scenarios() -> Vec<Scenario> {
     };
     vec![
         at("the sequence runs out", Small::new(3, 2, 0), 10, 2, 100),
-        at("the sequence and the bound run out", Small::new(3, 2, 0), 9, 2, 12),
-        at("the bound lies inside a tick", Small::new(3, 2, 0), 8, 2, 10),
+        at(
+            "the sequence and the bound run out",
+            Small::new(3, 2, 0),
+            9,
+            2,
+            12,
+        ),
+        at(
+            "the bound lies inside a tick",
+            Small::new(3, 2, 0),
+            8,
+            2,
+            10,
+        ),
         at("the time field runs out", Small::new(2, 2, 0), 9, 2, 100),
-        at("time, sequence and bound run out", Small::new(2, 2, 0), 13, 3, 15),
-        at("the clock stands behind the line", Small::new(2, 2, 0), 10, 1, 13),
+        at(
+            "time, sequence and bound run out",
+            Small::new(2, 2, 0),
+            13,
+            3,
+            15,
+        ),
+        at(
+            "the clock stands behind the line",
+            Small::new(2, 2, 0),
+            10,
+            1,
+            13,
+        ),
         at("the future may be borrowed", Small::new(3, 1, 1), 6, 3, 9),
-        at("the future may be borrowed up to the end", Small::new(2, 1, 2), 3, 1, 7),
+        at(
+            "the future may be borrowed up to the end",
+            Small::new(2, 1, 2),
+            3,
+            1,
+            7,
+        ),
         at("one position in a tick", Small::new(2, 0, 0), 1, 1, 3),
-        at("ticks begin somewhere inside", Small::beginning(3, 2, 0, 4, 7), 8, 2, 19),
-        at("ticks begin at 0 or 1", Small::beginning(2, 1, 0, 2, 3), 3, 1, 7),
-        at("ticks begin inside, with a burst", Small::beginning(2, 2, 1, 3, 1), 5, 1, 14),
-        at("a slice of a tick runs out", Small::paced(3, 2, 0, 1), 10, 5, 100),
-        at("slices, with a burst, up to the bound", Small::paced(2, 2, 1, 2), 5, 5, 14),
+        at(
+            "ticks begin somewhere inside",
+            Small::beginning(3, 2, 0, 4, 7),
+            8,
+            2,
+            19,
+        ),
+        at(
+            "ticks begin at 0 or 1",
+            Small::beginning(2, 1, 0, 2, 3),
+            3,
+            1,
+            7,
+        ),
+        at(
+            "ticks begin inside, with a burst",
+            Small::beginning(2, 2, 1, 3, 1),
+            5,
+            1,
+            14,
+        ),
+        at(
+            "a slice of a tick runs out",
+            Small::paced(3, 2, 0, 1),
+            10,
+            5,
+            100,
+        ),
+        at(
+            "slices, with a burst, up to the bound",
+            Small::paced(2, 2, 1, 2),
+            5,
+            5,
+            14,
+        ),
         at("slices, up to the end", Small::paced(2, 1, 0, 1), 5, 5, 7),
     ]
 }
@@ -54,9 +118,18 @@ fn print(what: &str, counts: Counts) {
 
 /// A run that never meets a refusal of some kind has proved nothing about it.
 fn assert_met_everything(counts: Counts) {
-    let Counts { claimed, used_up, awaiting, exhausted, sealed, .. } = counts;
+    let Counts {
+        claimed,
+        used_up,
+        awaiting,
+        exhausted,
+        sealed,
+        ..
+    } = counts;
     assert!(
-        [claimed, used_up, awaiting, exhausted, sealed].iter().all(|count| *count > 10_000),
+        [claimed, used_up, awaiting, exhausted, sealed]
+            .iter()
+            .all(|count| *count > 10_000),
         "{counts:?}"
     );
 }
@@ -67,7 +140,10 @@ fn every_sequence<S: Subject>(populator: &str) {
     for scenario in scenarios() {
         all.add(explore::<S>(&scenario, length).unwrap());
     }
-    print(&format!("{populator}, every sequence of up to {length} operations"), all);
+    print(
+        &format!("{populator}, every sequence of up to {length} operations"),
+        all,
+    );
     assert_met_everything(all);
 }
 
@@ -89,7 +165,12 @@ fn every_sequence_atomic() {
 /// The same scenarios, with claims that are given back.
 fn giving_back() -> Vec<Scenario> {
     let scenarios = scenarios().into_iter();
-    scenarios.map(|scenario| Scenario { gives_back: true, ..scenario }).collect()
+    scenarios
+        .map(|scenario| Scenario {
+            gives_back: true,
+            ..scenario
+        })
+        .collect()
 }
 
 #[test]
@@ -101,8 +182,14 @@ fn claim_is_taken_back_if_it_is_the_last_one_and_never_after_sealing() {
         all.add(explore::<Sync>(&scenario, length).unwrap());
         all.add(explore::<Atomic>(&scenario, length).unwrap());
     }
-    print(&format!("all three, claims given back, up to {length} operations"), all);
-    assert!(all.given_back.iter().all(|count| *count > 10_000), "{all:?}");
+    print(
+        &format!("all three, claims given back, up to {length} operations"),
+        all,
+    );
+    assert!(
+        all.given_back.iter().all(|count| *count > 10_000),
+        "{all:?}"
+    );
 }
 
 /// From every position, tick and bound there is.
@@ -111,7 +198,10 @@ fn every_start<S: Subject>(populator: &str) {
     let mut layouts = Vec::new();
     for (time_bits, seq_bits) in [(1, 0), (1, 1), (2, 0), (2, 1), (1, 2), (2, 2), (3, 1)] {
         for burst in 0..=2 {
-            for below in [1, 2, 4].into_iter().filter(|below| *below <= 1 << seq_bits) {
+            for below in [1, 2, 4]
+                .into_iter()
+                .filter(|below| *below <= 1 << seq_bits)
+            {
                 for salt in 0..if below == 1 { 1 } else { 2 } {
                     layouts.push(Small::beginning(time_bits, seq_bits, burst, below, salt));
                 }
@@ -169,7 +259,10 @@ fn every_sequence_from_the_beginning() {
         all.add(replay::<Sync>(&scenario, length).unwrap());
         all.add(replay::<Atomic>(&scenario, length).unwrap());
     }
-    print(&format!("all three, every sequence of {length} operations from the beginning"), all);
+    print(
+        &format!("all three, every sequence of {length} operations from the beginning"),
+        all,
+    );
     assert_met_everything(all);
 }
 
@@ -177,7 +270,11 @@ fn every_sequence_from_the_beginning() {
 /// weaker mixture would send low traffic to few shards again.
 #[test]
 fn ticks_begin_where_splitmix64_says() {
-    let published = [0xe220_a839_7b1d_cdaf_u64, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
+    let published = [
+        0xe220_a839_7b1d_cdaf_u64,
+        0x6e78_9e6a_a1b9_65f4,
+        0x06c4_5d18_8009_454f,
+    ];
     let mut state = 0_u64;
     for number in published {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -193,7 +290,9 @@ fn ticks_begin_where_splitmix64_says() {
 fn every_planted_fault_is_noticed() {
     fn flaw<const FAULT: usize>() -> Option<String> {
         let scenarios: Vec<_> = scenarios().into_iter().chain(giving_back()).collect();
-        scenarios.iter().find_map(|scenario| explore::<Faulty<FAULT>>(scenario, 6).err())
+        scenarios
+            .iter()
+            .find_map(|scenario| explore::<Faulty<FAULT>>(scenario, 6).err())
     }
     assert_eq!(flaw::<0>(), None, "{} is wrong with this one", FAULTS[0]);
     let noticed = [
@@ -212,6 +311,9 @@ fn every_planted_fault_is_noticed() {
         flaw::<13>(),
     ];
     for (fault, flaw) in FAULTS[1..].iter().zip(noticed) {
-        println!("{fault}:\n  {}", flaw.unwrap_or_else(|| panic!("not noticed: {fault}")));
+        println!(
+            "{fault}:\n  {}",
+            flaw.unwrap_or_else(|| panic!("not noticed: {fault}"))
+        );
     }
 }

@@ -67,7 +67,11 @@ impl Model {
         lease.ticks.read();
         let durable = AtomicU64::new(limit);
         durable.load(Ordering::Relaxed);
-        Arc::new(Self { lease, durable, clock })
+        Arc::new(Self {
+            lease,
+            durable,
+            clock,
+        })
     }
 
     /// So many calls for `want` positions each.
@@ -78,7 +82,10 @@ impl Model {
             for _ in 0..calls {
                 if let Ok(Claim { start, end }) = this.lease.claim(want) {
                     let durable = this.durable.load(Ordering::Relaxed);
-                    assert!(end <= durable, "{start}..{end} lies beyond the record's {durable}");
+                    assert!(
+                        end <= durable,
+                        "{start}..{end} lies beyond the record's {durable}"
+                    );
                     taken.push(start..end);
                 }
             }
@@ -101,7 +108,10 @@ impl Model {
         Box::new(move || {
             let sealed_at = this.lease.seal(reason);
             assert_eq!(this.lease.seal("it was sealed before"), sealed_at);
-            assert!(matches!(this.lease.claim(1), Err(IdError::Sealed { .. })), "never again");
+            assert!(
+                matches!(this.lease.claim(1), Err(IdError::Sealed { .. })),
+                "never again"
+            );
             Vec::new()
         })
     }
@@ -115,9 +125,16 @@ fn the_bound_is_raised_while_callers_wait_for_it() {
         exhaustively(kind.name(), move || {
             let model = Model::new(kind, FIRST + 1);
             let taken = at_once(vec![model.issue(2, 2), model.extend(FIRST + 2)]);
-            note.note(unique_and_growing(&taken).last().map_or(0, |last| last.end - FIRST));
+            note.note(
+                unique_and_growing(&taken)
+                    .last()
+                    .map_or(0, |last| last.end - FIRST),
+            );
         });
-        assert!(ends.get().iter().eq(&[1, 2]), "the new bound came too late, and in time");
+        assert!(
+            ends.get().iter().eq(&[1, 2]),
+            "the new bound came too late, and in time"
+        );
     }
 }
 
@@ -126,7 +143,11 @@ fn the_bound_is_raised_under_two_callers() {
     for kind in PopulatorKind::ALL {
         bounded(kind.name(), move || {
             let model = Model::new(kind, FIRST + 1);
-            let threads = vec![model.issue(1, 2), model.issue(1, 1), model.extend(FIRST + 2)];
+            let threads = vec![
+                model.issue(1, 2),
+                model.issue(1, 1),
+                model.extend(FIRST + 2),
+            ];
             unique_and_growing(&at_once(threads));
         });
     }
@@ -158,10 +179,17 @@ fn the_clock_moves_on_when_the_tick_is_used_up() {
                 let issue = |&(calls, want)| model.issue(calls, want);
                 let threads = callers.iter().map(issue).chain([tick]).collect();
                 let all = unique_and_growing(&at_once(threads));
-                assert!(all.iter().all(|taken| taken.start >> 10 == (taken.end - 1) >> 10));
+                assert!(
+                    all.iter()
+                        .all(|taken| taken.start >> 10 == (taken.end - 1) >> 10)
+                );
                 note.note(all.last().is_some_and(|last| last.start >> 10 > TICK));
             });
-            assert_eq!(ends.get().len(), 2, "some call came in the next tick, and none did");
+            assert_eq!(
+                ends.get().len(),
+                2,
+                "some call came in the next tick, and none did"
+            );
         }
     }
 }
@@ -184,7 +212,10 @@ fn it_is_fenced_while_it_is_closed_and_used() {
             let all = unique_and_growing(&at_once(vec![model.issue(2, 1), closer, keeper]));
             sealed_past(kind, model.lease.seal("again"), &all);
             let reason = model.lease.sealed_reason().expect("it is sealed");
-            assert!(["it was shut down", "it was fenced"].contains(&reason), "{reason}");
+            assert!(
+                ["it was shut down", "it was fenced"].contains(&reason),
+                "{reason}"
+            );
         });
     }
 }
@@ -194,7 +225,11 @@ fn a_late_renewal_reopens_nothing() {
     for kind in PopulatorKind::ALL {
         bounded(kind.name(), move || {
             let model = Model::new(kind, FIRST + 1);
-            let threads = vec![model.issue(1, 2), model.seal("fenced"), model.extend(FIRST + 2)];
+            let threads = vec![
+                model.issue(1, 2),
+                model.seal("fenced"),
+                model.extend(FIRST + 2),
+            ];
             let all = unique_and_growing(&at_once(threads));
             sealed_past(kind, model.lease.seal("again"), &all);
         });

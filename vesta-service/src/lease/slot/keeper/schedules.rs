@@ -48,7 +48,11 @@ impl Store {
     }
 
     fn record(&self, machine: u64) -> Record {
-        self.leases().record(machine).ok().flatten().expect("it was claimed")
+        self.leases()
+            .record(machine)
+            .ok()
+            .flatten()
+            .expect("it was claimed")
     }
 }
 
@@ -89,7 +93,11 @@ impl KvStore for Store {
         new: &str,
     ) -> Result<bool, StoreError> {
         yield_now();
-        let fate = if self.trouble == Trouble::None { 9 } else { thread_rng().gen_range(0..8) };
+        let fate = if self.trouble == Trouble::None {
+            9
+        } else {
+            thread_rng().gen_range(0..8)
+        };
         match (self.trouble, fate) {
             (_, 0) => return Err(lost()),
             (Trouble::Fatal, 1) if same_epoch(old, new) => {
@@ -119,7 +127,10 @@ struct Model {
 
 impl Model {
     fn new(kind: PopulatorKind, trouble: Trouble, unit: Duration) -> Self {
-        let store = Arc::new(Store { entries: Arc::default(), trouble });
+        let store = Arc::new(Store {
+            entries: Arc::default(),
+            trouble,
+        });
         let start = UnixMillis(META.spec().epoch.0 + 1_000_000);
         let clock = Arc::new(ModelClock::at(start, unit / 20));
         let rules = Rules::new(40, 10, 0);
@@ -160,7 +171,13 @@ impl Model {
         let drivers = Rounds::start(plan, leases, host, factory).expect("there are enough");
         let keeper = Keeper::start(drivers, Drive::Thread).expect("threads of a model start");
         let (slots, closed) = (Arc::new(Slots::kept(keeper)), Arc::default());
-        Self { store, clock, slots, closed, unit }
+        Self {
+            store,
+            clock,
+            slots,
+            closed,
+            unit,
+        }
     }
 
     /// A caller that asks so many times.
@@ -207,8 +224,14 @@ impl Model {
             let record = this.store.record(machine);
             let (start, end) = (record.bound, record.bound + 10);
             let epoch = record.epoch + 1;
-            let new =
-                Record { epoch, owner: 1, from: start, attempt: 1, bound: end, ..record.clone() };
+            let new = Record {
+                epoch,
+                owner: 1,
+                from: start,
+                attempt: 1,
+                bound: end,
+                ..record.clone()
+            };
             match this.store.leases().change(machine, Some(&record), &new) {
                 Ok(Cas::Done) => Taken::from([(machine, vec![Range { start, end }])]),
                 _ => Taken::new(),
@@ -237,17 +260,29 @@ impl Model {
         assert!(matches!(self.slots.claim(1), Err(IdError::Sealed { .. })));
         for (machine, threads) in &machines {
             let all = unique_and_growing(threads);
-            let (bound, end) = (self.store.record(*machine).bound, all.last().map_or(0, |l| l.end));
+            let (bound, end) = (
+                self.store.record(*machine).bound,
+                all.last().map_or(0, |l| l.end),
+            );
             assert!(end <= bound, "{end} lies beyond the record's {bound}");
         }
         let held = slot.leases.current();
         let record = self.store.record(held.machine);
         let released = record.released && record.epoch == held.epoch;
         if released {
-            assert_eq!(record.bound, held.seal("again"), "given back where it was sealed");
+            assert_eq!(
+                record.bound,
+                held.seal("again"),
+                "given back where it was sealed"
+            );
         }
         let state = slot.state.lock();
-        (state.renewals_ok > 0, state.fenced > 0, state.rehomed > 0, released)
+        (
+            state.renewals_ok > 0,
+            state.fenced > 0,
+            state.rehomed > 0,
+            released,
+        )
     }
 }
 
@@ -279,8 +314,14 @@ fn a_store_that_loses_requests_and_replies() {
             note.note(everybody(kind, Trouble::Lossy, SECOND, false));
         });
         let ends = ends.get();
-        assert!(ends.iter().all(|(_, fenced, ..)| !fenced), "nobody took it over: {ends:?}");
-        assert!(ends.iter().any(|(renewed, ..)| *renewed), "some renewals came: {ends:?}");
+        assert!(
+            ends.iter().all(|(_, fenced, ..)| !fenced),
+            "nobody took it over: {ends:?}"
+        );
+        assert!(
+            ends.iter().any(|(renewed, ..)| *renewed),
+            "some renewals came: {ends:?}"
+        );
     }
 }
 
@@ -293,8 +334,13 @@ fn a_thief() {
             note.note(everybody(PopulatorKind::Atomic, trouble, SECOND, true));
         });
         let ends = ends.get();
-        let rehomed = ends.iter().any(|(_, fenced, rehomed, _)| *fenced && *rehomed);
-        assert!(rehomed, "sometimes there was time for another machine ID: {ends:?}");
+        let rehomed = ends
+            .iter()
+            .any(|(_, fenced, rehomed, _)| *fenced && *rehomed);
+        assert!(
+            rehomed,
+            "sometimes there was time for another machine ID: {ends:?}"
+        );
     }
 }
 
@@ -303,9 +349,17 @@ fn a_store_that_fails_for_good() {
     let ends = Ends::new();
     let note = ends.clone();
     at_random("atomic", 25_000, move || {
-        note.note(everybody(PopulatorKind::Atomic, Trouble::Fatal, SECOND, true));
+        note.note(everybody(
+            PopulatorKind::Atomic,
+            Trouble::Fatal,
+            SECOND,
+            true,
+        ));
     });
-    assert!(ends.get().contains(&(false, false, false, false)), "it failed at once, sometimes");
+    assert!(
+        ends.get().contains(&(false, false, false, false)),
+        "it failed at once, sometimes"
+    );
 }
 
 /// No wait ends by itself: whoever is not woken would hold up the model.
@@ -338,7 +392,9 @@ fn planted_end_without_a_seal() {
         let model = Model::new(PopulatorKind::Atomic, Trouble::None, SECOND);
         let threads = vec![model.caller(2), model.caller(2)];
         model.slots.first().request_stop();
-        model.closed.store(true, std::sync::atomic::Ordering::SeqCst);
+        model
+            .closed
+            .store(true, std::sync::atomic::Ordering::SeqCst);
         model.check(threads);
     });
 }

@@ -29,7 +29,9 @@ fn held(machine: u64) -> HeldLease {
         clock_kind: ClockKind::Precise,
         lost: Arc::default(),
     };
-    let held = factory.make(machine, 1, FIRST, u64::MAX).expect("all fields fit");
+    let held = factory
+        .make(machine, 1, FIRST, u64::MAX)
+        .expect("all fields fit");
     held.ticks.read();
     assert_eq!(held.claim(1).expect("it is new").start, FIRST);
     held
@@ -48,7 +50,10 @@ impl Model {
         let slot = MachineSlot::new(held(1), std::time::Duration::ZERO, Arc::default());
         slot.leases.current();
         assert!(slot.will_follow());
-        Arc::new(Self { slot, closed: AtomicBool::new(false) })
+        Arc::new(Self {
+            slot,
+            closed: AtomicBool::new(false),
+        })
     }
 
     fn caller(self: &Arc<Self>, calls: u32) -> Thread<Taken> {
@@ -75,7 +80,10 @@ impl Model {
     fn rehome(self: &Arc<Self>) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
-            this.slot.leases.current().seal("another process took its machine ID over");
+            this.slot
+                .leases
+                .current()
+                .seal("another process took its machine ID over");
             this.slot.follow(held(2));
             Vec::new()
         })
@@ -100,12 +108,18 @@ fn a_caller_goes_over_to_the_next_lease() {
     exhaustively("slot", move || {
         let model = Model::new();
         let taken = at_once(vec![model.caller(2), model.rehome()]).swap_remove(0);
-        assert!(taken.is_sorted_by_key(|(machine, _)| *machine), "back to a lost one: {taken:?}");
+        assert!(
+            taken.is_sorted_by_key(|(machine, _)| *machine),
+            "back to a lost one: {taken:?}"
+        );
         note.note(taken.iter().map(|(machine, _)| *machine).collect());
     });
     let ends: &Vec<Vec<_>> = &ends.get().iter().cloned().collect();
     let all = [vec![1, 1], vec![1, 2], vec![2, 2]];
-    assert!(all.iter().all(|end| ends.contains(end)), "it met him at every moment: {ends:?}");
+    assert!(
+        all.iter().all(|end| ends.contains(end)),
+        "it met him at every moment: {ends:?}"
+    );
 }
 
 #[test]
@@ -125,7 +139,9 @@ fn planted_stop_looked_for_too_early() {
         let this = model.clone();
         let careless: Thread<_> = Box::new(move || {
             let slot = &this.slot;
-            slot.leases.current().seal("another process took its machine ID over");
+            slot.leases
+                .current()
+                .seal("another process took its machine ID over");
             let next = held(2);
             if slot.stopping() {
                 next.seal("it was shut down");

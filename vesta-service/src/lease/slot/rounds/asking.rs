@@ -21,7 +21,12 @@ impl Rounds {
         for slot in self.slots() {
             slot.leases.current().ticks.compare(&pair);
         }
-        let (store, Said { clock, differed, .. }) = (&self.drivers[0].plan().store, &mut self.said);
+        let (
+            store,
+            Said {
+                clock, differed, ..
+            },
+        ) = (&self.drivers[0].plan().store, &mut self.said);
         *clock = Some(pair);
         if pair.apart() > WORTH_A_WORD {
             *differed += 1;
@@ -31,13 +36,20 @@ impl Rounds {
             }
         } else if *differed > 0 {
             let times = std::mem::take(differed);
-            tracing::info!(store, times, "this host's clock and the store's agree again");
+            tracing::info!(
+                store,
+                times,
+                "this host's clock and the store's agree again"
+            );
         }
     }
 
     /// Asks the store and this host; most questions are the same for all.
     pub(super) fn ask(&mut self, asks: Vec<(usize, Ask)>) -> Vec<(usize, Answer)> {
-        let mut store = Asked { leases: &self.leases, away: None };
+        let mut store = Asked {
+            leases: &self.leases,
+            away: None,
+        };
         let mut answers = Vec::with_capacity(asks.len());
         let (mut writes, mut writers) = (Vec::<(u64, Write)>::new(), Vec::new());
         let (mut keeps, mut keepers, mut rest) = (Vec::new(), Vec::new(), Vec::new());
@@ -54,7 +66,10 @@ impl Rounds {
                 }
                 Ask::Amend(new) => {
                     amenders.push((number, new.namespace));
-                    facts.entry(new.namespace).or_insert_with(|| new.clone()).and(&new);
+                    facts
+                        .entry(new.namespace)
+                        .or_insert_with(|| new.clone())
+                        .and(&new);
                 }
                 ask => rest.push((number, ask)),
             }
@@ -66,19 +81,27 @@ impl Rounds {
                 _ => None,
             });
             // It is away if it answered no request.
-            store.away = unanswered.collect::<Option<Vec<_>>>().and_then(|mut errors| errors.pop());
+            store.away = unanswered
+                .collect::<Option<Vec<_>>>()
+                .and_then(|mut errors| errors.pop());
             answers.extend(writers.into_iter().zip(written));
         }
         let amended: BTreeMap<_, _> = facts
             .into_iter()
             .map(|(uuid, facts)| {
                 let answer = store.ask(|leases| {
-                    Ok(leases.amend(&facts)?.map_or(Answer::NoNamespace, Answer::Namespace))
+                    Ok(leases
+                        .amend(&facts)?
+                        .map_or(Answer::NoNamespace, Answer::Namespace))
                 });
                 (uuid, answer)
             })
             .collect();
-        answers.extend(amenders.into_iter().map(|(number, uuid)| (number, amended[&uuid].clone())));
+        answers.extend(
+            amenders
+                .into_iter()
+                .map(|(number, uuid)| (number, amended[&uuid].clone())),
+        );
         let clock = &self.factory.clock;
         let (mut namespace, mut survey, mut look, mut compared) = (None, None, None, None);
         for (number, ask) in rest {
@@ -88,7 +111,9 @@ impl Rounds {
                 Ask::Namespace => shared(&mut namespace, || {
                     store.ask(|leases| {
                         let found = leases.find()?;
-                        Ok(Answer::Namespace(found.map_or_else(|| create(leases, plan, None), Ok)?))
+                        Ok(Answer::Namespace(
+                            found.map_or_else(|| create(leases, plan, None), Ok)?,
+                        ))
                     })
                 }),
                 Ask::Doubt => shared(&mut look, || {
@@ -150,7 +175,10 @@ impl Rounds {
             });
         }
         let locked = |answer: &Answer| matches!(answer, Answer::Kept(true));
-        let wanted = machines.iter().zip(&answers).filter(|(_, answer)| locked(answer));
+        let wanted = machines
+            .iter()
+            .zip(&answers)
+            .filter(|(_, answer)| locked(answer));
         let wanted: Vec<u64> = wanted.map(|(machine, _)| *machine).collect();
         let mut kept = self.host.keep(&wanted, &*self.factory.clock).into_iter();
         for answer in answers.iter_mut().filter(|answer| locked(answer)) {
@@ -196,8 +224,11 @@ fn survey_all(
 ) -> Result<Answer, StoreError> {
     let store = leases.store();
     let doubt = store.doubt()?;
-    let locals: BTreeMap<_, _> =
-        host.survey().into_iter().map(|local| (local.machine, local)).collect();
+    let locals: BTreeMap<_, _> = host
+        .survey()
+        .into_iter()
+        .map(|local| (local.machine, local))
+        .collect();
     let namespace = match leases.find()? {
         Some(namespace) => namespace,
         None => {
@@ -211,5 +242,10 @@ fn survey_all(
     };
     let own = host.own(Some(namespace.uuid));
     let snapshot = leases.snapshot()?;
-    Ok(Answer::Survey(Arc::new(Findings { doubt, snapshot, locals, own })))
+    Ok(Answer::Survey(Arc::new(Findings {
+        doubt,
+        snapshot,
+        locals,
+        own,
+    })))
 }

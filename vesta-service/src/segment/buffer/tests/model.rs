@@ -69,7 +69,10 @@ pub(super) fn row(step: i64, max_id: i64) -> SegmentTag {
 }
 
 pub(super) fn no_answer() -> StoreError {
-    StoreError::unavailable("no answer", std::io::Error::from(std::io::ErrorKind::TimedOut))
+    StoreError::unavailable(
+        "no answer",
+        std::io::Error::from(std::io::ErrorKind::TimedOut),
+    )
 }
 
 impl World {
@@ -156,7 +159,10 @@ impl World {
 
     fn ask(&mut self) {
         if self.buffer.ask(self.now) {
-            assert!(!self.queued && self.under_way.is_none(), "one request at a time");
+            assert!(
+                !self.queued && self.under_way.is_none(),
+                "one request at a time"
+            );
             self.queued = true;
         }
     }
@@ -166,9 +172,15 @@ impl World {
         let chunk = self.buffer.next_chunk(self.now);
         self.ask();
         let Ok(chunk) = chunk else { return false };
-        assert!(!chunk.is_empty() && chunk.start >= self.issued, "{chunk:?} after {}", self.issued);
         assert!(
-            self.granted.iter().any(|range| range.start <= chunk.start && chunk.end <= range.end),
+            !chunk.is_empty() && chunk.start >= self.issued,
+            "{chunk:?} after {}",
+            self.issued
+        );
+        assert!(
+            self.granted
+                .iter()
+                .any(|range| range.start <= chunk.start && chunk.end <= range.end),
             "{chunk:?} is not of {:?}",
             self.granted
         );

@@ -20,9 +20,17 @@ fn one_step_at_a_time_unless_the_pace_asks_for_more() {
     assert_eq!(size(&plan), 1000);
     plan.used(20_000, 2 * second, 3 * second);
     assert_eq!(size(&plan), 20_000, "what lasts for a second");
-    assert_eq!(plan.size(3 * second, false, 30_000), 13_000, "2 x (20,500 + 1000) - 30,000");
+    assert_eq!(
+        plan.size(3 * second, false, 30_000),
+        13_000,
+        "2 x (20,500 + 1000) - 30,000"
+    );
     assert_eq!(plan.size(3 * second, false, 43_000), 1000);
-    assert_eq!(plan.size(13 * second, false, 0), 2000, "nothing was used in ten seconds");
+    assert_eq!(
+        plan.size(13 * second, false, 0),
+        2000,
+        "nothing was used in ten seconds"
+    );
     for (cap, expected) in [(5500, 5000), (10, 1000)] {
         plan.cap = cap;
         assert_eq!(size(&plan), expected, "a step of the table stays");
@@ -90,7 +98,10 @@ impl Day {
     }
 
     fn refill(&mut self) -> bool {
-        self.at_hand = self.buffer.next_chunk(self.now).map_or(0, |chunk| chunk.end - chunk.start);
+        self.at_hand = self
+            .buffer
+            .next_chunk(self.now)
+            .map_or(0, |chunk| chunk.end - chunk.start);
         self.fetch_if_due();
         self.at_hand > 0
     }
@@ -102,8 +113,15 @@ impl Day {
             self.table += size;
             self.under_way = Some((self.now + self.fetch, size));
             let recent = |(at, _): &&(Duration, u64)| *at + Duration::from_secs(10) >= self.now;
-            let used: u64 = self.takes.iter().rev().take_while(recent).map(|(_, some)| some).sum();
-            self.bounds.push_back((self.table, 2 * used + 2 * self.buffer.plan.table_step));
+            let used: u64 = self
+                .takes
+                .iter()
+                .rev()
+                .take_while(recent)
+                .map(|(_, some)| some)
+                .sum();
+            self.bounds
+                .push_back((self.table, 2 * used + 2 * self.buffer.plan.table_step));
             self.look();
         }
     }
@@ -120,12 +138,24 @@ impl Day {
     }
 
     fn look(&mut self) {
-        while self.bounds.front().is_some_and(|(end, _)| *end <= self.taken) {
+        while self
+            .bounds
+            .front()
+            .is_some_and(|(end, _)| *end <= self.taken)
+        {
             self.bounds.pop_front();
         }
         let loss = self.table - self.taken;
-        let bound = self.bounds.iter().map(|(_, bound)| *bound).max().unwrap_or_default();
-        assert!(loss <= bound, "a kill loses {loss}, more than {bound}: {self:?}");
+        let bound = self
+            .bounds
+            .iter()
+            .map(|(_, bound)| *bound)
+            .max()
+            .unwrap_or_default();
+        assert!(
+            loss <= bound,
+            "a kill loses {loss}, more than {bound}: {self:?}"
+        );
         self.worst = self.worst.max(loss);
     }
 }
@@ -201,7 +231,9 @@ fn waits(rate: u32, seconds: u32, step: i64, fetch: Duration) -> Vec<Duration> {
             if at_hand > 0 {
                 break;
             }
-            at_hand = buffer.next_chunk(now).map_or(0, |chunk| chunk.end - chunk.start);
+            at_hand = buffer
+                .next_chunk(now)
+                .map_or(0, |chunk| chunk.end - chunk.start);
             queued |= buffer.ask(now);
         }
         at_hand -= 1;
@@ -214,9 +246,16 @@ fn waits(rate: u32, seconds: u32, step: i64, fetch: Duration) -> Vec<Duration> {
 fn a_hundred_thousand_a_second_with_a_fetch_of_50_ms_wait_only_at_the_start() {
     let fetch = Duration::from_millis(50);
     let waits = waits(100_000, 5, 1000, fetch);
-    let warm = waits.iter().rposition(|wait| !wait.is_zero()).map_or(0, |last| last + 1);
+    let warm = waits
+        .iter()
+        .rposition(|wait| !wait.is_zero())
+        .map_or(0, |last| last + 1);
     assert!(warm <= 40_000, "the first {warm} wait");
-    assert!(waits.iter().max() <= Some(&(4 * fetch)), "{:?}", waits.iter().max());
+    assert!(
+        waits.iter().max() <= Some(&(4 * fetch)),
+        "{:?}",
+        waits.iter().max()
+    );
 }
 
 proptest! {

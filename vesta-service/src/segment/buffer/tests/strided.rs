@@ -11,7 +11,10 @@ use crate::error::StoreError;
 const NOW: Duration = Duration::ZERO;
 
 fn strided(step: i64, stride: Stride) -> SegmentTag {
-    SegmentTag { stride, ..row(step, 1) }
+    SegmentTag {
+        stride,
+        ..row(step, 1)
+    }
 }
 
 /// Has the key fetch once, with this answer.
@@ -36,15 +39,24 @@ fn callers_get_the_numbers_of_the_stride_and_no_others() {
     for delta in 1..=7 {
         for remainder in 0..delta {
             let stride = Stride { delta, remainder };
-            for (start, size, want) in
-                [(1, 1, 1), (1, 30, 1), (14, 97, 3), (1000, 1000, 1), (5, 64, 1000)]
-            {
+            for (start, size, want) in [
+                (1, 1, 1),
+                (1, 30, 1),
+                (14, 97, 3),
+                (1000, 1000, 1),
+                (5, 64, 1000),
+            ] {
                 let key = Key::new(&strided(10, stride), 1_000_000);
                 let _ = key.take_slowly(1, NOW);
                 fetch(&key, NextRange::Strided(start..start + size, stride));
-                let expected: Vec<_> =
-                    (start..start + size).filter(|it| it % delta == remainder).collect();
-                assert_eq!(drain(&key, want, delta), expected, "{stride:?} {start} {size}");
+                let expected: Vec<_> = (start..start + size)
+                    .filter(|it| it % delta == remainder)
+                    .collect();
+                assert_eq!(
+                    drain(&key, want, delta),
+                    expected,
+                    "{stride:?} {start} {size}"
+                );
                 let counted = key.status(NOW).taken_total;
                 assert_eq!(counted, expected.len() as u64, "{stride:?} {start} {size}");
             }
@@ -54,42 +66,114 @@ fn callers_get_the_numbers_of_the_stride_and_no_others() {
 
 #[test]
 fn the_remainder_of_a_row_may_change() {
-    let key = Key::new(&strided(10, Stride { delta: 2, remainder: 0 }), 10);
+    let key = Key::new(
+        &strided(
+            10,
+            Stride {
+                delta: 2,
+                remainder: 0,
+            },
+        ),
+        10,
+    );
     let _ = key.take_slowly(1, NOW);
-    fetch(&key, NextRange::Strided(1..11, Stride { delta: 2, remainder: 0 }));
+    fetch(
+        &key,
+        NextRange::Strided(
+            1..11,
+            Stride {
+                delta: 2,
+                remainder: 0,
+            },
+        ),
+    );
     assert_eq!(drain(&key, 1, 2), [2, 4, 6, 8, 10]);
-    fetch(&key, NextRange::Strided(11..21, Stride { delta: 2, remainder: 1 }));
+    fetch(
+        &key,
+        NextRange::Strided(
+            11..21,
+            Stride {
+                delta: 2,
+                remainder: 1,
+            },
+        ),
+    );
     assert_eq!(drain(&key, 1, 2), [11, 13, 15, 17, 19]);
 }
 
 #[test]
 fn a_row_whose_stride_is_none_or_changes_gives_no_more_numbers() {
-    let three = Stride { delta: 3, remainder: 1 };
-    for stride in [Stride { delta: 0, remainder: 0 }, Stride { delta: 3, remainder: 3 }] {
+    let three = Stride {
+        delta: 3,
+        remainder: 1,
+    };
+    for stride in [
+        Stride {
+            delta: 0,
+            remainder: 0,
+        },
+        Stride {
+            delta: 3,
+            remainder: 3,
+        },
+    ] {
         let mut buffer = Buffer::new(&strided(10, stride), 10);
         assert_eq!(next(&mut buffer, NOW), Err(Health::BadStride), "{stride:?}");
-        assert!(buffer.trouble().expect("a reason").contains("a delta above 0"));
+        assert!(
+            buffer
+                .trouble()
+                .expect("a reason")
+                .contains("a delta above 0")
+        );
     }
     let mut buffer = Buffer::new(&strided(10, three), 10);
-    assert_eq!(answered(&mut buffer, NextRange::Strided(1..11, three)), Ok(1..4));
-    buffer.on_listed(&strided(10, Stride { delta: 2, remainder: 1 }));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Strided(1..11, three)),
+        Ok(1..4)
+    );
+    buffer.on_listed(&strided(
+        10,
+        Stride {
+            delta: 2,
+            remainder: 1,
+        },
+    ));
     while next(&mut buffer, NOW).is_ok() {}
     assert_eq!(next(&mut buffer, NOW), Err(Health::OtherDelta));
     let why = buffer.trouble().expect("a reason");
-    assert!(why.contains("another delta in the table than the 3 it began with"), "{why}");
+    assert!(
+        why.contains("another delta in the table than the 3 it began with"),
+        "{why}"
+    );
     buffer.on_listed(&strided(10, three));
     assert_eq!(buffer.health, Health::Good, "it was set back");
 
     let mut buffer = Buffer::new(&strided(10, three), 10);
-    let other = NextRange::Strided(1..11, Stride { delta: 2, remainder: 1 });
-    assert_eq!(answered(&mut buffer, other), Err(Health::OtherDelta), "before it was listed");
+    let other = NextRange::Strided(
+        1..11,
+        Stride {
+            delta: 2,
+            remainder: 1,
+        },
+    );
+    assert_eq!(
+        answered(&mut buffer, other),
+        Err(Health::OtherDelta),
+        "before it was listed"
+    );
 }
 
 #[test]
 fn what_is_left_of_several_ranges_goes_back_as_one() {
-    let stride = Stride { delta: 3, remainder: 1 };
+    let stride = Stride {
+        delta: 3,
+        remainder: 1,
+    };
     let mut buffer = Buffer::new(&strided(10, stride), 10);
-    assert_eq!(answered(&mut buffer, NextRange::Strided(1..11, stride)), Ok(1..4));
+    assert_eq!(
+        answered(&mut buffer, NextRange::Strided(1..11, stride)),
+        Ok(1..4)
+    );
     assert_eq!(next(&mut buffer, NOW), Ok(4..7));
     assert!(buffer.ask(NOW) && buffer.begin(NOW).is_some());
     buffer.on_reply(NOW, Ok(NextRange::Strided(12..22, stride)));
@@ -107,8 +191,16 @@ fn ranges_are_lent_beside_those_at_hand() {
     let (step, above) = buffer.before_lending().expect("good");
     assert_eq!((step, above), (10, 11));
     // The store answered the fetch first, but that answer comes later.
-    let lent = buffer.on_lent(above, Ok(NextRange::Numbers(21..31))).expect("a range");
-    assert_eq!(lent, LentRange { numbers: 21..31, stride: Stride::ONE });
+    let lent = buffer
+        .on_lent(above, Ok(NextRange::Numbers(21..31)))
+        .expect("a range");
+    assert_eq!(
+        lent,
+        LentRange {
+            numbers: 21..31,
+            stride: Stride::ONE
+        }
+    );
     buffer.on_reply(NOW, Ok(NextRange::Numbers(11..21)));
     assert_eq!(buffer.health, Health::Good);
     assert_eq!(buffer.before_lending().expect("good"), (10, 31));
@@ -125,8 +217,14 @@ fn a_store_that_went_back_is_noticed_when_it_lends() {
         assert_eq!(lent.is_ok(), good, "{lent:?}");
     }
     assert_eq!(buffer.health, Health::WentBack);
-    let error = buffer.before_lending().expect_err("a person has to look").to_string();
-    assert!(error.contains("set max_id of tag `orders` above 21"), "{error}");
+    let error = buffer
+        .before_lending()
+        .expect_err("a person has to look")
+        .to_string();
+    assert!(
+        error.contains("set max_id of tag `orders` above 21"),
+        "{error}"
+    );
 }
 
 #[test]

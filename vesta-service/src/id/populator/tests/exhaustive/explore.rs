@@ -91,7 +91,11 @@ impl Scenario {
             ];
         }
         // In half of the scenarios a clock that jumps goes a few ticks, in the others out of its mind.
-        let jump = if self.first.is_multiple_of(2) { Op::Forward(3) } else { Op::Forever };
+        let jump = if self.first.is_multiple_of(2) {
+            Op::Forward(3)
+        } else {
+            Op::Forever
+        };
         vec![
             Op::Claim(1),
             Op::Claim(2),
@@ -159,8 +163,16 @@ struct World {
 
 impl World {
     fn new(scenario: &Scenario) -> Self {
-        let Scenario { first, tick, limit, .. } = *scenario;
-        Self { tick, limit, model: Model::new(first), highest: None, held: [None; 2] }
+        let Scenario {
+            first, tick, limit, ..
+        } = *scenario;
+        Self {
+            tick,
+            limit,
+            model: Model::new(first),
+            highest: None,
+            held: [None; 2],
+        }
     }
 
     /// Does one operation on both and compares.
@@ -210,7 +222,9 @@ impl World {
             let answer = small.rules.may_give_back(claim) && subject.give_back(claim);
             let expected = self.model.give_back(small, claim);
             if answer != expected {
-                return Err(format!("{claim:?} given back: {answer}, expected {expected}"));
+                return Err(format!(
+                    "{claim:?} given back: {answer}, expected {expected}"
+                ));
             }
             counts.given_back[usize::from(!answer)] += 1;
             if answer {
@@ -227,7 +241,13 @@ impl World {
 }
 
 fn explained(scenario: &Scenario, path: &[Op], flaw: &str) -> String {
-    let Scenario { name, first, tick, limit, .. } = scenario;
+    let Scenario {
+        name,
+        first,
+        tick,
+        limit,
+        ..
+    } = scenario;
     format!("{name} (position {first}, tick {tick}, bound {limit}): {path:?}: {flaw}")
 }
 
@@ -253,7 +273,15 @@ pub(crate) fn explore<S: Subject>(scenario: &Scenario, length: usize) -> Result<
                 .step(subject, *op, &scenario.small, counts)
                 .map_err(|flaw| explained(scenario, path, &flaw))?;
             if path.len() < length {
-                below(scenario, alphabet, subject, &world_then, path, length, counts)?;
+                below(
+                    scenario,
+                    alphabet,
+                    subject,
+                    &world_then,
+                    path,
+                    length,
+                    counts,
+                )?;
             }
             path.pop();
         }
@@ -261,7 +289,15 @@ pub(crate) fn explore<S: Subject>(scenario: &Scenario, length: usize) -> Result<
     }
     let mut counts = Counts::default();
     let (subject, world) = (S::at(scenario.first), World::new(scenario));
-    below(scenario, &scenario.alphabet(), &subject, &world, &mut Vec::new(), length, &mut counts)?;
+    below(
+        scenario,
+        &scenario.alphabet(),
+        &subject,
+        &world,
+        &mut Vec::new(),
+        length,
+        &mut counts,
+    )?;
     Ok(counts)
 }
 
@@ -274,10 +310,12 @@ pub(crate) fn replay<S: Subject>(scenario: &Scenario, length: usize) -> Result<C
         let (subject, mut world) = (S::at(scenario.first), World::new(scenario));
         let digit = |place| alphabet[number / pow(place) % alphabet.len()];
         for place in 0..length {
-            world.step(&subject, digit(place), &scenario.small, &mut counts).map_err(|flaw| {
-                let path: Vec<Op> = (0..=place).map(digit).collect();
-                explained(scenario, &path, &flaw)
-            })?;
+            world
+                .step(&subject, digit(place), &scenario.small, &mut counts)
+                .map_err(|flaw| {
+                    let path: Vec<Op> = (0..=place).map(digit).collect();
+                    explained(scenario, &path, &flaw)
+                })?;
         }
         counts.sequences += 1;
     }

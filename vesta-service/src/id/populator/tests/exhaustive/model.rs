@@ -38,7 +38,10 @@ impl Small {
     /// A tick has two to the power of so many slices.
     pub(crate) fn paced(time_bits: u8, seq_bits: u8, burst: u64, slice_bits: u8) -> Self {
         let rules = Rules::new(time_bits, seq_bits, burst).paced(4 << slice_bits);
-        Self { slices: 1 << slice_bits, ..Self::of(rules, time_bits, seq_bits, burst) }
+        Self {
+            slices: 1 << slice_bits,
+            ..Self::of(rules, time_bits, seq_bits, burst)
+        }
     }
 
     fn of(rules: Rules, time_bits: u8, seq_bits: u8, burst: u64) -> Self {
@@ -51,7 +54,14 @@ impl Small {
                 advance(0, slice, 1, &rules, u64::MAX).unwrap().start - tick * per_tick
             })
             .collect();
-        Self { rules, ticks, per_tick, burst, slices: 1, begins }
+        Self {
+            rules,
+            ticks,
+            per_tick,
+            burst,
+            slices: 1,
+            begins,
+        }
     }
 
     /// One past the last position.
@@ -72,7 +82,11 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(first: u64) -> Self {
-        Self { first, issued: 0, sealed: false }
+        Self {
+            first,
+            issued: 0,
+            sealed: false,
+        }
     }
 
     /// The positions that a claim may have: one piece, ascending. `None` if there are none.
@@ -97,7 +111,10 @@ impl Model {
                 // Not in two ticks.
                 let near = claim.is_none_or(|claim| claim.start / small.per_tick == tick);
                 if mine && ascends && near && position / per_slice <= latest {
-                    let claim = claim.get_or_insert(Claim { start: position, end: position });
+                    let claim = claim.get_or_insert(Claim {
+                        start: position,
+                        end: position,
+                    });
                     if claim.end - claim.start < u64::from(want) {
                         assert_eq!(claim.end, position, "one piece");
                         claim.end += 1;

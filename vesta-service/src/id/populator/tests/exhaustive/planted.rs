@@ -56,9 +56,9 @@ impl<const FAULT: usize> IdPopulator for Faulty<FAULT> {
             Refusal::SequenceUsedUp { until } if FAULT == 8 => {
                 Refusal::SequenceUsedUp { until: until + 1 }
             }
-            Refusal::AwaitingLease if FAULT == 10 => {
-                Refusal::SequenceUsedUp { until: now.saturating_add(1) }
-            }
+            Refusal::AwaitingLease if FAULT == 10 => Refusal::SequenceUsedUp {
+                until: now.saturating_add(1),
+            },
             other => other,
         });
         match answer {
@@ -103,7 +103,12 @@ impl<const FAULT: usize> IdPopulator for Faulty<FAULT> {
 
 impl<const FAULT: usize> Subject for Faulty<FAULT> {
     fn at(next: u64) -> Self {
-        Self(Mutex::new(State { next, sealed: false, overflowed: false, claims: 0 }))
+        Self(Mutex::new(State {
+            next,
+            sealed: false,
+            overflowed: false,
+            claims: 0,
+        }))
     }
 
     fn copy(&self, _: bool) -> Self {
