@@ -210,19 +210,14 @@ run() {
   [ "$(grep -c '^ok' "$folder/went")" -eq "$(wc -l <"$folder/these")" ] || failed "not every test binary was run"
 }
 start=$SECONDS
-# Those of the stores wait for disks and change settings of servers: beside them runs what needs no server. The
-# longest are first.
-{
-  named stores --test-threads=4 --skip a_thousand_first
-  named 'vesta_service|simulation'
-  named 'contract|service'
-} | run 3
-{
-  named program
-  grep -vE "/(stores|vesta_service|simulation|contract|service|program)-[0-9a-f]+\"$" "$folder/tests"
-} | run 2
-# They have a time limit, so they run by themselves.
+# Those of the stores have time limits and change settings of servers, which others use.
+named stores --test-threads=4 --skip a_thousand_first | run 1
 [ $tier = here ] || named stores --test-threads=1 a_thousand_first | run 1
+slowest='program|vesta_service|simulation'
+{
+  named "$slowest"
+  grep -vE "/(stores|$slowest)-[0-9a-f]+\"$" "$folder/tests"
+} | run 2
 echo "tests: $((SECONDS - start)) s"
 cargo test --quiet --workspace ${without[@]+"${without[@]}"} --all-features --doc >"$folder/doc" 2>&1 || {
   cat "$folder/doc"

@@ -89,13 +89,15 @@ impl World {
         self.call(move |store, namespace| store.cas(namespace, MACHINE, &expect, &new))
     }
 
-    /// The store's contents.
+    /// The store's contents. On a busy machine the answer may take longer than one call waits.
     fn record(&self) -> Record {
-        let record = self
-            .direct
-            .read(&self.namespace, MACHINE)
-            .expect("the store answers");
-        record.unwrap_or_default()
+        let read = || self.direct.read(&self.namespace, MACHINE);
+        let is_final = |answer: &Result<_, StoreError>| {
+            !answer.as_ref().is_err_and(|error| !error.is_permanent())
+        };
+        let mut answers = std::iter::repeat_with(read).take(100);
+        let answer = answers.find(is_final).expect("the store answers");
+        answer.expect("the store reads").unwrap_or_default()
     }
 
     /// Sends the same change until its fate is known. Whether it happened is checked.
