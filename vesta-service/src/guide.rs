@@ -20,6 +20,7 @@
 //!
 //! let ids = LocalIdService::builder()
 //!     .machine(MachineSource::Fixed(7)) // no other process may use 7 in this namespace
+//! #   .namespace("guide")
 //!     .state_dir(&folder) // keeps the bound over restarts
 //!     .build()?;
 //!

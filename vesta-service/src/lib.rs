@@ -6,6 +6,7 @@
 //!
 //! let ids = LocalIdService::builder()
 //!     .machine(MachineSource::Fixed(7)) // no other process may use 7 in this namespace
+//! #   .namespace("root")
 //!     .state_dir(&folder) // where it remembers how far it came
 //!     .build()?;
 //!
