@@ -61,8 +61,8 @@ section! {
 
         /// Window while the store may forget
         ///
-        /// In milliseconds, 10000 to 60000. This long after the last renewal a process still makes IDs while such a
-        /// store is away. It delays the first ID after a start by the same time, less 3 s.
+        /// In milliseconds, 10000 to 60000. If such a store fails, a process makes IDs for this long after its last
+        /// renewal. The first ID after a start is delayed by the same time, less 3 s.
         /// More than 10000 is used from ten minutes after the namespace shows it.
         pub doubtful_window: Duration = "machine.doubtful_window_ms" "MS" or "10000", millis(10_000..=60_000);
     }

@@ -93,7 +93,7 @@ impl World {
     fn record(&self) -> Record {
         let read = || self.direct.read(&self.namespace, MACHINE);
         let is_final = |answer: &Result<_, StoreError>| {
-            !answer.as_ref().is_err_and(|error| !error.is_permanent())
+            answer.as_ref().err().is_none_or(StoreError::is_permanent)
         };
         let mut answers = std::iter::repeat_with(read).take(100);
         let answer = answers.find(is_final).expect("the store answers");

@@ -258,7 +258,7 @@ fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> 
         drafts
             .iter()
             .try_for_each(|(draft, path, _)| match fs::hard_link(draft, path) {
-                // A link, unlike a rename, never replaces a file that somebody else made meanwhile.
+                // A link, unlike a rename, never replaces an existing file.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
                 linked => linked,
             })

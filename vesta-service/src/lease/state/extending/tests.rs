@@ -124,7 +124,7 @@ fn a_clock_beyond_the_bound_is_followed_before_a_renewal_is_due() {
         written(lease.next(&plan(), &ahead)).1.bound,
         RULES.position(106)
     );
-    // While nobody answers it is asked as often as after any other request.
+    // An unanswered request is repeated no more often than any other.
     assert!(matches!(
         lease.on_answer(&plan(), unknown(), &ahead),
         Event::Unsure(_)
