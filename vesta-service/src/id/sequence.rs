@@ -308,6 +308,21 @@ mod tests {
     }
 
     #[test]
+    fn a_line_goes_on_from_its_earliest_tick_on_and_not_before() {
+        for (burst, tick_millis) in [(0, 1), (2, 1), (0, 16), (2, 16)] {
+            let rules = Rules::new(4, 3, burst).paced(tick_millis);
+            for next in 0..128 {
+                let earliest = rules.earliest_tick(next);
+                let goes_on = |before: u64| {
+                    let end_of_tick = (earliest + 1 - before) << rules.slice_bits();
+                    end_of_tick > 0 && advance(next, end_of_tick - 1, 1, &rules, NO_LIMIT).is_ok()
+                };
+                assert!(goes_on(0) && !goes_on(1), "{rules:?} {next}");
+            }
+        }
+    }
+
+    #[test]
     fn a_random_start_stays_below_its_limit_and_differs_from_tick_to_tick() {
         let rules = Rules::new(20, 10, 0).starting_below(100, 42);
         let mut seen = std::collections::HashSet::new();

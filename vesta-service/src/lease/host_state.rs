@@ -283,6 +283,29 @@ mod tests {
     }
 
     #[test]
+    fn letting_go_frees_what_a_survey_locked() {
+        let folder = tempfile::tempdir().unwrap();
+        used(folder.path(), "eu");
+        let [mut searching, other] = [0, 1].map(|_| {
+            let folder = folder_of(folder.path(), "eu", "a layout");
+            HostState::new(Some(folder), Own::default())
+        });
+        assert_eq!(searching.survey().len(), 1);
+        assert!(!other.is_free(7), "it is locked while somebody searches");
+        searching.let_go();
+        assert!(other.is_free(7));
+    }
+
+    #[test]
+    fn a_survey_skips_files_without_a_claim() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder_of(folder.path(), "eu", "a layout").create_missing(&[7]);
+        made.unwrap();
+        assert_eq!(machines_in(folder.path(), "eu"), [7]);
+        assert!(adopted(folder.path(), "a layout").is_empty());
+    }
+
+    #[test]
     fn a_copy_under_another_number_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let original = used(folder.path(), "eu");

@@ -49,15 +49,22 @@ fn a_sealed_line_never_issues_again_and_says_where_it_ended() {
             populator.claim(2, 1, &RULES, NO_LIMIT),
             Ok(Claim { start: 8, end: 9 })
         );
-        assert_eq!(populator.seal(), 9);
-        for tick in 0..8 {
-            assert_eq!(
-                populator.claim(tick, 1, &RULES, NO_LIMIT),
-                Err(Refusal::Sealed)
-            );
+        for again in [false, true] {
+            assert_eq!(populator.seal(), 9, "sealed before: {again}");
+            for tick in 0..8 {
+                assert_eq!(
+                    populator.claim(tick, 1, &RULES, NO_LIMIT),
+                    Err(Refusal::Sealed)
+                );
+            }
         }
-        assert_eq!(populator.seal(), 9, "sealing again changes nothing");
     }
+}
+
+#[test]
+fn names_are_those_of_the_settings() {
+    let names = PopulatorKind::ALL.map(PopulatorKind::name);
+    assert_eq!(names, ["lock", "sync", "atomic", "local"]);
 }
 
 /// What threads take that want so many positions at once, up to the end of the line, and how often each was
