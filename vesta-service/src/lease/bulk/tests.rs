@@ -65,3 +65,43 @@ fn creation_is_never_sent_twice_and_holds_up_what_was_sent_with_it() {
         "renewals are tried apart"
     );
 }
+
+#[test]
+fn claim_waits_for_the_history_and_a_renewal_does_not() {
+    let store = Arc::new(MemoryStore::new());
+    let before = Record {
+        epoch: 1,
+        ..Record::default()
+    };
+    let leases = Leases::new(store.clone(), "orders");
+    for machine in [1, 2] {
+        let made = leases.change(machine, None, &before).unwrap();
+        assert_eq!(made, Cas::Done);
+    }
+    let without_history = Intercept::new(store, |request, store| match request {
+        Request::Put { area, .. } if area.starts_with("history/") => {
+            let cause = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            Err(StoreError::unavailable("no answer", cause))
+        }
+        request => request.send(store),
+    });
+    let change = |new| Write::Record {
+        old: Some(before.clone()),
+        new,
+    };
+    let claim = change(Record {
+        epoch: 2,
+        ..before.clone()
+    });
+    let renewal = change(Record {
+        bound: 9,
+        ..before.clone()
+    });
+    let answers =
+        Leases::new(Arc::new(without_history), "orders").write_all(&[(1, claim), (2, renewal)]);
+    assert!(
+        matches!(answers[..], [Answer::Failed(_), Answer::Record(Cas::Done)]),
+        "{answers:?}"
+    );
+    assert_eq!(leases.record(1).unwrap(), Some(before));
+}
