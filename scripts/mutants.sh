@@ -3,7 +3,7 @@
 # uniqueness rests. A fault that no test notices is a survivor: a test is missing, or the code is. Lists
 # the survivors, and fails if the tests notice fewer than 90 % of the faults in a part.
 #
-#   scripts/mutants.sh                    all parts, then the named faults: half an hour
+#   scripts/mutants.sh                    all parts, then the named faults: hours on two cores
 #   scripts/mutants.sh PART …             sequence, populator, lease, state-file
 #   scripts/mutants.sh PART --file NAME   one file of a part, by the end of its path
 #   scripts/mutants.sh named [NAME …]     the named faults of scripts/mutants/named.py, or some: all must be

@@ -12,7 +12,7 @@
 #                                    deployments, and all commands of the documents
 #   scripts/test.sh --full           --all with more rounds, longer outages and larger models, five minutes of torture,
 #                                    fuzzing led by coverage, each package built and tried out, mutation testing:
-#                                    two hours
+#                                    hours
 #   scripts/test.sh -p CRATE …       one crate, or whatever else `cargo test` takes
 #
 # A test that needs a store's server has it in its path: of_mysql, mysql::. A store whose VESTA_TEST_MYSQL (POSTGRES,
