@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_goes_on_from_its_earliest_tick_on_and_not_before() {
+    fn a_line_goes_on_from_its_earliest_tick_and_not_before() {
         for (burst, tick_millis) in [(0, 1), (2, 1), (0, 16), (2, 16)] {
             let rules = Rules::new(4, 3, burst).paced(tick_millis);
             for next in 0..128 {
