@@ -93,19 +93,19 @@ macro_rules! inherent_calls {
             ///
             /// # Errors
             /// As for [`gen_id`](Self::gen_id).
-            #[inline]
+            #[inline(always)]
             pub fn next<T: From<$crate::VestaId>>(&self) -> Result<T, $crate::IdError> {
                 self.gen_id().map(|id| $crate::VestaId::from(id).into())
             }
 
             /// A new ID. May wait: see [`IdService::gen_id`]($crate::IdService::gen_id).
-            #[inline]
+            #[inline(always)]
             pub fn gen_id(&self) -> Result<u64, $crate::IdError> {
                 $crate::IdService::gen_id(self)
             }
 
             /// A new ID without waiting: see [`IdService::try_gen_id`]($crate::IdService::try_gen_id).
-            #[inline]
+            #[inline(always)]
             pub fn try_gen_id(&self) -> Result<u64, $crate::IdError> {
                 $crate::IdService::try_gen_id(self)
             }

@@ -169,15 +169,13 @@ fn coarse_seconds() -> u64 {
     since_1970().as_secs()
 }
 
-/// Nanoseconds since 1970, modulo 2^64: callers only compare them for change.
+/// Second and nanosecond in one number: callers only compare them for change.
 #[cfg(target_os = "linux")]
 #[inline]
 fn coarse_nanos() -> u64 {
     let now = coarse();
-    now.tv_sec
-        .cast_unsigned()
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(now.tv_nsec.cast_unsigned())
+    // Nanoseconds have 30 bits.
+    now.tv_sec.cast_unsigned() << 30 | now.tv_nsec.cast_unsigned()
 }
 
 /// `CLOCK_REALTIME_COARSE`: the kernel's own note of the time, made at each timer interrupt.
@@ -192,21 +190,13 @@ fn coarse_nanos() -> u64 {
     u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// [Spin hints](std::hint::spin_loop) in a microsecond: from 7 to 100, by processor. The
-/// fastest of a few tries, since any of them may be interrupted.
-pub(crate) fn spins_per_microsecond() -> u32 {
-    const SPINS: u32 = 256;
+/// Time between two moments of this process, to the nanosecond, for pauses that are shorter than any sleep.
+pub(crate) fn instant() -> std::time::Instant {
     #[allow(
         clippy::disallowed_methods,
         reason = "this is the place where it is allowed"
     )]
-    let time = || {
-        let start = std::time::Instant::now();
-        (0..SPINS).for_each(|_| std::hint::spin_loop());
-        start.elapsed().as_nanos()
-    };
-    let nanos = (0..8).map(|_| time()).min().unwrap_or_default().max(1);
-    u32::try_from(u128::from(SPINS) * 1000 / nanos).unwrap_or(u32::MAX)
+    std::time::Instant::now()
 }
 
 /// The processor's time-stamp counter: 10 ns where the precise wall clock costs 27.
@@ -267,40 +257,68 @@ impl Default for AnyClock {
 }
 
 /// The cheapest reading that tells whether the time of a layout went on.
+///
+/// The two that are cheapest have a word of their own: a `match` over all readings would jump through a table for
+/// each ID, and the code of the others, inlined, would fill the registers.
 #[derive(Debug, Clone)]
-pub(crate) enum Glance {
-    Seconds,
-    Coarse,
+pub(crate) struct Glance {
+    /// The second of the system's clock.
+    seconds: bool,
+    /// Its coarse reading.
+    coarse: bool,
+    other: Reader,
+}
+
+/// Another reading.
+#[derive(Debug, Clone)]
+enum Reader {
     Precise,
-    Other(Arc<dyn Clock>, fn(&dyn Clock) -> u64),
+    Clock(Arc<dyn Clock>, fn(&dyn Clock) -> u64),
 }
 
 impl Glance {
     /// At a clock, for a layout of whole seconds or a finer one.
     pub(crate) fn new(clock: &AnyClock, seconds: bool, kind: ClockKind) -> Self {
-        match (clock, kind) {
-            (AnyClock::System(_), _) if seconds => Glance::Seconds,
-            (AnyClock::System(_), ClockKind::Coarse) => Glance::Coarse,
-            (AnyClock::System(_), ClockKind::Precise) => Glance::Precise,
-            (AnyClock::Other(clock), kind) => Glance::Other(
-                clock.clone(),
-                match kind {
-                    _ if seconds => |clock| clock.wall_seconds(),
-                    ClockKind::Coarse => |clock| clock.wall_coarse(),
-                    ClockKind::Precise => |clock| clock.wall().0,
-                },
-            ),
+        let is_coarse = kind == ClockKind::Coarse;
+        match clock {
+            AnyClock::System(_) => Self {
+                seconds,
+                coarse: is_coarse && !seconds,
+                other: Reader::Precise,
+            },
+            AnyClock::Other(clock) => Self {
+                seconds: false,
+                coarse: false,
+                other: Reader::Clock(
+                    clock.clone(),
+                    match kind {
+                        _ if seconds => |clock| clock.wall_seconds(),
+                        ClockKind::Coarse => |clock| clock.wall_coarse(),
+                        ClockKind::Precise => |clock| clock.wall().0,
+                    },
+                ),
+            },
         }
     }
 
     /// A number that changes when the time goes on, and means nothing else.
     #[inline(always)] // on the way of every ID: a call would show
     pub(crate) fn read(&self) -> u64 {
-        match self {
-            Glance::Seconds => coarse_seconds(),
-            Glance::Coarse => coarse_nanos(),
-            Glance::Precise => cycles::wall().0,
-            Glance::Other(clock, read) => read(&**clock),
+        if self.seconds {
+            coarse_seconds()
+        } else if self.coarse {
+            coarse_nanos()
+        } else {
+            crate::hint::unlikely();
+            self.read_other()
+        }
+    }
+
+    #[inline(never)]
+    fn read_other(&self) -> u64 {
+        match &self.other {
+            Reader::Precise => cycles::wall().0,
+            Reader::Clock(clock, read) => read(&**clock),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The asynchronous calls of the embedded service.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use vesta_intf::{AsyncIdService, Id, IdError, IdRun, IdService, MakeId, VestaId};
@@ -21,8 +23,12 @@ impl LocalIdService {
     ///
     /// # Errors
     /// As for [`IdService::gen_id`].
-    pub async fn gen_id_async(&self) -> Result<u64, IdError> {
-        self.wait().until_async(|| self.try_gen_id()).await
+    #[inline(always)]
+    pub fn gen_id_async(&self) -> impl Future<Output = Result<u64, IdError>> + Send {
+        GenId {
+            service: self,
+            waiting: None,
+        }
     }
 
     /// `count` new IDs, ascending, without blocking the thread.
@@ -40,9 +46,43 @@ impl LocalIdService {
     }
 }
 
+/// An ID. Nearly always it is there at once: then nothing is allocated, and nothing else is inlined.
+struct GenId<'a> {
+    service: &'a LocalIdService,
+    waiting: Option<Pin<Box<dyn Future<Output = Result<u64, IdError>> + Send + 'a>>>,
+}
+
+impl Future for GenId<'_> {
+    type Output = Result<u64, IdError>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &self.waiting {
+            None => match self.service.quick() {
+                Some(id) => Poll::Ready(Ok(id)),
+                None => self.wait(cx),
+            },
+            Some(_) => self.wait(cx),
+        }
+    }
+}
+
+impl GenId<'_> {
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<u64, IdError>> {
+        let service = self.service;
+        let waiting = self.waiting.get_or_insert_with(|| {
+            Box::pin(async move { service.wait().until_async(|| service.try_gen_id()).await })
+        });
+        waiting.as_mut().poll(cx)
+    }
+}
+
 impl AsyncIdService for LocalIdService {
-    async fn gen_id(&self) -> Result<u64, IdError> {
-        self.gen_id_async().await
+    #[inline]
+    fn gen_id(&self) -> impl Future<Output = Result<u64, IdError>> + Send {
+        self.gen_id_async()
     }
 
     async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {

@@ -49,6 +49,7 @@ mod fork;
 mod future;
 pub mod global;
 pub mod guide;
+mod hint;
 mod host_guard;
 mod id;
 pub mod lease;

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "certificates")]
 pub mod certificates;
+pub mod figures;
 #[cfg(unix)]
 pub mod fleet;
 mod folder;
@@ -13,6 +14,8 @@ mod fuse;
 pub mod programs;
 mod rng;
 mod secrets;
+#[cfg(target_os = "linux")]
+pub mod slices;
 mod wall_clock;
 
 pub use folder::{fast_folder, folder, namespace_of};

@@ -1,18 +1,20 @@
 //! The steps that no generator of its kind can do without, each by itself.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Work, work};
+use crate::{Row, row};
 
 pub(crate) const ADD: &str = "a bare fetch-add";
 pub(crate) const SECONDS: &str = "time() + compare-and-swap";
 pub(crate) const COARSE: &str = "coarse clock + compare-and-swap";
 pub(crate) const CYCLES: &str = "cycle counter + compare-and-swap";
+pub(crate) const RUN: &str = "time() + a run of 64 for each thread";
 
 /// Adds 1 by compare-and-swap, after a reading of a clock.
-fn swapping(clock: impl Fn() -> u64 + Sync + 'static) -> Work {
-    let word = AtomicU64::new(0);
-    work(move || {
+fn swapping(name: &'static str, clock: impl Fn() -> u64 + Copy + Sync + 'static) -> Row {
+    let word: &AtomicU64 = Box::leak(Box::default());
+    row!(name, name, move || {
         let shown = clock();
         let mut next = word.load(Ordering::Relaxed);
         while let Err(found) =
@@ -21,6 +23,38 @@ fn swapping(clock: impl Fn() -> u64 + Sync + 'static) -> Work {
             next = found;
         }
         shown << 20 | next
+    })
+}
+
+/// What a thread has left.
+struct Left {
+    shown: Cell<u64>,
+    next: Cell<u64>,
+    end: Cell<u64>,
+}
+
+thread_local! {
+    static LEFT: Left = const {
+        Left { shown: Cell::new(0), next: Cell::new(0), end: Cell::new(0) }
+    };
+}
+
+/// Takes 64 numbers at once and gives them out until the clock shows another second.
+fn runs() -> Row {
+    let word: &AtomicU64 = Box::leak(Box::default());
+    row!(RUN, RUN, move || {
+        let shown = seconds();
+        LEFT.with(|left| {
+            if left.shown.get() != shown || left.next.get() == left.end.get() {
+                let next = word.fetch_add(64, Ordering::Relaxed);
+                left.shown.set(shown);
+                left.next.set(next);
+                left.end.set(next + 64);
+            }
+            let next = left.next.get();
+            left.next.set(next + 1);
+            shown << 20 | next
+        })
     })
 }
 
@@ -38,20 +72,23 @@ fn coarse() -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "the bare steps")]
-fn cycles() -> u64 {
+pub(crate) fn cycles() -> u64 {
     // SAFETY: RDTSC exists on every x86-64 processor and only returns a number.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn cycles() -> u64 {
+pub(crate) fn cycles() -> u64 {
     coarse()
 }
 
-pub(crate) fn each(add: &mut dyn FnMut(&'static str, Work)) {
-    let counter = AtomicU64::new(0);
-    add(ADD, work(move || counter.fetch_add(1, Ordering::Relaxed)));
-    add(SECONDS, swapping(seconds));
-    add(COARSE, swapping(coarse));
-    add(CYCLES, swapping(cycles));
+pub(crate) fn rows() -> Vec<Row> {
+    let counter: &AtomicU64 = Box::leak(Box::default());
+    vec![
+        row!(ADD, ADD, || counter.fetch_add(1, Ordering::Relaxed)),
+        swapping(SECONDS, seconds),
+        swapping(COARSE, coarse),
+        swapping(CYCLES, cycles),
+        runs(),
+    ]
 }

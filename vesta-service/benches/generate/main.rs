@@ -1,35 +1,37 @@
-//! Cost of an ID inside the process, as multiples of what the machine's own steps cost.
+//! Cost of an ID inside the process, beside what the machine's own steps cost and beside the best other generator.
 //!
 //! Layouts called *roomy* have so many sequence numbers in a tick that it is the generator that is
-//! measured and not the wait for the next tick; the rounds of each row cross hundreds of ticks of a
-//! millisecond and dozens of a second. The bound is real: a state file that a keeper renews. Every
-//! row is measured once in each round, so that all of them meet the same disturbances; a ratio is the
-//! median of the ratios within rounds. Peers are measured in the same run, with the same layout where
-//! they have one to choose.
+//! measured and not the wait for the next tick. The bound is real: a state file that a keeper renews. Every
+//! row is measured once in each round, in slices that no other program disturbed; a ratio is the
+//! median of the ratios within rounds. The code is compiled as an embedding program compiles it by default:
+//! without link-time optimisation.
 //!
-//! `cargo bench -p vesta-service --bench generate [-- ROUNDS] [-- NAME]`
+//! `cargo bench -p vesta-service --features async --bench generate [-- ROUNDS] [-- NAME] [-- --figures FILE]`
 
 mod floors;
 mod peers;
 
+use std::future::Future;
 use std::hint::black_box;
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
-use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
+use vesta_intf::{FieldOrder, IdService, LayoutSpec, TimeUnit};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::PopulatorKind;
 use vesta_service::testing::MemoryStore;
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
-
-/// 2^28 IDs in a second.
-fn roomy_seconds() -> IdMeta {
-    layout(30, 28, 5, TimeUnit::Second)
-}
+use vesta_testkit::figures::Figures;
+use vesta_testkit::slices::{self, Work, median, ratio};
 
 /// 2^32 IDs in a second: as many as batches can ask for.
-fn roomiest_seconds() -> IdMeta {
+fn roomy_seconds() -> IdMeta {
     layout(30, 32, 1, TimeUnit::Second)
+}
+
+/// 2^28 IDs in a second, and four machine IDs.
+fn four_machines() -> IdMeta {
+    layout(30, 28, 5, TimeUnit::Second)
 }
 
 /// 2^20 IDs in a millisecond.
@@ -81,133 +83,135 @@ fn embedded(
     Box::leak(Box::new(service))
 }
 
-/// Makes so many IDs with so many threads, and says how long that took.
-type Work = Box<dyn Fn(u64, u64) -> Duration>;
+type Measure = Box<dyn Fn(usize, Work) -> f64>;
 
 struct Row {
     name: String,
-    /// The row that ratios refer to, at one thread.
+    /// The row that ratios refer to, with as many threads.
     floor: &'static str,
-    work: Work,
+    /// IDs that a call makes.
+    ids: f64,
+    measure: Measure,
+    one_in_a_thousand: Measure,
 }
 
-/// The loop is compiled with what it measures.
-fn work(next: impl Fn() -> u64 + Sync + 'static) -> Work {
-    Box::new(move |threads, n| match threads {
-        1 => {
-            let start = now();
-            for _ in 0..n {
-                black_box(next());
-            }
-            start.elapsed()
+/// A row of a name, its floor, and the making of an ID. The loops are compiled with what they measure: each has a
+/// copy of its own.
+macro_rules! row {
+    ($name:expr, $floor:expr, $next:expr $(,)?) => {
+        $crate::Row {
+            name: $name.into(),
+            floor: $floor,
+            ids: 1.0,
+            measure: Box::new({
+                let next = $next;
+                move |threads, work| vesta_testkit::slices::measure(threads, work, &next)
+            }),
+            one_in_a_thousand: Box::new({
+                let next = $next;
+                let clock = &$crate::floors::cycles;
+                move |threads, work| {
+                    vesta_testkit::slices::one_in_a_thousand(threads, work, clock, &next)
+                }
+            }),
         }
-        _ => share(threads, n, &next),
-    })
+    };
 }
+pub(crate) use row;
 
-/// Makes `n` IDs with several threads and says how long that took.
-fn share(threads: u64, n: u64, next: &(impl Fn() -> u64 + Sync)) -> Duration {
-    let barrier = Barrier::new(usize::try_from(threads + 1).expect("few threads"));
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    barrier.wait();
-                    for _ in 0..n.div_ceil(threads) {
-                        black_box(next());
-                    }
-                })
-            })
-            .collect();
-        barrier.wait();
-        let start = now();
-        workers
-            .into_iter()
-            .for_each(|worker| worker.join().expect("no panic"));
-        start.elapsed()
-    })
-}
+const SECONDS: &str = "Vesta `atomic`, seconds";
 
-#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-fn now() -> Instant {
-    Instant::now()
+/// A future that is ready at once, as that of an ID nearly always is.
+#[inline(always)]
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut context) {
+        Poll::Ready(done) => done,
+        Poll::Pending => panic!("there are IDs enough"),
+    }
 }
 
 /// The rows of single IDs.
 fn rows() -> Vec<Row> {
     use ClockKind::{Coarse, Precise};
-    let mut rows = Vec::new();
-    floors::each(&mut |name, work| {
-        rows.push(Row {
-            name: name.into(),
-            floor: name,
-            work,
-        })
-    });
-    let mut add = |name: String, floor, service: &'static LocalIdService| {
-        let work = work(|| service.gen_id().expect("an ID"));
-        rows.push(Row { name, floor, work });
+    let mut rows = floors::rows();
+    let single = |name: String, floor, service: &'static LocalIdService| {
+        row!(name, floor, move || service.gen_id().expect("an ID"))
     };
-    for kind in PopulatorKind::ALL {
-        let name = kind.name();
+    for kind in [
+        PopulatorKind::Atomic,
+        PopulatorKind::Local,
+        PopulatorKind::Lock,
+        PopulatorKind::Sync,
+    ] {
         let local = kind == PopulatorKind::Local;
-        let of = |floor| if local { floors::ADD } else { floor };
-        let seconds = embedded(roomy_seconds(), kind, Precise, 1);
-        add(
-            format!("Vesta `{name}`, seconds"),
-            of(floors::SECONDS),
-            seconds,
-        );
-        let millis = embedded(roomy_millis(), kind, Precise, 1);
-        add(
-            format!("Vesta `{name}`, milliseconds, precise"),
-            of(floors::CYCLES),
-            millis,
-        );
-        let coarse = embedded(roomy_millis(), kind, Coarse, 1);
-        add(
-            format!("Vesta `{name}`, milliseconds, coarse"),
-            of(floors::COARSE),
-            coarse,
-        );
+        for (what, layout, clock, floor) in [
+            ("seconds", roomy_seconds(), Precise, floors::SECONDS),
+            (
+                "milliseconds, precise",
+                roomy_millis(),
+                Precise,
+                floors::CYCLES,
+            ),
+            (
+                "milliseconds, coarse",
+                roomy_millis(),
+                Coarse,
+                floors::COARSE,
+            ),
+        ] {
+            let floor = if local { floors::RUN } else { floor };
+            let service = embedded(layout, kind, clock, 1);
+            rows.push(single(
+                format!("Vesta `{}`, {what}", kind.name()),
+                floor,
+                service,
+            ));
+        }
     }
-    let four = embedded(roomy_seconds(), PopulatorKind::Atomic, Precise, 4);
-    add(
-        "Vesta `atomic`, seconds, 4 machine IDs".into(),
-        ONE_MACHINE,
-        four,
-    );
-    peers::each(&mut |name, work| {
-        rows.push(Row {
-            name: name.into(),
-            floor: floors::ADD,
-            work,
-        })
+    let seconds = |kind| embedded(roomy_seconds(), kind, Precise, 1);
+    let local = [PopulatorKind::Local; 2].map(seconds);
+    rows.push(Row {
+        ids: 2.0,
+        ..row!(
+            "Vesta `local`, seconds, two services in turn",
+            floors::RUN,
+            move || {
+                black_box(local[0].gen_id().expect("an ID"));
+                local[1].gen_id().expect("an ID")
+            }
+        )
     });
+    let four = embedded(four_machines(), PopulatorKind::Atomic, Precise, 4);
+    rows.push(single(format!("{SECONDS}, 4 machine IDs"), SECONDS, four));
+    let atomic = seconds(PopulatorKind::Atomic);
+    rows.push(row!(format!("{SECONDS}, `next`"), SECONDS, move || {
+        atomic.next::<u64>().expect("an ID")
+    }));
+    rows.push(row!(format!("{SECONDS}, async"), SECONDS, move || {
+        ready(atomic.gen_id_async()).expect("an ID")
+    }));
+    let shared: &'static dyn IdService = black_box(atomic);
+    rows.push(row!(
+        format!("{SECONDS}, `dyn IdService`"),
+        SECONDS,
+        move || shared.gen_id().expect("an ID"),
+    ));
+    rows.extend(peers::rows());
     rows
 }
 
-/// The row of one machine ID that the one of four is compared with.
-const ONE_MACHINE: &str = "Vesta `atomic`, seconds";
+const THREADS: [usize; 3] = [1, 2, 8];
 
-const THREADS: [u64; 4] = [1, 2, 4, 8];
-/// Long enough that a time slice of another program is a part of it only.
-const ROUND: Duration = Duration::from_millis(15);
-
-/// Nanoseconds for each ID: of every row, by number of threads and round.
-fn measure(rows: &[Row], rounds: usize) -> Vec<[Vec<f64>; 4]> {
-    let mut all: Vec<[Vec<f64>; 4]> = rows.iter().map(|_| Default::default()).collect();
-    let sizes: Vec<[u64; 4]> = rows
-        .iter()
-        .map(|row| THREADS.map(|n| size(row, n)))
-        .collect();
+/// Nanoseconds for each ID the machine makes: of every row, by number of threads and round.
+fn measure(rows: &[Row], rounds: usize) -> Vec<[Vec<f64>; 3]> {
+    let mut all: Vec<[Vec<f64>; 3]> = rows.iter().map(|_| Default::default()).collect();
     for round in 0..rounds {
         eprint!("\rround {} of {rounds}", round + 1);
         for (at, threads) in THREADS.into_iter().enumerate() {
             for (number, row) in rows.iter().enumerate() {
-                let n = sizes[number][at];
-                let took = (row.work)(threads, n);
-                all[number][at].push(took.as_nanos() as f64 / n as f64);
+                let of_one = (row.measure)(threads, Work::NONE) / row.ids;
+                all[number][at].push(of_one / threads as f64);
             }
         }
     }
@@ -215,107 +219,149 @@ fn measure(rows: &[Row], rounds: usize) -> Vec<[Vec<f64>; 4]> {
     all
 }
 
-/// The number of IDs in a round.
-fn size(row: &Row, threads: u64) -> u64 {
-    let mut n = 8000;
-    loop {
-        let took = (row.work)(threads, n);
-        if took >= ROUND / 2 {
-            return n;
-        }
-        n *= 2;
-    }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-fn ratio(of: &[f64], to: &[f64]) -> f64 {
-    median(
-        &of.iter()
-            .zip(to)
-            .map(|(of, to)| of / to)
-            .collect::<Vec<_>>(),
-    )
-}
-
-fn print_singles(rows: &[Row], all: &[[Vec<f64>; 4]]) {
+fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
     let find = |name: &str| rows.iter().position(|row| row.name == name);
-    println!(
-        "| ns per ID | 1 caller | 2 callers | 4 callers | 8 callers | / floor, 1 caller | 8 callers | floor |"
-    );
+    println!("| ns an ID | 1 thread | 2 | 8 | / its floor: 1 | 2 | 8 | floor |");
     println!("|---|---|---|---|---|---|---|---|");
     for (row, times) in rows.iter().zip(all) {
-        let floor = find(row.floor).map(|number| &all[number][0]);
-        let ratios = [0, 3].map(|at| {
-            floor.map_or("–".into(), |floor| {
-                format!("{:.2}", ratio(&times[at], floor))
-            })
-        });
-        let times = times
-            .each_ref()
-            .map(|times| format!("{:.1}", median(times)));
-        println!(
-            "| {} | {} | {} | {} |",
-            row.name,
-            times.join(" | "),
-            ratios.join(" | "),
-            row.floor
-        );
+        print!("| {} |", row.name);
+        for (threads, times) in THREADS.iter().zip(times) {
+            print!(" {:.2} |", median(times));
+            let question = format!("ns an ID, {threads} threads").replace("1 threads", "1 thread");
+            figures.note(&question, &row.name, median(times));
+        }
+        for (at, threads) in THREADS.iter().enumerate() {
+            match find(row.floor) {
+                Some(floor) if row.floor != row.name => {
+                    let ratio = ratio(&times[at], &all[floor][at]);
+                    print!(" {ratio:.2} |");
+                    let question = format!("an ID / its floor, {threads} threads")
+                        .replace("1 threads", "1 thread");
+                    figures.note(&question, &format!("{} / {}", row.name, row.floor), ratio);
+                }
+                _ => print!(" |"),
+            }
+        }
+        println!(" {} |", row.floor);
     }
     let Some(peer) = find(peers::BEST) else {
         return;
     };
     println!(
-        "\n| {} / Vesta, same round | 1 caller | 2 callers | 4 callers | 8 callers |",
+        "\n| {} / it, same rounds | 1 | 2 | 8 |\n|---|---|---|---|",
         peers::BEST
     );
-    println!("|---|---|---|---|---|");
-    for (row, times) in rows
-        .iter()
-        .zip(all)
-        .filter(|(row, _)| row.name.starts_with("Vesta"))
-    {
-        let ratios: Vec<_> = (0..4)
-            .map(|at| format!("{:.2}", ratio(&all[peer][at], &times[at])))
-            .collect();
-        println!("| {} | {} |", row.name, ratios.join(" | "));
+    for (row, times) in rows.iter().zip(all) {
+        if row.name.starts_with("Vesta") {
+            let ratios = [0, 1, 2].map(|at| ratio(&all[peer][at], &times[at]));
+            let [one, two, eight] = ratios;
+            println!("| {} | {one:.2} | {two:.2} | {eight:.2} |", row.name);
+            for (threads, ratio) in THREADS.iter().zip(ratios) {
+                let question = format!("{} / Vesta, {threads} threads", peers::BEST)
+                    .replace("1 threads", "1 thread");
+                figures.note(&question, &row.name, ratio);
+            }
+        }
     }
 }
 
-fn print_batches(rounds: usize) {
-    const SIZES: [usize; 3] = [100, 1_000, 10_000];
-    println!("\n| ns per ID of a batch | 100 IDs | 1,000 IDs | 10,000 IDs |\n|---|---|---|---|");
-    for kind in PopulatorKind::ALL {
-        let service = embedded(roomiest_seconds(), kind, ClockKind::Precise, 1);
-        let cells = SIZES.map(|size| {
-            let mut out = vec![0; size];
-            let calls = 2_000_000 / size;
-            let times: Vec<_> = (0..rounds)
-                .map(|_| {
-                    let start = now();
-                    (0..calls).for_each(|_| service.gen_ids(black_box(&mut out)).expect("IDs"));
-                    start.elapsed().as_nanos() as f64 / (calls * size) as f64
-                })
-                .collect();
-            format!("{:.2}", median(&times))
+/// Two callers that do something else between two IDs.
+fn print_at_work(rows: &[Row], rounds: usize, figures: &mut Figures) {
+    const NANOS: [u32; 5] = [0, 20, 50, 100, 200];
+    let compared = [
+        floors::SECONDS,
+        SECONDS,
+        "Vesta `atomic`, milliseconds, precise",
+        "Vesta `local`, seconds",
+        "Vesta `lock`, seconds",
+        peers::BEST,
+    ];
+    let works = NANOS.map(Work::of);
+    let rows: Vec<_> = rows
+        .iter()
+        .filter(|row| compared.contains(&&*row.name))
+        .collect();
+    let mut costs: Vec<[Vec<f64>; 5]> = rows.iter().map(|_| Default::default()).collect();
+    let mut slow: Vec<Vec<f64>> = rows.iter().map(|_| Vec::new()).collect();
+    for round in 0..rounds {
+        eprint!("\rround {} of {rounds} with work", round + 1);
+        for (at, work) in works.into_iter().enumerate() {
+            for (row, costs) in rows.iter().zip(&mut costs) {
+                costs[at].push((row.measure)(2, work));
+            }
+        }
+        for (row, slow) in rows.iter().zip(&mut slow) {
+            slow.push((row.one_in_a_thousand)(2, works[2]));
+        }
+    }
+    eprintln!();
+    println!(
+        "\n| a call of one of two callers, ns, with work between its calls | 0 ns | 20 | 50 | 100 | 200 | more than {}, 50 ns of work | one call in 1,000 takes longer than, 50 ns of work |",
+        floors::SECONDS
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    let floor = rows.iter().position(|row| row.name == floors::SECONDS);
+    for ((row, cost), slow) in rows.iter().zip(&costs).zip(&slow) {
+        print!("| {} |", row.name);
+        for (nanos, cost) in NANOS.iter().zip(cost) {
+            print!(" {:.1} |", median(cost));
+            let question = format!("ns a call, two callers with {nanos} ns of work");
+            figures.note(&question, &row.name, median(cost));
+        }
+        let more = floor.map_or(f64::NAN, |floor| {
+            let pairs = cost[2].iter().zip(&costs[floor][2]);
+            median(&pairs.map(|(cost, floor)| cost - floor).collect::<Vec<_>>())
         });
-        println!("| Vesta `{}` | {} |", kind.name(), cells.join(" | "));
+        let slow = median(slow);
+        println!(" {more:.1} | {slow:.0} |");
+        let question = format!(
+            "ns a call more than {}, two callers with 50 ns of work",
+            floors::SECONDS
+        );
+        figures.note(&question, &row.name, more);
+        figures.note(
+            "ns, one call in 1,000 takes longer, two callers with 50 ns of work",
+            &row.name,
+            slow,
+        );
+    }
+}
+
+fn print_batches(rounds: usize, figures: &mut Figures) {
+    const SIZES: [usize; 3] = [100, 1_000, 10_000];
+    println!("\n| ns an ID of a batch | 100 IDs | 1,000 | 10,000 |\n|---|---|---|---|");
+    for kind in PopulatorKind::ALL {
+        let service = embedded(roomy_seconds(), kind, ClockKind::Precise, 1);
+        let name = format!("Vesta `{}`", kind.name());
+        print!("| {name} |");
+        for size in SIZES {
+            let times = (0..rounds).map(|_| {
+                let batch = || {
+                    thread_local! {
+                        static OUT: std::cell::RefCell<Vec<u64>> = const { std::cell::RefCell::new(Vec::new()) };
+                    }
+                    OUT.with_borrow_mut(|out| {
+                        out.resize(size, 0);
+                        service.gen_ids(black_box(out)).expect("IDs");
+                        out[0]
+                    })
+                };
+                slices::measure(1, Work::NONE, &batch) / size as f64
+            });
+            let time = median(&times.collect::<Vec<_>>());
+            print!(" {time:.2} |");
+            figures.note(&format!("ns an ID of a batch of {size}"), &name, time);
+        }
+        println!();
     }
 }
 
 fn main() {
-    let arguments: Vec<_> = std::env::args()
-        .skip(1)
-        .filter(|a| !a.starts_with("--"))
-        .collect();
+    let (arguments, mut figures) = Figures::from_arguments();
     let rounds = arguments
         .iter()
         .find_map(|argument| argument.parse().ok())
-        .unwrap_or(41);
+        .unwrap_or(11);
     let wanted = arguments
         .iter()
         .find(|argument| argument.parse::<usize>().is_err());
@@ -328,8 +374,10 @@ fn main() {
             .collect();
         rows.retain(|row| row.name.contains(wanted) || floors.contains(&row.name.as_str()));
     }
-    print_singles(&rows, &measure(&rows, rounds));
+    print_singles(&rows, &measure(&rows, rounds), &mut figures);
+    print_at_work(&rows, rounds, &mut figures);
     if wanted.is_none() {
-        print_batches(rounds);
+        print_batches(rounds, &mut figures);
     }
+    figures.write();
 }

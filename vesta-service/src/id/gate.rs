@@ -33,19 +33,23 @@ impl Gate {
         }
     }
 
-    /// Takes up to `want` positions without judging the time.
+    /// One past the last position for a claim of one, while the glance is still the same.
     #[inline(always)] // on the way of every ID: a call would show
-    pub(crate) fn pass(&self, populator: &Populator, shown: u64, want: u32) -> Option<Claim> {
+    pub(crate) fn end(&self, shown: u64) -> Option<u64> {
         // Acquire, with the releases in `open`.
-        if self.shown.load(Ordering::Acquire) != shown {
-            return None;
-        }
-        let end = if want == 1 {
-            &self.end
-        } else {
-            &self.batch_end
+        let open = self.shown.load(Ordering::Acquire) == shown;
+        open.then(|| self.end.load(Ordering::Acquire))
+    }
+
+    /// Takes up to `want` positions without judging the time.
+    #[inline]
+    pub(crate) fn pass(&self, populator: &Populator, shown: u64, want: u32) -> Option<Claim> {
+        let end = self.end(shown)?;
+        let end = match want {
+            1 => end,
+            _ => self.batch_end.load(Ordering::Acquire),
         };
-        populator.take(want, end.load(Ordering::Acquire))
+        populator.take(want, end)
     }
 
     /// Lets others pass after a claim that was judged.

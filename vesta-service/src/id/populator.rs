@@ -8,9 +8,10 @@ mod tests;
 
 use std::sync::{PoisonError, TryLockError};
 
+use crate::hint::unlikely;
 use crate::sequence::{Claim, Refusal, Rules, advance, within};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, standard};
-use crate::wait::BackOff;
+use crate::wait::back_off;
 
 /// The populators, by name. But for the order that `Local` gives up, they differ in cost only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -90,9 +91,38 @@ impl Populator {
         })
     }
 
-    /// The short way: takes up to `want` positions below `end`, if the line stands below it and is not
-    /// sealed. What a claim may have is the caller's to know.
+    /// The shortest way: takes one position below `end`, if the line stands below it and is not sealed. What
+    /// a claim may have is the caller's to know.
     #[inline(always)] // on the way of every ID: a call would show
+    pub(crate) fn take_one(&self, end: u64, make: impl Fn(u64) -> u64) -> Option<u64> {
+        match self {
+            Self::Atomic(word) => match word.take_one(end) {
+                Ok(position) => Some(make(position)),
+                Err(Lost) => word.take_one_again(end).map(make),
+            },
+            _ => {
+                unlikely();
+                self.take_one_locked(end).map(make)
+            }
+        }
+    }
+
+    #[inline(never)] // or its code would be in the way of the others
+    fn take_one_locked(&self, end: u64) -> Option<u64> {
+        let below = |word: &mut u64| {
+            let next = *word;
+            (next < end).then(|| *word += 1)?;
+            Some(next)
+        };
+        match self {
+            Self::Lock(word) => below(&mut lock(word)),
+            Self::Sync(word) => below(&mut lock_standard(word)),
+            Self::Atomic(word) => word.take_one_again(end),
+        }
+    }
+
+    /// As [`take_one`](Self::take_one), up to `want` positions.
+    #[inline]
     pub(crate) fn take(&self, want: u32, end: u64) -> Option<Claim> {
         self.update(|next| {
             if next < end {
@@ -143,7 +173,7 @@ impl Populator {
 #[inline]
 fn lock(word: &Mutex<u64>) -> MutexGuard<'_, u64> {
     word.try_lock().unwrap_or_else(|| {
-        BackOff::new().spin();
+        back_off();
         word.lock()
     })
 }
@@ -155,7 +185,7 @@ fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
         Ok(word) => word,
         Err(TryLockError::Poisoned(error)) => error.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            BackOff::new().spin();
+            back_off();
             word.lock().unwrap_or_else(PoisonError::into_inner)
         }
     }
@@ -166,9 +196,41 @@ fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
 #[repr(align(128))] // a cache line (pair) of its own: what is read beside it changes rarely
 pub(crate) struct Word(AtomicU64);
 
+struct Lost;
+
 impl Word {
     const fn new(position: u64) -> Self {
         Self(AtomicU64::new(position))
+    }
+
+    #[inline(always)]
+    fn take_one(&self, end: u64) -> Result<u64, Lost> {
+        // Relaxed: as in `update`.
+        let next = self.0.load(Ordering::Relaxed);
+        if next < end
+            && self
+                .0
+                .compare_exchange(next, next + 1, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            return Ok(next);
+        }
+        Err(Lost)
+    }
+
+    /// After a race that was lost.
+    #[cold]
+    #[inline(never)]
+    fn take_one_again(&self, end: u64) -> Option<u64> {
+        back_off();
+        self.update(|next| {
+            if next < end {
+                Ok(within(next, 1, end))
+            } else {
+                Err(())
+            }
+        })
+        .map_or(None, |claim| Some(claim.start))
     }
 
     #[inline(always)]
@@ -176,7 +238,6 @@ impl Word {
         // Relaxed throughout: the word is the whole state, and nothing else is published with it.
         // The order of all its changes, which is what uniqueness needs, holds for relaxed ones too.
         let mut word = self.0.load(Ordering::Relaxed);
-        let mut back_off = BackOff::new();
         loop {
             let claim = claim(word)?;
             match self
@@ -185,7 +246,7 @@ impl Word {
             {
                 Ok(_) => return Ok(claim),
                 Err(_) => {
-                    back_off.spin();
+                    back_off();
                     word = self.0.load(Ordering::Relaxed);
                 }
             }

@@ -9,7 +9,7 @@ mod races;
 use std::ops::Range;
 
 use crate::sync::{AtomicU64, Ordering};
-use crate::wait::BackOff;
+use crate::wait::back_off;
 
 /// Numbers from `next` on below `end`; none if `next` has come to `end` or beyond.
 ///
@@ -37,7 +37,6 @@ impl RangeCursor {
     pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
         // Relaxed: the order of all changes of this one word is what uniqueness needs.
         let mut start = self.next.load(Ordering::Relaxed);
-        let mut back_off = BackOff::new();
         loop {
             // Acquire, with the release in `refill`: see above.
             let left = self.end.load(Ordering::Acquire).checked_sub(start)?;
@@ -51,7 +50,7 @@ impl RangeCursor {
             {
                 Ok(_) => return Some(start..end),
                 Err(_) => {
-                    back_off.spin();
+                    back_off();
                     start = self.next.load(Ordering::Relaxed);
                 }
             }

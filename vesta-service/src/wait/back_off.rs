@@ -1,10 +1,10 @@
 //! Back-off: after losing a race for the position, and after a request that failed.
 
+use std::cell::Cell;
 use std::hint::spin_loop;
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::clock::spins_per_microsecond;
+use crate::clock::instant;
 
 /// The longest pause after a request to a store that failed.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -16,32 +16,34 @@ pub(crate) fn retry_pause(failures: u32) -> Duration {
     pause.min(LONGEST_PAUSE)
 }
 
-/// Spin time of a caller that found the position taken: 4 µs at first, 16 at most.
+thread_local! {
+    /// When this thread came back from its last pause, and how long that was.
+    static LAST: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
+}
+
+/// Pause of a caller that found the position taken.
 ///
 /// Cores that fight over one word spend their time moving it between their caches. While one of them
-/// backs off, the other works at the speed of a caller that is alone: an ID then costs under
-/// contention what it costs without.
-#[derive(Debug)]
-pub(crate) struct BackOff {
-    nanos: u32,
+/// looks away, the other works at the speed of a caller that is alone. Who loses now and then, because it
+/// does something else between its IDs, looks away for as long as it takes to see that; who has just come
+/// back and loses again, for twice as long as before.
+#[cold]
+pub(crate) fn back_off() {
+    let lost = instant();
+    let pause = match LAST.get() {
+        Some((back, pause)) if lost.duration_since(back) < SOON => (pause * 2).min(LONGEST),
+        Some((_, pause)) => (pause / 2).max(SHORTEST),
+        None => SHORTEST,
+    };
+    let mut back = lost;
+    while back.duration_since(lost) < pause {
+        spin_loop();
+        back = instant();
+    }
+    LAST.set(Some((back, pause)));
 }
 
-/// Spin hints in a microsecond, which differ tenfold between processors.
-static SPINS: LazyLock<u32> = LazyLock::new(spins_per_microsecond);
-
-impl BackOff {
-    const FIRST: u32 = 4000;
-    const LONGEST: u32 = 16_000;
-
-    pub(crate) const fn new() -> Self {
-        Self { nanos: Self::FIRST }
-    }
-
-    /// Spins, and the next time twice as long.
-    #[cold]
-    pub(crate) fn spin(&mut self) {
-        let spins = u64::from(self.nanos) * u64::from(*SPINS) / 1000;
-        (0..spins).for_each(|_| spin_loop());
-        self.nanos = (self.nanos * 2).min(Self::LONGEST);
-    }
-}
+const SHORTEST: Duration = Duration::from_nanos(60);
+const LONGEST: Duration = Duration::from_micros(16);
+/// A loss after less than this is the next one of the same race.
+const SOON: Duration = Duration::from_nanos(100);

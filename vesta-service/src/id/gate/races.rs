@@ -46,7 +46,7 @@ impl Model {
         let this = self.clone();
         Box::new(move || {
             let claims = shown.iter().filter_map(|shown| {
-                let claim = this.gate.pass(&this.populator, *shown, 1)?;
+                let claim = this.one(*shown)?;
                 assert!(
                     claim.start >= RULES.position(*shown),
                     "{claim:?} in tick {shown}"
@@ -55,6 +55,12 @@ impl Model {
             });
             claims.collect()
         })
+    }
+
+    fn one(&self, shown: u64) -> Option<Claim> {
+        let start = self.populator.take_one(self.gate.end(shown)?, |it| it)?;
+        let end = start + 1;
+        Some(Claim { start, end })
     }
 
     /// The long way.
@@ -129,7 +135,8 @@ fn the_line_is_sealed_while_somebody_passes() {
             let this = model.clone();
             let seal: Thread<Taken> = Box::new(move || {
                 this.populator.seal();
-                assert_eq!(this.gate.pass(&this.populator, 5, 1), None, "never again");
+                assert_eq!(this.one(5), None, "never again");
+                assert_eq!(this.gate.pass(&this.populator, 5, 2), None, "never again");
                 Vec::new()
             });
             let all = unique_and_growing(&at_once(vec![model.pass(&[5, 5]), seal]));

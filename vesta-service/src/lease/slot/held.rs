@@ -85,18 +85,24 @@ pub(crate) struct HeldLease {
 }
 
 impl HeldLease {
-    /// Takes up to `want` positions in one piece of one tick, without waiting.
+    /// Takes one position, if nothing has to be judged for it, and makes something of it. All of it is inlined
+    /// into the caller, and its result stays in registers.
     #[inline(always)]
+    pub(crate) fn one(&self, make: impl Fn(u64) -> u64) -> Option<u64> {
+        let shown = self.ticks.glance();
+        match self.gate.end(shown) {
+            Some(end) => self.populator.take_one(end, make),
+            None => self.runs.as_ref()?.one(shown).map(make),
+        }
+    }
+
+    /// Takes up to `want` positions in one piece of one tick, without waiting.
     pub(crate) fn claim(&self, want: u32) -> Result<Claim, IdError> {
         let shown = self.ticks.glance();
-        if let Some(claim) = self.gate.pass(&self.populator, shown, want) {
-            return Ok(claim);
-        }
-        match &self.runs {
-            Some(runs) if !self.is_sealed() => runs.next(shown, want),
-            _ => None,
-        }
-        .map_or_else(|| self.claim_anew(shown, want), Ok)
+        self.gate
+            .pass(&self.populator, shown, want)
+            .or_else(|| self.runs.as_ref()?.next(shown, want))
+            .map_or_else(|| self.claim_anew(shown, want), Ok)
     }
 
     #[cold]
@@ -104,7 +110,7 @@ impl HeldLease {
     fn claim_anew(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
         match &self.runs {
             None => self.claim_judged(shown, want),
-            Some(runs) => runs.renew(shown, want, self.is_sealed(), |want| {
+            Some(runs) => runs.renew(shown, want, |want| {
                 let passed = runs.gate.pass(&self.populator, shown, want);
                 passed.map_or_else(|| self.claim_judged(shown, want), Ok)
             }),
@@ -114,7 +120,7 @@ impl HeldLease {
     /// Closes the fast paths in the child of a fork. The slow ones refuse there.
     pub(crate) fn close_in_child(&self) {
         self.gate.close();
-        self.runs.iter().for_each(Runs::close_in_child);
+        self.runs.iter().for_each(Runs::close);
     }
 
     /// The long way: the time is judged by the precise clocks, since the cheap ones may lag by
@@ -214,6 +220,7 @@ impl HeldLease {
     /// Ends the line for good, for this reason; returns the first position never issued.
     pub(crate) fn seal(&self, reason: &str) -> u64 {
         let _ = self.sealed.set(reason.to_owned()); // the first reason counts
+        self.runs.iter().for_each(Runs::close);
         self.populator.seal()
     }
 

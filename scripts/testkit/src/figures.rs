@@ -1,0 +1,57 @@
+//! Figures of benchmarks, kept in a file: for each question the names of its rows and what was measured.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// The figures of one run.
+#[derive(Debug, Default)]
+pub struct Figures {
+    file: Option<PathBuf>,
+    questions: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+impl Figures {
+    /// For the file after `--figures`, if there is one; with the other arguments, of which those of cargo are
+    /// left out.
+    #[must_use]
+    pub fn from_arguments() -> (Vec<String>, Self) {
+        let (mut others, mut file) = (Vec::new(), None);
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            match &*argument {
+                "--figures" => file = arguments.next().map(PathBuf::from),
+                _ if argument.starts_with("--") => {}
+                _ => others.push(argument),
+            }
+        }
+        let questions = BTreeMap::new();
+        (others, Self { file, questions })
+    }
+
+    /// Notes what was measured, in the unit that the question names.
+    pub fn note(&mut self, question: &str, row: &str, figure: f64) {
+        let rows = self.questions.entry(question.to_owned()).or_default();
+        rows.insert(row.to_owned(), figure);
+    }
+
+    /// Writes them as JSON, if there is a file.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn write(&self) {
+        let Some(file) = &self.file else { return };
+        let mut text = String::from("{\n");
+        for (at, (question, rows)) in self.questions.iter().enumerate() {
+            let comma = if at > 0 { ",\n" } else { "" };
+            let _ = write!(text, "{comma}  {question:?}: {{");
+            for (at, (row, figure)) in rows.iter().enumerate() {
+                let comma = if at > 0 { "," } else { "" };
+                let _ = write!(text, "{comma}\n    {row:?}: {figure:.3}");
+            }
+            text.push_str("\n  }");
+        }
+        text.push_str("\n}\n");
+        std::fs::write(file, text).expect("the figures can be written");
+    }
+}
