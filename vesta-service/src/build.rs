@@ -253,10 +253,10 @@ impl Builder {
             return Ok(rules);
         }
         let rules = rules.paced(tick);
-        let slice = (meta.max(Field::Seq) + 1) >> rules.slice_bits();
+        let slice = rules.first_slice();
         if below > slice {
             let reason =
-                format!("with pacing at most random:{slice}, which a slice of a tick holds");
+                format!("with pacing at most random:{slice}, which a tick has when it begins");
             return Err(IdError::invalid("sequence_start", reason).into());
         }
         Ok(rules)

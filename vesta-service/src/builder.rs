@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{GenMethod, IdMeta, SequenceStart};
+use vesta_intf::{GenMethod, IdMeta, SequenceStart, TimeUnit};
 
 use crate::clock::{AnyClock, Clock, ClockKind, SystemClock};
 use crate::lease::{ClaimOrder, Timing, USUAL_DOUBTFUL_WINDOW};
@@ -60,7 +60,7 @@ impl Default for Builder {
             claim_order: ClaimOrder::default(),
             sequence_start: SequenceStart::default(),
             clock_kind: ClockKind::default(),
-            pacing: false,
+            pacing: true,
             borrow_ahead: Duration::ZERO,
             timing: None,
             wait_for_store: false,
@@ -182,10 +182,21 @@ impl Builder {
 
     /// Gives a tick out in slices of at most 4 ms, and waiting calls of
     /// [`gen_id`](vesta_intf::IdService::gen_id) their positions in the order in which they came: at the
-    /// capacity nobody then waits for the rest of a second, and nobody is overtaken for long. What a slice
-    /// leaves, the later ones of its tick have too; the capacity stays the same. Default: no.
+    /// capacity nobody then waits for the rest of a second, and nobody is overtaken for long. The first slice has
+    /// an eighth of the tick for bursts, and what a slice leaves, the later ones of its tick have too; the capacity
+    /// stays the same. Without it all of a tick can be had at its beginning. Default: yes.
     pub fn pacing(self, pacing: bool) -> Self {
         Self { pacing, ..self }
+    }
+
+    /// The most IDs for the least processor time, at the price of their exact order:
+    /// [`PopulatorKind::Local`] and, if the layout set before has milliseconds, [`ClockKind::Coarse`] and 8 ms
+    /// [borrowed](Self::borrow_ahead). The time field is then up to 18 ms off, and IDs ascend in each thread.
+    pub fn throughput(self) -> Self {
+        let borrowed = throughput_borrows(&self.layout);
+        self.populator(PopulatorKind::Local)
+            .clock_kind(ClockKind::Coarse)
+            .borrow_ahead(borrowed)
     }
 
     /// The time that sequence numbers may be taken ahead of the clock: 0 to 10 s, rounded down to whole
@@ -237,5 +248,13 @@ impl Builder {
             timing: Some(timing),
             ..self
         }
+    }
+}
+
+/// What [`Builder::throughput`] borrows in this layout.
+pub fn throughput_borrows(layout: &IdMeta) -> Duration {
+    match layout.spec().unit {
+        TimeUnit::Millisecond => Duration::from_millis(8),
+        _ => Duration::ZERO,
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart};
 use vesta_service::clock::ClockKind;
-use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
+use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind, throughput_borrows};
 
 use super::parse::{Parsed, choice, either, millis, number, truth, whole};
 use super::values::Values;
@@ -22,31 +22,43 @@ section! {
         /// namespace need the same one.
         pub layout: IdMeta = "layout" "NAME" or "max-peak" for commands, |_| Parsed::Ok(*layout);
 
+        /// Settings of generation for a purpose: standard or throughput
+        ///
+        /// `throughput` makes the most IDs for the least processor time, at the price of their exact order: the default
+        /// of `populator` is then `local`; in a layout of milliseconds, that of `clock` is `coarse` and that of
+        /// `borrow_ahead_ms` 8.
+        pub preset: Preset = "preset" "NAME" or "standard", choice(PRESETS);
+
         /// Position shared by threads: atomic, lock, sync or local
         ///
         /// `lock` and `sync` issue the same IDs as `atomic`, slower. With `local` each thread takes 64 at
         /// once: the fastest with many threads, but within a tick IDs ascend per thread only, and what a
         /// thread has left at its end is never issued.
         pub populator: PopulatorKind = "populator" "NAME" or "atomic",
-            choice(PopulatorKind::ALL.map(|kind| (kind.name(), kind)));
+            or_fast(values, "populator", PopulatorKind::Local,
+                choice(PopulatorKind::ALL.map(|kind| (kind.name(), kind))));
 
         /// Clock of a layout in milliseconds: precise or coarse
         ///
         /// With `coarse` the time field may lag by a timer interrupt (1 to 10 ms) and never leads; an ID costs
         /// half as much. Layouts of seconds are always that fast.
-        pub clock: ClockKind = "clock" "NAME" or "precise", choice(ClockKind::ALL.map(|kind| (kind.name(), kind)));
+        pub clock: ClockKind = "clock" "NAME" or "precise",
+            or_fast(values, "clock", ClockKind::Coarse,
+                choice(ClockKind::ALL.map(|kind| (kind.name(), kind))));
 
         /// Give a tick out in slices of at most 4 ms
         ///
         /// At full capacity a call then waits for the next slice, not for the rest of the second, and waiting calls are
-        /// served first come, first served. The capacity stays the same.
-        pub pacing: bool = "pacing" "BOOL" or "false", truth();
+        /// served first come, first served. The first slice of a tick has an eighth of it for bursts. The capacity
+        /// stays the same. With `false` all of a tick can be had at its beginning.
+        pub pacing: bool = "pacing" "BOOL" or "true", truth();
 
         /// Time that IDs may be made ahead of the clock
         ///
         /// In milliseconds, 0 to 10000, rounded down to whole ticks. A burst beyond the capacity is then served
         /// at once, and its IDs show a time so much later at most. The window grows by as much.
-        pub borrow_ahead: Duration = "borrow_ahead_ms" "MS" or "0", millis(0..=MAX_BORROW_MILLIS);
+        pub borrow_ahead: Duration = "borrow_ahead_ms" "MS" or "0",
+            or_fast(values, "borrow_ahead_ms", borrowed(values, layout), millis(0..=MAX_BORROW_MILLIS));
 
         /// genMethod bits
         ///
@@ -78,6 +90,41 @@ section! {
         ///
         /// 1 to 64 letters, digits, `.`, `_` or `-`. IDs that may meet in one table need the same one.
         pub namespace: String = "namespace" "NAME" or "default" for commands, checked_name;
+    }
+}
+
+/// Settings of generation for a purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Preset {
+    /// IDs in the order of time, as exact as the layout.
+    Standard,
+    /// As many IDs as possible for as little processor time.
+    Throughput,
+}
+
+const PRESETS: [(&str, Preset); 2] = [
+    ("standard", Preset::Standard),
+    ("throughput", Preset::Throughput),
+];
+
+/// The value that the preset for throughput has where none was set.
+fn or_fast<T: Copy>(
+    values: &Values,
+    name: &str,
+    fast: T,
+    parse: impl Fn(&str) -> Parsed<T>,
+) -> impl Fn(&str) -> Parsed<T> {
+    let is_fast = values.text("preset") == "throughput" && !values.is_explicit(name);
+    move |text| if is_fast { Ok(fast) } else { parse(text) }
+}
+
+/// What the preset for throughput borrows: [`Builder::throughput`](vesta_service::Builder::throughput). Nothing
+/// where nothing would remember it.
+fn borrowed(values: &Values, layout: &IdMeta) -> Duration {
+    match values.text("machine.strategy") {
+        "stateless" => Duration::ZERO,
+        _ => throughput_borrows(layout),
     }
 }
 

@@ -40,7 +40,7 @@ use crate::start::error::Error;
 
 pub use declared::settings;
 pub use file::{layout_of, read_layout};
-pub use ids::Ids;
+pub use ids::{Ids, Preset};
 pub use limits::Limits;
 pub use listeners::Compat;
 pub use log::{Log, LogFormat};

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `now` counts slices: the parts of a tick that are given out one after another. Without pacing a
-//! tick has one. What is taken lies at or after `next` and the clock's tick, and before `cap` and
+//! tick has one; with it the first slice has an eighth of the tick for bursts, and all share the rest alike. What is taken lies at or after `next` and the clock's tick, and before `cap` and
 //! `limit`. Where the settings want it, a new tick begins some way into its sequence numbers. Claims of
 //! more than one leave the last sixteenth of what the clock has reached to claims of one.
 
@@ -78,7 +78,8 @@ impl Rules {
     }
 
     /// The same rules, but a tick of so many milliseconds is given out in slices of at most 4 ms: at
-    /// the cap nobody then waits for the rest of a second. What a slice leaves, the later ones of its
+    /// the cap nobody then waits for the rest of a second. The first slice has an eighth of the tick on top of its
+    /// share, so that a burst need not wait just because a tick is new. What a slice leaves, the later ones of its
     /// tick have too. Of shorter ticks that may be borrowed, a wait brings as many as 4 ms have.
     pub const fn paced(self, tick_millis: u64) -> Self {
         let mut bits = 0;
@@ -152,9 +153,43 @@ impl Rules {
     pub(crate) const fn cap(&self, now: u64, want: u32) -> u64 {
         let after = now.saturating_add(1).saturating_add(self.burst);
         if after < (self.max_tick + 1) << self.slice_bits {
-            (after << (self.seq_bits - self.slice_bits)) - self.left_by(want)
+            let begun = after & ((1 << self.slice_bits) - 1);
+            self.position(after >> self.slice_bits) + self.reached(begun) - self.left_by(want)
         } else {
             self.position(self.max_tick + 1)
+        }
+    }
+
+    /// Positions of a tick that may be taken once so many of its slices have begun: none, some, or all but the
+    /// last slices'.
+    const fn reached(&self, begun: u64) -> u64 {
+        if begun == 0 {
+            return 0;
+        }
+        let shared = (self.for_slices() as u128 * begun as u128) >> self.slice_bits;
+        self.for_bursts() + shared as u64 // below the positions of a tick
+    }
+
+    /// Positions of a tick that its first slice has on top of its share.
+    const fn for_bursts(&self) -> u64 {
+        if self.slice_bits == 0 {
+            0
+        } else {
+            (1 << self.seq_bits) / 8
+        }
+    }
+
+    /// Positions of a tick that its slices share alike.
+    const fn for_slices(&self) -> u64 {
+        (1 << self.seq_bits) - self.for_bursts()
+    }
+
+    /// Positions that a tick has when it begins.
+    pub(crate) const fn first_slice(&self) -> u64 {
+        if self.slice_bits == 0 {
+            1 << self.seq_bits
+        } else {
+            self.reached(1)
         }
     }
 
@@ -197,7 +232,11 @@ impl Rules {
 
     /// The slice of a position.
     const fn slice(&self, position: u64) -> u64 {
-        position >> (self.seq_bits - self.slice_bits)
+        let (tick, seq) = (self.tick(position), position & ((1 << self.seq_bits) - 1));
+        // The fewest slices that reach it, less one.
+        let shared = (seq + 1).saturating_sub(self.for_bursts()) as u128;
+        let begun = (shared << self.slice_bits).div_ceil(self.for_slices() as u128) as u64;
+        (tick << self.slice_bits) + begun.saturating_sub(1)
     }
 
     /// A tick has two to the power of this many slices.
@@ -372,14 +411,23 @@ mod tests {
 
     #[test]
     fn a_paced_tick_is_given_out_in_slices_and_what_one_leaves_the_next_has_too() {
-        let rules = Rules::new(4, 3, 0).paced(16);
+        // Four slices; 4 of 32 for bursts, and 7 for each slice.
+        let rules = Rules::new(4, 5, 0).paced(16);
         assert_eq!(rules.slice_bits(), 2);
         let claim = |next, slice, want| advance(next, slice, want, &rules, NO_LIMIT);
-        assert_eq!(claim(0, 20, 99), Ok(Claim { start: 40, end: 42 }));
-        assert_eq!(claim(42, 20, 1), Err(Refusal::SequenceUsedUp { until: 21 }));
-        assert_eq!(claim(42, 23, 99), Ok(Claim { start: 42, end: 48 }));
-        assert_eq!(claim(48, 23, 1), Err(Refusal::SequenceUsedUp { until: 24 }));
-        assert_eq!(claim(40, 24, 99), Ok(Claim { start: 48, end: 50 }));
+        let taken = |start, end| Ok(Claim { start, end });
+        assert_eq!(claim(0, 20, 99), taken(160, 171));
+        assert_eq!(
+            claim(171, 20, 1),
+            Err(Refusal::SequenceUsedUp { until: 21 })
+        );
+        assert_eq!(claim(171, 21, 99), taken(171, 178));
+        assert_eq!(claim(178, 23, 99), taken(178, 192));
+        assert_eq!(
+            claim(192, 23, 1),
+            Err(Refusal::SequenceUsedUp { until: 24 })
+        );
+        assert_eq!(claim(161, 24, 99), taken(192, 203));
         for (millis, bits) in [(1, 0), (4, 0), (5, 1), (10, 2), (1000, 8), (60_000, 10)] {
             assert_eq!(
                 Rules::new(20, 10, 0).paced(millis).slice_bits(),
@@ -390,11 +438,26 @@ mod tests {
     }
 
     #[test]
+    fn the_first_slice_of_a_second_has_an_eighth_of_it_and_the_last_one_all() {
+        for seq_bits in [8, 9, 13, 20, 41] {
+            let rules = Rules::new(20, seq_bits, 0).paced(1000);
+            let of_a_tick = 1 << seq_bits;
+            let cap = |slice| rules.cap(256 + slice, 1) - rules.position(1);
+            assert!(cap(0) >= of_a_tick / 8, "{seq_bits}");
+            assert_eq!(cap(255), of_a_tick);
+            assert!((1..256).all(|slice| cap(slice) >= cap(slice - 1)));
+            let share = of_a_tick as f64 * 7.0 / 8.0 / 256.0;
+            let even = |slice: u64| (cap(slice) - cap(slice - 1)) as f64 - share;
+            assert!((1..256).all(|slice| even(slice).abs() < 1.0));
+        }
+    }
+
+    #[test]
     fn batch_leaves_the_last_sixteenth_of_a_slice_to_claims_of_one() {
         let whole = Rules::new(4, 5, 0);
         let paced = Rules::new(4, 6, 0).paced(8);
         let borrowing = Rules::new(4, 5, 1);
-        for (rules, next, now, cap) in [(whole, 160, 5, 192), (paced, 320, 10, 352)] {
+        for (rules, next, now, cap) in [(whole, 160, 5, 192), (paced, 320, 10, 356)] {
             assert_eq!(rules.cap(now, 1), cap);
             let claim = |next, want| advance(next, now, want, &rules, NO_LIMIT);
             assert_eq!(
@@ -425,9 +488,9 @@ mod tests {
         // What a slice left is anyone's in the next one; what a tick left is not.
         let claim = |next, now, rules| advance(next, now, 99, rules, NO_LIMIT).unwrap();
         assert_eq!(
-            claim(350, 11, &paced),
+            claim(354, 11, &paced),
             Claim {
-                start: 350,
+                start: 354,
                 end: 382
             }
         );
@@ -517,7 +580,18 @@ mod tests {
                             let earliest = next.max(((now >> slice_bits) << seq_bits).min(end));
                             let ahead = 1 + (burst << slice_bits);
                             let left = if want == 1 { 0 } else { per_slice / 16 };
-                            let cap = (now + ahead) * per_slice;
+                            let (tick, begun) = (
+                                (now + ahead) >> slice_bits,
+                                (now + ahead) % (1 << slice_bits),
+                            );
+                            let eighth = if slice_bits > 0 {
+                                (1 << seq_bits) / 8
+                            } else {
+                                0
+                            };
+                            let shared = ((1 << seq_bits) - eighth) * begun >> slice_bits;
+                            let cap =
+                                (tick << seq_bits) + if begun > 0 { eighth + shared } else { 0 };
                             let cap = if cap < end { cap - left } else { end };
                             let expected = (earliest..cap.min(limit))
                                 .take_while(|position| position >> seq_bits == earliest >> seq_bits)

@@ -95,6 +95,7 @@ fn a_wait_longer_than_allowed_ends_at_once_and_says_when() {
     let ids = fixed(IdMeta::MAX_PEAK, &folder)
         .clock(Arc::new(clock.clone()))
         .drive(Drive::ByHand)
+        .pacing(false)
         .max_wait(Duration::from_millis(900))
         .build()
         .unwrap();

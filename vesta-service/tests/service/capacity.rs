@@ -14,8 +14,9 @@ use vesta_testkit::namespace_of;
 use crate::common::START;
 
 const UID_PER_SECOND: u64 = 8192;
-/// A second of `max-peak` has 256 slices of 4,096 IDs.
-const PER_SLICE: u64 = 4096;
+/// A second of `max-peak` has an eighth of its IDs for bursts and 256 slices of 3,584.
+const FOR_BURSTS: u64 = 131_072;
+const PER_SLICE: u64 = 3584;
 
 fn start(
     folder: &Path,
@@ -55,7 +56,7 @@ fn exhaust(service: &LocalIdService) -> (u64, IdError) {
 fn a_second_is_given_out_in_slices_and_nothing_of_it_is_lost() {
     let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
-    let service = start(folder.path(), &shared, |builder| builder.pacing(true));
+    let service = start(folder.path(), &shared, |builder| builder);
     let mut all = 0;
     // Somebody looks every 50 ms only: what the slices between left is there then.
     for step in 1..=20 {
@@ -65,13 +66,18 @@ fn a_second_is_given_out_in_slices_and_nothing_of_it_is_lost() {
         let wait = refusal.retry_after().unwrap();
         assert!(wait <= Duration::from_millis(4), "{wait:?}");
         let begun = (step - 1) * 50 * 256 / 1000 + 1;
-        assert_eq!(all, begun * PER_SLICE, "after {} ms", (step - 1) * 50);
+        assert_eq!(
+            all,
+            FOR_BURSTS + begun * PER_SLICE,
+            "after {} ms",
+            (step - 1) * 50
+        );
         clock.advance(Duration::from_millis(50));
         service.maintain();
     }
 }
 
-/// With default settings the rest of the second is theirs; with pacing a slice has as much left.
+/// Without pacing the rest of the second is theirs; with it a slice has as much left.
 #[test]
 fn single_calls_are_served_beside_batches_that_never_pause() {
     for (pacing, left) in [(false, 65_536), (true, 256)] {
@@ -124,7 +130,7 @@ fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_tur
             "{layout}: all that follows the one who waited"
         );
         if layout == IdMeta::MAX_PEAK {
-            assert_eq!(last.seq, PER_SLICE, "the very next position");
+            assert_eq!(last.seq, FOR_BURSTS + PER_SLICE, "the very next position");
         }
     }
 }
@@ -184,6 +190,7 @@ fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
     let tune = |builder: Builder| {
         builder
             .layout(IdMeta::UID)
+            .pacing(false)
             .borrow_ahead(Duration::from_secs(8))
     };
     let service = start(folder.path(), &shared, tune);
@@ -219,7 +226,7 @@ fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
 fn what_was_borrowed_is_not_waited_for_after_a_clean_stop() {
     let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
-    let tune = |builder: Builder| builder.borrow_ahead(Duration::from_secs(8));
+    let tune = |builder: Builder| builder.pacing(false).borrow_ahead(Duration::from_secs(8));
     let service = start(folder.path(), &shared, tune);
     let (count, _) = exhaust(&service);
     assert_eq!(count, 9 << 20);
@@ -366,8 +373,8 @@ fn settings_that_contradict_each_other_are_refused() {
         ),
         (|b| b.borrow_ahead(Duration::from_secs(11)), "0 to 10000"),
         (
-            |b| b.pacing(true).sequence_start(SequenceStart::Random(4097)),
-            "with pacing at most random:4096",
+            |b| b.sequence_start(SequenceStart::Random(134_657)),
+            "with pacing at most random:134656",
         ),
     ] {
         let said = refusal(tune);

@@ -34,6 +34,7 @@ impl Setting {
             })
             .machine_count(count)
             .state_dir(self.folder.path())
+            .pacing(false)
             .clock(Arc::new(self.clock.clone()))
             .drive(Drive::ByHand)
             .build()

@@ -61,10 +61,10 @@ type Tune = fn(Builder) -> Builder;
 
 /// Those that change what a call may take, and when.
 const TUNES: [Tune; 4] = [
+    |builder| builder.pacing(false),
     |builder| builder,
-    |builder| builder.pacing(true),
+    |builder| builder.pacing(false).clock_kind(ClockKind::Coarse),
     |builder| builder.clock_kind(ClockKind::Coarse),
-    |builder| builder.pacing(true).clock_kind(ClockKind::Coarse),
 ];
 
 fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
@@ -215,9 +215,9 @@ for_each! {
     paced_local_coarse_min_granularity: Local, MIN_GRANULARITY, TUNES[3], PART;
     coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[2], PART;
     borrowing_paced_max_peak: Atomic, MAX_PEAK,
-        |builder| builder.borrow_ahead(Duration::from_secs(2)).pacing(true), 2; // two of its ticks are borrowed
+        |builder| builder.borrow_ahead(Duration::from_secs(2)), 2; // two of its ticks are borrowed
     borrowing_local_min_granularity: Local, MIN_GRANULARITY,
-        |builder| builder.borrow_ahead(Duration::from_millis(20)), PART;
+        |builder| builder.pacing(false).borrow_ahead(Duration::from_millis(20)), PART;
 }
 
 macro_rules! every_layout {
