@@ -11,6 +11,7 @@
 //!  buffer/lent.rs  ranges that others give out                                 pure
 //!  cursor.rs       what every call touches
 //!  key.rs          one tag: its numbers, its state, those who wait
+//!  names.rs        tags found by name
 //!  ends.rs         what this host was given, over restarts
 //!  cutoff.rs       numbers that are over, for serials
 //!  jobs.rs         the jobs of the threads that talk to the store
@@ -55,6 +56,7 @@ mod handle;
 mod jobs;
 mod key;
 pub(crate) mod kv;
+mod names;
 #[cfg(all(test, loom))]
 mod races;
 #[cfg(all(test, shuttle))]

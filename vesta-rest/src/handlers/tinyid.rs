@@ -134,7 +134,7 @@ async fn range(call: &Call) -> Result<TinyidRange, Refusal> {
     let running = call.running();
     let service = running.segments().map_err(Problem::from)?;
     let lent = async {
-        let segment = service.segment_async(tag).await?;
+        let segment = service.segment_async(tag).await?.clone();
         let turn = FETCHES.acquire().await.expect("it is never closed");
         let lend = move || {
             let _turn = turn; // also if the client does not wait for it

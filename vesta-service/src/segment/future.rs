@@ -10,7 +10,10 @@ impl SegmentService {
     ///
     /// # Errors
     /// The same.
-    pub async fn segment_async(&self, key: &str) -> Result<Segment, IdError> {
+    pub async fn segment_async(&self, key: &str) -> Result<&Segment, IdError> {
+        if let Some(segment) = self.named.get(key) {
+            return Ok(segment);
+        }
         let since = self.core.now();
         self.core
             .wait(&self.core.listed)

@@ -9,6 +9,7 @@ use super::buffer::{Health, SHUT_DOWN};
 use super::builder::SegmentBuilder;
 use super::core::{Core, READ_AGAIN};
 use super::handle::Segment;
+use super::names::Names;
 use super::status::SegmentStatus;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
 use crate::error::{BuildError, StoreError, ask_store};
@@ -60,6 +61,8 @@ use crate::error::{BuildError, StoreError, ask_store};
 #[derive(Debug)]
 pub struct SegmentService {
     pub(super) core: Arc<Core>,
+    /// Those that were asked for.
+    pub(super) named: Names<Segment>,
 }
 
 impl SegmentService {
@@ -68,8 +71,9 @@ impl SegmentService {
         SegmentBuilder::new(store)
     }
 
-    /// A tag, for as many numbers of it as are wanted. One that is not known is looked for in the
-    /// table, once a second for all that are not: that is waited for, at most for
+    /// A tag, for as many numbers of it as are wanted. A clone of it can be kept without the service. One
+    /// that was asked for before is found without a lock or a look at the clock. One that is not known is looked for in
+    /// the table, once a second for all that are not: that is waited for, at most for
     /// [`max_wait`](SegmentBuilder::max_wait).
     ///
     /// # Errors
@@ -77,26 +81,40 @@ impl SegmentService {
     ///   a second ago for another tag that is missing.
     /// - [`IdError::NotReady`], [`IdError::Unavailable`]: the table was not read in time, or cannot be.
     /// - [`IdError::Sealed`]: the service was closed.
-    pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
+    #[inline]
+    pub fn segment(&self, key: &str) -> Result<&Segment, IdError> {
+        match self.named.get(key) {
+            Some(segment) => Ok(segment),
+            None => self.segment_anew(key),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn segment_anew(&self, key: &str) -> Result<&Segment, IdError> {
         let since = self.core.now();
-        self.core
-            .wait(&self.core.listed)
-            .until(|| self.find(key, since))
+        let listed = &self.core.listed;
+        self.core.wait(listed).until(|| self.find(key, since))
     }
 
     /// [`segment`](Self::segment) without waiting: a table that was read in the last second counts.
     ///
     /// # Errors
     /// The same.
-    pub fn try_segment(&self, key: &str) -> Result<Segment, IdError> {
-        self.find(key, self.core.now().saturating_sub(READ_AGAIN))
+    #[inline]
+    pub fn try_segment(&self, key: &str) -> Result<&Segment, IdError> {
+        match self.named.get(key) {
+            Some(segment) => Ok(segment),
+            None => self.find(key, self.core.now().saturating_sub(READ_AGAIN)),
+        }
     }
 
-    pub(super) fn find(&self, key: &str, since: Duration) -> Result<Segment, IdError> {
-        Ok(Segment {
+    pub(super) fn find(&self, key: &str, since: Duration) -> Result<&Segment, IdError> {
+        let segment = Segment {
             key: self.core.find(key, since)?,
             core: self.core.clone(),
-        })
+        };
+        Ok(self.named.get_or_add(key, segment))
     }
 
     /// Status of each tag in the table in this process, by name.
@@ -203,6 +221,7 @@ impl SegmentBuilder {
             return Err(IdError::invalid("refresh_every", "it must be 1 ms or more").into());
         }
         Ok(SegmentService {
+            named: Names::default(),
             core: Core::start(self)?,
         })
     }

@@ -169,7 +169,7 @@ impl SerialService {
         self.found(self.segments.segment_async(name).await)
     }
 
-    fn found(&self, segment: Result<Segment, IdError>) -> Result<SerialTag, IdError> {
+    fn found(&self, segment: Result<&Segment, IdError>) -> Result<SerialTag, IdError> {
         let segment = segment.map_err(|error| match error {
             IdError::NotFound { what } => IdError::NotFound {
                 what: what.replace("segment tag", "serial tag").into(),
@@ -187,7 +187,7 @@ impl SerialService {
         // Not unavailable: trying again is in vain, and everything else of this process is in order.
         let shuffle = shuffle.map_err(|what| IdError::Unsupported { what: what.into() })?;
         Ok(SerialTag {
-            segment,
+            segment: segment.clone(),
             definition,
             shuffle,
             clock: self.clock.clone(),

@@ -155,7 +155,7 @@ fn child_gives_out_no_segment_number_and_gives_none_back() {
     service
         .create(&NewSegmentTag::new("orders", 1000).unwrap())
         .unwrap();
-    let orders = service.segment("orders").unwrap();
+    let orders = service.segment("orders").unwrap().clone();
     let before = orders.next().unwrap();
     let rows = service.tags().unwrap();
     let mut owned = Some(service);
@@ -165,7 +165,8 @@ fn child_gives_out_no_segment_number_and_gives_none_back() {
         is_told(orders.next_runs(5000));
         is_told(orders.lend());
         let service = owned.take().unwrap();
-        is_told(service.segment("orders"));
+        is_told(service.segment("orders").and_then(|tag| tag.next()));
+        is_told(service.segment("unknown"));
         assert_eq!(service.maintain(), None);
         drop(service);
     });
