@@ -1,24 +1,21 @@
-//! Does one machine ID reach its layout's capacity, do four reach four times as much, and what does
-//! the waiting cost: the processor, and the callers?
+//! What do callers get who want more IDs than a machine ID has: how much of its capacity, how fairly, after which
+//! waits, and at which price?
 //!
 //! Callers take single IDs as fast as they can. What is used up makes them wait for the next tick, or
 //! with pacing for the next slice, so the rate is the layout's and the processor time is the price of
 //! waiting. Each row is run twice: to count IDs and processor time, and again with a clock around each
-//! call. Then the floor: threads that do nothing but sleep until each tick or slice. The last line is a
-//! service that nobody calls: only the keeper's renewal wakes the process.
+//! call. Then a burst when a second begins, and the floor of waiting: threads that do nothing but sleep until each
+//! tick or slice.
 //!
 //! `cargo bench -p vesta-service --bench capacity [-- SECONDS [WAY]]` (Linux: reads /proc)
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use vesta_service::clock::ClockKind;
-use vesta_service::options::PopulatorKind;
-use vesta_service::testing::MemoryStore;
-use vesta_service::{IdMeta, LocalIdService, MachineSource};
+use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
+use vesta_testkit::figures::Figures;
 
 /// The processor time of this process so far, of all its threads. A unit of /proc is 10 ms.
 fn cpu() -> Duration {
@@ -33,165 +30,115 @@ fn cpu() -> Duration {
     Duration::from_millis(10) * (ticks(11).expect("utime") + ticks(12).expect("stime"))
 }
 
-/// Voluntary context switches of this process.
-fn sleeps() -> u64 {
-    let tasks = fs::read_dir("/proc/self/task").expect("Linux");
-    tasks
-        .flatten()
-        .filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
-        .filter_map(|status| {
-            let line = status
-                .lines()
-                .find(|line| line.starts_with("voluntary_ctxt_switches"))?;
-            line.split_ascii_whitespace().last()?.parse::<u64>().ok()
-        })
-        .sum()
-}
-
 /// A way to set a service up.
-#[derive(Clone, Copy)]
-struct Way {
-    name: &'static str,
-    populator: PopulatorKind,
-    clock: ClockKind,
-    pacing: bool,
-    borrowed: Duration,
-    machines: usize,
-}
+type Way = fn(Builder) -> Builder;
 
-const WAYS: [Way; 12] = {
-    use PopulatorKind::{Atomic, Local, Lock, Sync};
-    const fn way(
-        name: &'static str,
-        populator: PopulatorKind,
-        pacing: bool,
-        machines: usize,
-    ) -> Way {
-        Way {
-            name,
-            populator,
-            clock: ClockKind::Precise,
-            pacing,
-            borrowed: Duration::ZERO,
-            machines,
-        }
-    }
-    const BORROWED: Duration = Duration::from_millis(8);
-    [
-        way("atomic", Atomic, false, 1),
-        way("lock", Lock, false, 1),
-        way("sync", Sync, false, 1),
-        way("local", Local, false, 1),
-        way("atomic, pacing", Atomic, true, 1),
-        Way {
-            clock: ClockKind::Coarse,
-            ..way("atomic, pacing, coarse", Atomic, true, 1)
-        },
-        way("local, pacing", Local, true, 1),
-        Way {
-            borrowed: BORROWED,
-            ..way("atomic, pacing, 8 ms borrowed", Atomic, true, 1)
-        },
-        Way {
-            clock: ClockKind::Coarse,
-            borrowed: BORROWED,
-            ..way("atomic, pacing, coarse, 8 ms borrowed", Atomic, true, 1)
-        },
-        Way {
-            clock: ClockKind::Coarse,
-            borrowed: BORROWED,
-            ..way("local, pacing, coarse, 8 ms borrowed", Local, true, 1)
-        },
-        way("atomic", Atomic, false, 4),
-        way("atomic, pacing", Atomic, true, 4),
-    ]
-};
+const NOTHING_SET: &str = "nothing set";
+
+/// What people change where many IDs are wanted, beside what they get when they change nothing.
+const WAYS: [(&str, Way); 3] = [
+    (NOTHING_SET, |builder| builder),
+    ("throughput", Builder::throughput),
+    // Callers that never stop are served unevenly: who wakes first may empty a whole second.
+    ("without pacing", |builder| {
+        builder.pacing(false).max_wait(Duration::from_secs(60))
+    }),
+];
 
 fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> LocalIdService {
-    let source = match way.machines {
-        1 => MachineSource::Fixed(1),
-        _ => MachineSource::Pool {
-            store: Arc::new(MemoryStore::new()),
-            range: None,
-        },
-    };
-    LocalIdService::builder()
+    let builder = LocalIdService::builder()
         .namespace(vesta_testkit::namespace_of(folder.path()))
         .layout(layout)
-        .populator(way.populator)
-        .clock_kind(way.clock)
-        .pacing(way.pacing)
-        .borrow_ahead(way.borrowed)
-        .machine(source)
-        .machine_count(way.machines)
-        .state_dir(folder.path())
-        // Callers that never stop are served unevenly without pacing: who wakes first may empty a whole
-        // second.
-        .max_wait(Duration::from_secs(60))
-        .build()
-        .expect("a service")
+        .machine(MachineSource::Fixed(1))
+        .state_dir(folder.path());
+    way(builder).build().expect("a service")
 }
 
 fn main() {
-    let seconds = std::env::args()
+    let (arguments, mut figures) = Figures::from_arguments();
+    let seconds = arguments
+        .iter()
         .find_map(|argument| argument.parse().ok())
-        .unwrap_or(10);
+        .unwrap_or(20);
     let period = Duration::from_secs(seconds);
-    let only = std::env::args()
-        .skip(1)
-        .find(|argument| argument.parse::<u64>().is_err() && !argument.starts_with('-'));
-    let is_wanted = |way: &Way| only.as_ref().is_none_or(|only| way.name.contains(only));
+    let only = arguments
+        .iter()
+        .find(|argument| argument.parse::<u64>().is_err());
+    let is_wanted = |name: &str| only.is_none_or(|only| name.contains(only));
     println!(
-        "| layout | populator | machine IDs | callers | IDs/s | of capacity | processor (of one core) \
-         | p99.9 of a call, ms | longest, ms |"
+        "| layout | settings | callers | of the capacity | processor (of one core) | p99.9 of a call, ms \
+         | longest, ms | least and most of a caller, of its fair share | errors |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        let tick = Duration::from_millis(layout.spec().unit.millis());
-        let fits = |way: &Way| way.borrowed.is_zero() || tick <= way.borrowed;
-        for way in WAYS.into_iter().filter(|way| fits(way) && is_wanted(way)) {
+        for (name, way) in WAYS.into_iter().filter(|(name, _)| is_wanted(name)) {
             for callers in [1, 8] {
                 let folder = tempfile::tempdir().expect("a temporary folder");
                 let service = service(layout, way, &folder);
-                let (ids, took, used) = load(&service, way.pacing, callers, period);
+                let load = load(&service, callers, period);
                 let waits = waits(&service, callers, period);
-                let rate = ids as f64 / took.as_secs_f64();
-                let capacity = layout.capacity_per_second() as f64 * way.machines as f64;
+                let ids: u64 = load.ids.iter().sum();
+                let of_capacity = 100.0 * ids as f64 / load.capacity;
+                let processor = 100.0 * load.cpu.as_secs_f64() / period.as_secs_f64();
+                let share = |of: Option<&u64>| {
+                    *of.expect("a caller") as f64 * callers as f64 / ids.max(1) as f64
+                };
+                let (least, most) = (share(load.ids.iter().min()), share(load.ids.iter().max()));
+                let [slow, longest] = [0.001, 0.0].map(|part| millis(waits.share(part)));
+                let errors = load.errors + waits.errors;
                 println!(
-                    "| {} | {} | {} | {callers} | {rate:.0} | {:.2} % | {:.1} % | {:.2} | {:.1} |",
+                    "| {} | {name} | {callers} | {of_capacity:.2} % | {processor:.1} % | {slow:.2} \
+                     | {longest:.1} | {least:.2} to {most:.2} | {errors} |",
                     layout.name(),
-                    way.name,
-                    way.machines,
-                    100.0 * rate / capacity,
-                    100.0 * used.as_secs_f64() / took.as_secs_f64(),
-                    millis(waits.share(0.001)),
-                    millis(waits.share(0.0)),
                 );
+                let row = format!("{}, {name}, callers: {callers}", layout.name());
+                for (question, figure) in [
+                    ("at the capacity: % of it", of_capacity),
+                    ("at the capacity: % of a core", processor),
+                    ("at the capacity: longest wait, ms", longest),
+                    (
+                        "at the capacity: least of a caller, of its fair share",
+                        least,
+                    ),
+                    ("at the capacity: most of a caller, of its fair share", most),
+                    ("at the capacity: errors", errors as f64),
+                ] {
+                    figures.note(question, &row, figure);
+                }
             }
         }
     }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let service = service(IdMeta::MAX_PEAK, WAYS[0].1, &folder);
+    let bursts = (0..5).map(|_| {
+        sleep_until_a_second_begins(Duration::from_millis(1));
+        let begin = Instant::now();
+        (0..100_000).for_each(|_| assert!(service.gen_id().is_ok()));
+        millis(begin.elapsed())
+    });
+    let mut bursts: Vec<_> = bursts.collect();
+    bursts.sort_by(f64::total_cmp);
+    println!(
+        "\n100,000 IDs one by one when a second begins: {:.1} ms (median of 5)",
+        bursts[2]
+    );
+    figures.note(
+        "ms, 100,000 IDs when a second begins",
+        NOTHING_SET,
+        bursts[2],
+    );
     println!(
         "\n| threads that only sleep until each | threads | processor (of one core) |\n|---|---|---|"
     );
     for millis in [4, 1] {
-        for threads in [1, 8] {
-            let used = sleeping(threads, Duration::from_millis(millis), period);
-            let share = 100.0 * used.as_secs_f64() / period.as_secs_f64();
-            println!("| {millis} ms | {threads} | {share:.1} % |");
-        }
+        let used = sleeping(8, Duration::from_millis(millis), period);
+        let share = 100.0 * used.as_secs_f64() / period.as_secs_f64();
+        println!("| {millis} ms | 8 | {share:.1} % |");
+        let question = "at the capacity: % of a core";
+        let row = format!("8 threads that only sleep until each {millis} ms");
+        figures.note(question, &row, share);
     }
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let service = service(IdMeta::MAX_PEAK, WAYS[0], &folder);
-    service.gen_id().expect("an ID");
-    let (cpu_before, sleeps_before) = (cpu(), sleeps());
-    std::thread::sleep(period);
-    println!(
-        "\nidle for {seconds} s: {} ms of processor, {:.1} wake-ups a second (one is this program's), \
-         renewals {}",
-        (cpu() - cpu_before).as_millis(),
-        (sleeps() - sleeps_before) as f64 / period.as_secs_f64(),
-        service.status().renewals_ok,
-    );
+    figures.write();
 }
 
 /// The processor time of threads that wake up at every multiple of `tick`, and do nothing then.
@@ -220,6 +167,7 @@ fn millis(duration: Duration) -> f64 {
 #[derive(Default)]
 struct Waits {
     calls: usize,
+    errors: u64,
     longest_first: Vec<Duration>,
 }
 
@@ -240,24 +188,25 @@ fn waits(service: &LocalIdService, callers: usize, period: Duration) -> Waits {
         let workers: Vec<_> = (0..callers)
             .map(|_| {
                 scope.spawn(|| {
-                    let (mut calls, mut waits) = (0, Vec::new());
+                    let (mut calls, mut errors, mut waits) = (0, 0, Vec::new());
                     let mut before = Instant::now();
                     while !stop.load(Ordering::Relaxed) {
-                        service.gen_id().expect("an ID");
+                        errors += u64::from(service.gen_id().is_err());
                         let now = Instant::now();
                         calls += 1;
                         waits.extend(Some(now - before).filter(|took| *took > WAITED));
                         before = now;
                     }
-                    (calls, waits)
+                    (calls, errors, waits)
                 })
             })
             .collect();
         std::thread::sleep(period);
         stop.store(true, Ordering::Relaxed);
         for worker in workers {
-            let (calls, waits) = worker.join().expect("no panic");
+            let (calls, errors, waits) = worker.join().expect("no panic");
             all.calls += calls;
+            all.errors += errors;
             all.longest_first.extend(waits);
         }
     });
@@ -265,49 +214,62 @@ fn waits(service: &LocalIdService, callers: usize, period: Duration) -> Waits {
     all
 }
 
-/// Lets callers take IDs for whole seconds, so that the count is not distorted by a part of a tick:
-/// from a moment after one begins, when even the laggard clocks show it, to one before another ends.
-fn load(
-    service: &LocalIdService,
-    pacing: bool,
-    callers: usize,
-    period: Duration,
-) -> (u64, Duration, Duration) {
-    const MARGIN: Duration = Duration::from_millis(30);
-    let stop = AtomicBool::new(false);
+/// IDs of each caller, with what they could have had.
+struct Load {
+    ids: Vec<u64>,
+    errors: u64,
+    capacity: f64,
+    cpu: Duration,
+}
+
+/// Sleeps until a second begins, and so much longer.
+fn sleep_until_a_second_begins(and: Duration) {
     let into_second = Duration::from_nanos(
         std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |since| since.subsec_nanos().into()),
     );
-    std::thread::sleep(Duration::from_secs(1).saturating_sub(into_second) + MARGIN);
+    std::thread::sleep(Duration::from_secs(1).saturating_sub(into_second) + and);
+}
+
+/// Lets callers take IDs for whole seconds, so that the count is not distorted by a part of a tick:
+/// from a moment after one begins, when even the laggard clocks show it, to one before another ends.
+fn load(service: &LocalIdService, callers: usize, period: Duration) -> Load {
+    const MARGIN: Duration = Duration::from_millis(30);
+    let stop = AtomicBool::new(false);
+    sleep_until_a_second_begins(MARGIN);
     let (start, cpu_before) = (Instant::now(), cpu());
-    let ids = std::thread::scope(|scope| {
+    let taken: Vec<(u64, u64)> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..callers)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut taken = 0_u64;
+                    let (mut taken, mut errors) = (0, 0);
                     while !stop.load(Ordering::Relaxed) {
-                        service.gen_id().expect("an ID");
-                        taken += 1;
+                        match service.gen_id() {
+                            Ok(_) => taken += 1,
+                            Err(_) => errors += 1,
+                        }
                     }
-                    taken
+                    (taken, errors)
                 })
             })
             .collect();
         std::thread::sleep((period - 2 * MARGIN).saturating_sub(start.elapsed()));
         stop.store(true, Ordering::Relaxed);
-        workers
-            .into_iter()
-            .map(|worker| worker.join().expect("no panic"))
-            .sum()
+        let counts = workers.into_iter().map(|it| it.join().expect("no panic"));
+        counts.collect()
     });
-    // Of a layout of seconds everything of each second was taken, but with pacing what its end has;
-    // of the other one not the margins.
-    let took = match service.meta().spec().unit {
-        vesta_intf::TimeUnit::Second if pacing => period - MARGIN,
-        vesta_intf::TimeUnit::Second => period,
-        _ => period - 2 * MARGIN,
+    // Of a layout of seconds everything of each second was to be had but, with pacing, what the end of the last
+    // one has; of the other one not the margins.
+    let margins = match service.meta().spec().unit {
+        vesta_intf::TimeUnit::Second => MARGIN.mul_f64(7.0 / 8.0),
+        _ => 2 * MARGIN,
     };
-    (ids, took, cpu() - cpu_before)
+    let per_second = service.meta().capacity_per_second() as f64;
+    Load {
+        ids: taken.iter().map(|(ids, _)| *ids).collect(),
+        errors: taken.iter().map(|(_, errors)| *errors).sum(),
+        capacity: per_second * (period - margins).as_secs_f64(),
+        cpu: cpu() - cpu_before,
+    }
 }

@@ -11,6 +11,7 @@ use super::store::{Known, SerialStore};
 use super::tag::SerialTag;
 use crate::clock::AnyClock;
 use crate::error::{BuildError, StoreError, ask_store};
+use crate::fork::{self, Process};
 use crate::lease::KvStore;
 use crate::segment::Segment;
 use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
@@ -55,6 +56,7 @@ pub struct SerialService {
     store: Arc<SerialStore>,
     keys: BTreeMap<String, ShuffleKey>,
     clock: AnyClock,
+    process: Process,
 }
 
 /// Builds a [`SerialService`]. Everything has a default but the store.
@@ -126,6 +128,7 @@ impl SerialBuilder {
             store,
             keys,
             clock,
+            process: Process::this(),
         })
     }
 }
@@ -170,6 +173,9 @@ impl SerialService {
     }
 
     fn found(&self, segment: Result<&Segment, IdError>) -> Result<SerialTag, IdError> {
+        if self.process.is_parent() {
+            return Err(fork::refusal()); // before any lock
+        }
         let segment = segment.map_err(|error| match error {
             IdError::NotFound { what } => IdError::NotFound {
                 what: what.replace("segment tag", "serial tag").into(),
