@@ -124,10 +124,10 @@ impl CheckSymbol {
 
     /// The symbols of a text. What has no value in this method is passed over: letters for digits alone,
     /// and what is neither.
-    pub(crate) fn of_text(self, text: &str) -> Symbols {
+    pub(crate) fn of_text(self, text: &[u8]) -> Symbols {
         let digits = text
-            .bytes()
-            .filter(u8::is_ascii_digit)
+            .iter()
+            .filter(|byte| byte.is_ascii_digit())
             .map(|digit| usize::from(digit - b'0'));
         match self {
             CheckSymbol::Damm => {
@@ -139,15 +139,15 @@ impl CheckSymbol {
                     counted.map(|(place, digit)| [usize::from(LUHN_SUMS[digit]), digit][place % 2]);
                 Symbols::digit(up_to_ten(counted.sum()))
             }
-            CheckSymbol::Mod97 => Symbols::mod_97(text.bytes().fold(0, |rest, byte| match byte {
+            CheckSymbol::Mod97 => Symbols::mod_97(text.iter().fold(0, |rest, byte| match byte {
                 b'0'..=b'9' => (rest * 10 + usize::from(byte - b'0')) % 97,
                 // As in an IBAN: two digits, 10 to 35.
                 b'A'..=b'Z' => (rest * 100 + usize::from(byte - b'A') + 10) % 97,
                 _ => rest,
             })),
             CheckSymbol::Crockford => {
-                let value = |byte| CROCKFORD.iter().position(|symbol| *symbol == byte);
-                let values = text.bytes().filter_map(value);
+                let value = |byte: &u8| CROCKFORD.iter().position(|symbol| symbol == byte);
+                let values = text.iter().filter_map(value);
                 Symbols::one(CROCKFORD[values.fold(0, |rest, value| (rest * 32 + value) % 37)])
             }
         }
@@ -204,13 +204,14 @@ impl FromStr for CheckSymbol {
 /// Of a number: zeros in front change nothing.
 #[inline]
 fn damm(mut number: u64) -> usize {
-    let mut digits = [0; 7];
-    for three in digits.iter_mut().rev() {
+    let (mut digits, mut first) = ([0; 7], 7);
+    while number > 0 {
+        first -= 1;
         #[allow(clippy::cast_possible_truncation, reason = "it is below a thousand")]
-        (*three = (number % 1000) as usize);
+        (digits[first] = (number % 1000) as usize);
         number /= 1000;
     }
-    digits
+    digits[first..]
         .iter()
         .fold(0, |state, three| usize::from(DAMM_STEPS[state + three]))
         / 1000

@@ -317,7 +317,7 @@ impl IdText {
         self
     }
 
-    const fn as_bytes(&self) -> &[u8] {
+    pub(crate) const fn as_bytes(&self) -> &[u8] {
         self.bytes.split_at(self.end).0.split_at(self.start).1
     }
 

@@ -4,9 +4,12 @@
 //! The argument of docs/SAFETY.md does not use it. A stranger that takes its name can only keep a machine ID
 //! from being used.
 
+use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
 
 use crate::os;
 
@@ -14,6 +17,9 @@ use crate::os;
 const MOST: usize = 64;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static UNGUARDED: Once = Once::new();
+/// The names that another process was found to hold, until they are free: each is logged once, however many
+/// starters of this process try it.
+static ELSEWHERE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// A machine ID of a namespace, held on this host until this is dropped, and at the latest until the process
 /// ends. For stores of one host; a store on the network decides by itself.
@@ -35,9 +41,14 @@ impl HostGuard {
             _ => Err(Error::other("a process guards 64 at once")),
         };
         match taken {
-            Ok(taken) => guard.0 = Some(taken),
+            Ok(taken) => {
+                ELSEWHERE.lock().remove(&name);
+                guard.0 = Some(taken);
+            }
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                tracing::warn!(name, "another process of this host holds this machine ID");
+                if ELSEWHERE.lock().insert(name.clone()) {
+                    tracing::warn!(name, "another process of this host holds this machine ID");
+                }
                 return None;
             }
             Err(error) if error.kind() == ErrorKind::Unsupported => {}

@@ -119,8 +119,8 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     pub(crate) batch_round: Duration,
 
-    /// Length of a round of idling
-    #[arg(long, value_name = "SECONDS", default_value = "4", value_parser = seconds)]
+    /// Length of a round of idling, in which all idle servers run at once
+    #[arg(long, value_name = "SECONDS", default_value = "12", value_parser = seconds)]
     pub(crate) idle_round: Duration,
 
     /// Let servers and client share all cores. By default, servers beside bare servers get one half

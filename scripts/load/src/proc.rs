@@ -43,6 +43,17 @@ pub(crate) fn voluntary_switches(pid: u32) -> Result<u64, Failure> {
     Ok(switches)
 }
 
+/// Bytes that a process has caused to be written to the disk so far: each page that it made dirty.
+pub(crate) fn bytes_written(pid: u32) -> Result<u64, Failure> {
+    let path = format!("/proc/{pid}/io");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let bytes = text
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes:"));
+    let bytes = bytes.and_then(|number| number.trim().parse().ok());
+    Ok(bytes.ok_or_else(|| format!("{path}: no write_bytes"))?)
+}
+
 /// CPU time of the whole machine so far, in seconds: whatever was not idle, and what the host of a
 /// virtual machine took away.
 pub(crate) fn machine_cpu_seconds() -> Result<f64, Failure> {

@@ -13,7 +13,7 @@ use crate::cores::Halves;
 use crate::load::{Plan, Protocol, Round};
 use crate::proc::Machine;
 use crate::stats::{Spread, interval_of_median, ratios};
-use crate::{batch, idle, prefetch};
+use crate::{batch, prefetch};
 use table::head as table;
 pub(crate) use table::{Cell, Row, Table};
 
@@ -33,7 +33,6 @@ pub(crate) struct Results {
     calibration: bool,
     pub(crate) unary: Vec<Comparison>,
     pub(crate) batch: Vec<BatchRow>,
-    pub(crate) idle: Vec<IdleRow>,
     pub(crate) prefetch: Option<prefetch::Found>,
     pub(crate) tables: Vec<Table>,
 }
@@ -57,13 +56,6 @@ pub(crate) struct BatchRow {
     /// IDs/s that the layout has.
     capacity: u64,
     windows: Vec<batch::Window>,
-}
-
-/// One server that nobody asks.
-#[derive(Debug, Serialize)]
-pub(crate) struct IdleRow {
-    pub(crate) program: &'static str,
-    pub(crate) windows: Vec<idle::Window>,
 }
 
 /// Numbers, the median of which must keep a limit.
@@ -198,7 +190,6 @@ impl Results {
             calibration: settings.calibrate,
             unary: Vec::new(),
             batch: Vec::new(),
-            idle: Vec::new(),
             prefetch: None,
             tables: Vec::new(),
         }
@@ -315,7 +306,6 @@ impl Results {
         }
         self.write_unary(out)?;
         self.write_batch(out)?;
-        self.write_idle(out)?;
         self.write_prefetch(out)?;
         self.tables.iter().try_for_each(|table| table.write(out))?;
         self.write_bars(out)
@@ -392,33 +382,6 @@ impl Results {
                 rate.show(0),
                 Spread::of(row.of_capacity()).show(2),
                 Spread::of(row.server_cpu()).show(1)
-            )?;
-        }
-        Ok(())
-    }
-
-    fn write_idle(&self, out: &mut String) -> std::fmt::Result {
-        if self.idle.is_empty() {
-            return Ok(());
-        }
-        table(
-            out,
-            "Idle",
-            [
-                "program",
-                "CPU, % of a core",
-                "voluntary context switches/s",
-            ],
-        )?;
-        for row in &self.idle {
-            let cpu = Spread::of(row.windows.iter().map(|window| window.cpu));
-            let switches = Spread::of(row.windows.iter().map(|window| window.switches_per_second));
-            writeln!(
-                out,
-                "| {} | {} | {} |",
-                row.program,
-                cpu.show(2),
-                switches.show(1)
             )?;
         }
         Ok(())

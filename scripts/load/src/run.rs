@@ -13,7 +13,7 @@ use crate::cores::Halves;
 use crate::load::{Plan, Protocol, round};
 use crate::proc::Machine;
 use crate::programs::Programs;
-use crate::report::{BatchRow, Comparison, IdleRow, Results};
+use crate::report::{BatchRow, Comparison, Results};
 use crate::{Failure, batch, beside, cap, idle, prefetch, stop, stream, workers};
 
 const SETTLE: Duration = Duration::from_millis(50);
@@ -76,23 +76,13 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
         let runs = [batch::Call::Runs]; // no other call carries so many IDs
         batches(settings, &programs, &IdMeta::MAX_PEAK, MANY, &runs, results).await?;
     }
-    if settings.does(Part::Idle) {
-        for protocol in [Protocol::Grpc, Protocol::Rest] {
-            for server in [
-                programs.vesta(protocol, None)?,
-                programs.bare(protocol, None)?,
-            ] {
-                tell(&format!("{}, idle", server.name));
-                let (rounds, length) = (settings.long_rounds, settings.idle_round);
-                let windows = idle::windows(&server, rounds, length).await?;
-                results.idle.push(IdleRow {
-                    program: server.name,
-                    windows,
-                });
-            }
-        }
-    }
     let (rounds, long_rounds) = (settings.rounds, settings.long_rounds);
+    if settings.does(Part::Idle) {
+        tell("idle servers");
+        results
+            .tables
+            .push(idle::measure(&programs, long_rounds, settings.idle_round).await?);
+    }
     if settings.does(Part::Stream) {
         tell("a stream of IDs over one connection");
         results

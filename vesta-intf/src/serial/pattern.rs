@@ -35,6 +35,8 @@ pub struct Pattern {
     pub(super) parts: Vec<Part>,
     pub(super) counter: Counter,
     pub(super) reset: Reset,
+    /// The first counter that is too large.
+    pub(super) end: u64,
 }
 
 /// A piece of a serial.
@@ -178,17 +180,20 @@ impl Pattern {
     }
 
     /// The end of the counters that can be written: the first one that is too large.
-    pub fn end_of_counters(&self) -> u64 {
-        let most = self.reset.end_of_counters();
-        if self.counter.grows {
-            most
-        } else {
-            self.counter.size().map_or(most, |it| it.min(most))
-        }
+    pub const fn end_of_counters(&self) -> u64 {
+        self.end
     }
 }
 
 impl Counter {
+    /// The end of the counters that fit both its width and a position, which has room for this many.
+    pub(super) fn end(self, most: u64) -> u64 {
+        match self.size() {
+            Some(size) if !self.grows => size.min(most),
+            _ => most,
+        }
+    }
+
     /// The numbers that its width has room for; `None` if they have more than 64 bits.
     pub(super) fn size(self) -> Option<u64> {
         (self.radix.digits().symbols.len() as u64).checked_pow(u32::try_from(self.width).ok()?)

@@ -272,6 +272,7 @@ impl Read {
             parts: self.parts,
             counter,
             reset,
+            end: counter.end(most),
         })
     }
 }

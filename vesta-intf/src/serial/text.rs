@@ -27,30 +27,34 @@ impl Pattern {
     /// cannot tell it from another: `yy` has room for 2000 to 2099, `yyyy` for 9999.
     pub fn format(&self, date: &CivilHour, counter: u64) -> Result<String, IdError> {
         IdError::check("counter", counter, 0, self.end_of_counters() - 1)?;
-        let mut text = String::with_capacity(self.parts.len() + 24);
-        let mut written = 0..0;
+        let mut text = Vec::with_capacity(self.parts.len() + 24);
+        let Counter { radix, width, .. } = self.counter;
+        let mut digits = 0..0;
         for part in &self.parts {
             match *part {
-                Part::Literal(character) => text.push(character),
+                Part::Literal(character) => push(&mut text, character),
                 Part::Date(field) => push_date(&mut text, field, date)?,
                 Part::Counter => {
                     let start = text.len();
-                    let Counter { radix, width, .. } = self.counter;
                     push_digits(&mut text, radix, counter, width);
-                    written = start..text.len();
+                    digits = start..text.len();
                 }
                 Part::Check(method, all) => {
-                    let covered = if all {
-                        &text[..]
-                    } else {
-                        &text[written.clone()]
+                    let symbols = match (method, radix) {
+                        _ if all => method.of_text(&text),
+                        // The symbols of these digits are those of the number, which are cheaper.
+                        (CheckSymbol::Crockford, Radix::Crockford)
+                        | (
+                            CheckSymbol::Damm | CheckSymbol::Luhn | CheckSymbol::Mod97,
+                            Radix::Decimal,
+                        ) => method.of_number(counter),
+                        _ => method.of_text(&text[digits.clone()]),
                     };
-                    let symbols = method.of_text(covered);
-                    text.push_str(symbols.as_str());
+                    text.extend_from_slice(symbols.as_bytes());
                 }
             }
         }
-        Ok(text)
+        Ok(String::from_utf8(text).expect("characters and ASCII digits"))
     }
 
     /// Reads a serial. Letters that mean digits may be in either case where the digits allow it, and
@@ -142,7 +146,16 @@ fn invalid(error: IdError) -> IdError {
     IdError::invalid("serial", error.to_string())
 }
 
-fn push_date(text: &mut String, field: DateField, date: &CivilHour) -> Result<(), IdError> {
+#[inline]
+fn push(text: &mut Vec<u8>, character: char) {
+    match u8::try_from(character) {
+        Ok(byte) if byte.is_ascii() => text.push(byte),
+        _ => text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+#[inline]
+fn push_date(text: &mut Vec<u8>, field: DateField, date: &CivilHour) -> Result<(), IdError> {
     let number = match field {
         DateField::YearOfCentury => {
             IdError::check("year", date.year, 2000, 2099)?;
@@ -157,19 +170,25 @@ fn push_date(text: &mut String, field: DateField, date: &CivilHour) -> Result<()
         DateField::DayOfYear => date.day_of_year(),
         DateField::Hour => date.hour,
     };
-    push_digits(text, Radix::Decimal, number, field.width());
+    match u8::try_from(number) {
+        Ok(number @ 0..100) if field.width() == 2 => {
+            text.extend_from_slice(&[b'0' + number / 10, b'0' + number % 10]);
+        }
+        _ => push_digits(text, Radix::Decimal, number, field.width()),
+    }
     Ok(())
 }
 
 /// Writes a number with at least so many digits, which are no more than 20.
-fn push_digits(text: &mut String, radix: Radix, number: u64, width: usize) {
+#[inline]
+fn push_digits(text: &mut Vec<u8>, radix: Radix, number: u64, width: usize) {
     let digits = match radix {
         Radix::Decimal => IdText::of::<10>(radix.digits(), number, width),
         Radix::Base36 => IdText::of::<36>(radix.digits(), number, width),
         Radix::Base62 => IdText::of::<62>(radix.digits(), number, width),
         Radix::Crockford => IdText::of::<32>(radix.digits(), number, width),
     };
-    text.push_str(digits.as_str());
+    text.extend_from_slice(digits.as_bytes());
 }
 
 /// The characters that are left.

@@ -33,6 +33,13 @@ impl PartialEq for Definition {
     }
 }
 
+/// The hour that a clock shows in a tag's time zone, and its period.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Present {
+    hour: CivilHour,
+    pub(super) period: Period,
+}
+
 impl Definition {
     fn new(
         tag: String,
@@ -95,36 +102,42 @@ impl Definition {
         self.pattern.reset()
     }
 
-    /// The hour of a moment where the tag's days begin.
+    /// The present at a moment, where the tag's days begin.
     #[inline]
-    pub(super) fn hour(&self, now: UnixMillis) -> CivilHour {
-        match &self.zone {
+    pub(super) fn present(&self, now: UnixMillis) -> Present {
+        self.present_in(match &self.zone {
             Some((_, zone)) => zone.hour(now),
             None => CivilHour::at(UnixMillis(0), 0),
-        }
+        })
     }
 
-    /// The first position of the period of an hour.
     #[inline]
-    pub(super) fn period_start(&self, hour: &CivilHour) -> u64 {
+    fn present_in(&self, hour: CivilHour) -> Present {
+        let period = self.reset().period(&hour);
+        Present { hour, period }
+    }
+
+    /// The first position of the present period.
+    #[inline]
+    pub(super) fn start(&self, now: &Present) -> u64 {
         match self.reset() {
             Reset::Never => 0,
-            reset => reset.position(reset.period(hour), 1),
+            reset => reset.position(now.period, 1),
         }
     }
 
-    /// The period and the counter of a position, and the date to be written: `hour`, unless that is of an
-    /// earlier period.
+    /// The counter of a position, and the date to write: the present one, unless the position is of a later
+    /// period, which then shows its first hour.
     #[inline]
-    pub(super) fn split(&self, position: u64, hour: &CivilHour) -> (Period, u64, CivilHour) {
+    pub(super) fn split(&self, position: u64, now: &Present) -> (u64, CivilHour) {
         let reset = self.reset();
         let (period, n) = reset.split(position);
-        let date = if reset.period(hour) == period || reset == Reset::Never {
-            *hour
+        let date = if period == now.period {
+            now.hour
         } else {
             reset.first_hour(period)
         };
-        (period, n, date)
+        (n, date)
     }
 
     /// The next `step` positions, or as many as the period has left, where `next` is the first that was
@@ -269,7 +282,7 @@ impl NewSerialTag {
     /// Its counter: a segment tag of positions that begin at `now`.
     pub(super) fn counter(&self, now: UnixMillis) -> Result<NewSegmentTag, IdError> {
         let reset = self.definition.reset();
-        let period = reset.period(&self.definition.hour(now));
+        let period = self.definition.present(now).period;
         let tag = NewSegmentTag::new(&*self.definition.tag, self.step)?;
         let tag = tag.starting_at(reset.position(period, self.first))?;
         match &self.description {
@@ -315,7 +328,8 @@ mod tests {
             "{date:yyMMdd}{n:18}",
         ] {
             let days = days(pattern);
-            let (start, end) = (days.period_start(&NOON), days.pattern.end_of_counters());
+            let noon = days.present_in(NOON);
+            let (start, end) = (days.start(&noon), days.pattern.end_of_counters());
             let period = Reset::Day.period(&NOON);
             let last = Reset::Day.position(period, end);
             for (next, step) in [
@@ -339,10 +353,10 @@ mod tests {
             assert_eq!(days.range(last, start, 1), None, "{pattern}: used up");
             // Somebody has begun the next day.
             let tomorrow = CivilHour { day: 23, ..NOON };
-            let next = days.period_start(&tomorrow);
+            let next = days.start(&days.present_in(tomorrow));
             assert_eq!(days.range(next, start, 2), Some(next..next + 2));
             assert_eq!(
-                days.split(next, &NOON).2,
+                days.split(next, &noon).1,
                 CivilHour {
                     hour: 0,
                     ..tomorrow

@@ -71,11 +71,7 @@ impl SerialStore {
         let (now, definition) = (self.clock.wall(), &new.definition);
         let counter = new.counter(now);
         let counter = counter.map_err(|error| StoreError::permanent(error.to_string()))?;
-        self.check_lead(
-            definition,
-            definition.period_start(&definition.hour(now)),
-            now,
-        )?;
+        self.check_lead(definition, definition.start(&definition.present(now)), now)?;
         let place = entry_key(&new.definition.tag);
         match self.tags.put(&place, None, &new.definition)? {
             // One that was not finished, if it is the same.
@@ -96,7 +92,7 @@ impl SerialStore {
         };
         let lead = u64::try_from(MAX_LEAD.as_millis()).unwrap_or(u64::MAX);
         let latest = UnixMillis(theirs.0.saturating_add(lead));
-        if definition.period_start(&definition.hour(latest)) >= start {
+        if definition.start(&definition.present(latest)) >= start {
             return Ok(());
         }
         let why = format!("this host's clock shows {now}, but that of the store {theirs}");
@@ -151,7 +147,7 @@ impl SegmentStore for SerialStore {
             return Ok(NextRange::NoTag);
         };
         let now = self.clock.wall();
-        let start = definition.period_start(&definition.hour(now));
+        let start = definition.start(&definition.present(now));
         self.counters.take(key, |next| {
             if next < start {
                 self.check_lead(&definition, start, now)?;

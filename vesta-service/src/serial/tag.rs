@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use vesta_intf::{CivilHour, IdError, IdRun, ParsedSerial, Shuffle};
+use vesta_intf::{IdError, IdRun, ParsedSerial, Shuffle};
 
-use super::definition::Definition;
+use super::definition::{Definition, Present};
 use crate::clock::AnyClock;
 use crate::segment::Segment;
 
@@ -42,7 +42,12 @@ impl SerialTag {
     /// - [`IdError::NotFound`]: the tag was removed from the store.
     /// - [`IdError::Sealed`]: the service was closed.
     pub fn next(&self) -> Result<Serial, IdError> {
-        self.segment.wait().until(|| self.try_next())
+        match self.try_next() {
+            Err(error) if error.retry_after().is_some() => {
+                self.segment.wait().until(|| self.try_next())
+            }
+            done => done,
+        }
     }
 
     /// A new serial without waiting.
@@ -50,8 +55,8 @@ impl SerialTag {
     /// # Errors
     /// [`IdError::NotReady`] if there is none now: it says when. Otherwise as [`next`](Self::next).
     pub fn try_next(&self) -> Result<Serial, IdError> {
-        let (hour, run) = self.take(1)?;
-        self.serial(run.first, &hour)
+        let (now, run) = self.take(1)?;
+        self.serial(run.first, &now)
     }
 
     /// `count` new serials, in the order of their counters. May wait, at most for `max_wait`. Those of a
@@ -78,15 +83,15 @@ impl SerialTag {
         Ok(parsed)
     }
 
-    /// The next 1 to `want` positions, all of one period, and the hour that one reading of the clock
-    /// showed: the period is that of the hour or, if the clock is behind, a later one.
+    /// The next 1 to `want` positions, all of one period, and what one reading of the clock showed: the
+    /// period is the present one or, if the clock is behind, a later one.
     #[inline]
-    fn take(&self, want: u32) -> Result<(CivilHour, IdRun), IdError> {
-        let hour = self.definition.hour(self.clock.wall());
-        let start = self.definition.period_start(&hour);
+    fn take(&self, want: u32) -> Result<(Present, IdRun), IdError> {
+        let now = self.definition.present(self.clock.wall());
+        let start = self.definition.start(&now);
         loop {
             match self.segment.try_next_run(want) {
-                Ok(run) if run.first >= start => return Ok((hour, run)),
+                Ok(run) if run.first >= start => return Ok((now, run)),
                 // Of a period that is over: with it goes everything else that is left of that one.
                 Ok(_) => {
                     self.segment.skip_below(start);
@@ -99,8 +104,8 @@ impl SerialTag {
 
     /// The serial of a position.
     #[inline]
-    fn serial(&self, position: u64, hour: &CivilHour) -> Result<Serial, IdError> {
-        let (_, n, date) = self.definition.split(position, hour);
+    fn serial(&self, position: u64, now: &Present) -> Result<Serial, IdError> {
+        let (n, date) = self.definition.split(position, now);
         let counter = self
             .shuffle
             .as_ref()
@@ -175,9 +180,9 @@ impl<'a> Batch<'a> {
     /// Takes serials, without waiting, until the batch is complete.
     fn fill(&mut self) -> Result<(), IdError> {
         while let left @ 1.. = self.wanted - self.serials.len() {
-            let (hour, run) = self.tag.take(u32::try_from(left).unwrap_or(u32::MAX))?;
+            let (now, run) = self.tag.take(u32::try_from(left).unwrap_or(u32::MAX))?;
             for position in run.iter() {
-                self.serials.push(self.tag.serial(position, &hour)?);
+                self.serials.push(self.tag.serial(position, &now)?);
             }
         }
         Ok(())

@@ -11,16 +11,21 @@ use crate::sync::{AtomicU64, Ordering};
 /// A time zone of the IANA database, as this program has it: the same on every host.
 pub(super) struct Zone {
     zone: TimeZone,
-    /// A quarter of an hour since 1970, and by how many seconds the zone is ahead of UTC in all of it:
+    /// A quarter of an hour since 1970, and the hour on the wall clocks of the zone in all of it:
     ///
     /// | bits | content |
     /// |---|---|
     /// | 63 to 32 | quarters of an hour since 1970 |
-    /// | 31 to 0 | seconds ahead, as a signed number |
+    /// | 31 to 14 | year |
+    /// | 13 to 10 | month |
+    /// | 9 to 5 | day |
+    /// | 4 to 0 | hour |
     cached: AtomicU64,
 }
 
 const QUARTER: u64 = 900_000;
+/// The quarters that a cached word has room for: the last one stands for nothing.
+const QUARTERS: u64 = u32::MAX as u64;
 const NOTHING: u64 = u64::MAX;
 
 impl Zone {
@@ -46,18 +51,20 @@ impl Zone {
         let quarter = moment.0 / QUARTER;
         // Relaxed: the word says all there is to know.
         let cached = self.cached.load(Ordering::Relaxed);
-        if cached >> 32 == quarter && cached != NOTHING {
-            #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
-            let seconds = (cached as u32).cast_signed();
-            return CivilHour::at(moment, seconds);
+        if cached >> 32 == quarter && quarter < QUARTERS {
+            return unpacked(cached);
         }
         let (seconds, lasting) = self.look_up(moment);
-        if lasting && quarter < 1 << 32 {
-            let seconds = u64::from(seconds.cast_unsigned());
-            self.cached
-                .store(quarter << 32 | seconds, Ordering::Relaxed);
+        let hour = CivilHour::at(moment, seconds);
+        if lasting && quarter < QUARTERS {
+            let start = quarter * QUARTER;
+            let edges = [start, start + QUARTER - 1];
+            if edges.map(|edge| CivilHour::at(UnixMillis(edge), seconds)) == [hour; 2] {
+                let word = quarter << 32 | packed(&hour);
+                self.cached.store(word, Ordering::Relaxed);
+            }
         }
-        CivilHour::at(moment, seconds)
+        hour
     }
 
     /// By how many seconds the zone is ahead of UTC, and whether it is so in the whole quarter of an hour.
@@ -76,6 +83,20 @@ impl Zone {
         let next = self.zone.following(start).next();
         let lasting = next.is_none_or(|next| next.timestamp() >= end);
         (self.zone.to_offset(now).seconds(), lasting)
+    }
+}
+
+/// The lower half of the cached word. In its quarters years have less than 18 bits.
+const fn packed(hour: &CivilHour) -> u64 {
+    hour.year << 14 | hour.month << 10 | hour.day << 5 | hour.hour
+}
+
+const fn unpacked(word: u64) -> CivilHour {
+    CivilHour {
+        year: word >> 14 & 0x3_ffff,
+        month: word >> 10 & 0xf,
+        day: word >> 5 & 0x1f,
+        hour: word & 0x1f,
     }
 }
 

@@ -1,20 +1,25 @@
 //! The pool file: the records of all machine IDs that services of this host hold from a pool, so that
-//! a round of renewals costs one sync, however many they are.
+//! a round of renewals costs one sync and few pages, however many they are.
 //!
 //! ```text
-//!  byte 2048 m          one slot of machine ID m
-//!  byte 2048 m + 1024   the other
+//!  byte 8192 (m / 32) + 128 (m % 32)          one entry of machine ID m
+//!  byte 8192 (m / 32) + 128 (m % 32) + 4096   the other
 //! ```
-//! The slots are those of a state file, and count on from them: of all four of a machine ID the one with
-//! the highest number counts. Only the process writes them that has the state file locked. They are
-//! written in turn, so a torn write leaves the one before. The file has holes where machine IDs are unused.
+//! The entries count on from the slots of the state file: of the two slots and the two entries of a machine ID
+//! the one with the highest generation counts. Only the process that has the state file locked writes them.
+//! They are written in turn, so a torn write leaves the one before, and is noticed: the claim then keeps a
+//! window's distance, also where the neighbour's entry was torn with it. The file has holes where machine IDs
+//! are unused.
+
+mod entry;
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::slot::{SLOT, Slot};
+use super::slot::Slot;
 use crate::os;
+use entry::{ENTRY, Entry};
 
 /// The pool file, open for writing.
 #[derive(Debug)]
@@ -27,7 +32,7 @@ pub(super) struct PoolFile {
 #[derive(Debug, Default)]
 pub(super) struct Pooled {
     pub(super) newest: Option<Slot>,
-    /// Something is there that is no slot.
+    /// Something is there that is no entry.
     pub(super) is_damaged: bool,
 }
 
@@ -58,20 +63,23 @@ impl PoolFile {
             ));
         }
         for (machine, slot) in slots {
-            let at = place(machine) + slot.generation % 2 * SIZE;
-            os::write_all_at(&self.file, &slot.encode(), at)?;
+            let at = place(machine, slot.generation);
+            os::write_all_at(&self.file, &Entry::of(slot).encode(), at)?;
         }
         self.file.sync_data()
     }
 }
 
-const SIZE: u64 = SLOT as u64;
+const BLOCK: u64 = 4096;
+const SIZE: u64 = ENTRY as u64;
 
-const fn place(machine: u64) -> u64 {
-    machine * 2 * SIZE
+/// The place of the entry of this generation.
+const fn place(machine: u64, generation: u64) -> u64 {
+    let (group, member) = (machine / (BLOCK / SIZE), machine % (BLOCK / SIZE));
+    (2 * group + generation % 2) * BLOCK + member * SIZE
 }
 
-/// The slots of one machine ID for this subject. A file that is not there has none.
+/// What the file remembers of one machine ID for this subject. A file that is not there remembers nothing.
 pub(super) fn read(path: &Path, machine: u64, subject: &str) -> io::Result<Pooled> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -79,19 +87,21 @@ pub(super) fn read(path: &Path, machine: u64, subject: &str) -> io::Result<Poole
         Err(error) => return Err(error),
     };
     let mut pooled = Pooled::default();
-    let mut bytes = vec![0; 2 * SLOT];
-    let mut read = 0;
-    while let more @ 1.. = os::read_at(&file, &mut bytes[read..], place(machine) + read as u64)? {
-        read += more;
-    }
-    for bytes in bytes.chunks(SLOT) {
-        match Slot::decode(bytes) {
-            Some(slot) if slot.subject == subject => {
-                pooled.newest = pooled
-                    .newest
-                    .into_iter()
-                    .chain([slot])
-                    .max_by_key(|s| s.generation);
+    for half in [0, 1] {
+        let (mut bytes, mut read) = ([0; ENTRY], 0);
+        let at = place(machine, half);
+        while let more @ 1.. = os::read_at(&file, &mut bytes[read..], at + read as u64)? {
+            read += more;
+        }
+        match Entry::decode(&bytes) {
+            Some(entry) if entry.is_of(subject) => {
+                let slot = Slot {
+                    generation: entry.generation,
+                    subject: subject.into(),
+                    record: entry.record,
+                };
+                let newest = pooled.newest.into_iter().chain([slot]);
+                pooled.newest = newest.max_by_key(|slot| slot.generation);
             }
             Some(_) => {}
             None => pooled.is_damaged |= bytes.iter().any(|byte| *byte != 0),
@@ -126,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_id_has_its_newest_slot_whatever_happens_to_others() {
+    fn each_machine_id_has_its_newest_entry_whatever_happens_to_others() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("eu.pool");
         assert_eq!(newest(&path, 7), (None, false), "no file");
@@ -151,14 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_write_leaves_the_slot_before_and_is_noticed() {
+    fn a_torn_write_leaves_the_entry_before_and_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("eu.pool");
         let file = PoolFile::open(&path).unwrap();
         file.write([(7, &slot(3, "a layout"))]).unwrap();
         file.write([(7, &slot(4, "a layout"))]).unwrap();
-        // The slot of an even number is the first of the two.
-        os::write_all_at(&file.file, b"torn", place(7) + 200).unwrap();
+        os::write_all_at(&file.file, b"torn", place(7, 4) + 100).unwrap();
         assert_eq!(newest(&path, 7), (Some(3), true));
         file.write([(7, &slot(6, "a layout"))]).unwrap();
         assert_eq!(newest(&path, 7), (Some(6), false));

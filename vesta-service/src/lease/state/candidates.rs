@@ -121,13 +121,21 @@ impl Survey<'_> {
         };
         let at_once = UNUSED_AT_ONCE.max(self.count);
         let machines: Vec<u64> = match self.order {
-            // From the home slot on. Starters that lose a race for the same one go on elsewhere, each
-            // from a place and by a step of its own: else they would queue up behind one another.
+            // From the home slot on, side by side: what this host remembers of neighbours is written
+            // together. Starters that lose a race for the same one go on elsewhere, each from a place and
+            // by a step of its own: else they would queue up behind one another.
             ClaimOrder::Stable => {
-                let home = from(self.start_at, 1).next();
+                // The runs of two pools coincide or lie apart, and one fills the pages that it is on.
+                let start = self.start_at - self.start_at % self.count.max(1) as u64;
+                let distance = |machine: u64| (machine - first + count - start % count) % count;
+                let home: Vec<u64> = from(start, 1).take(self.count).collect();
+                let beyond = home.last().map_or(0, |last| distance(*last));
                 let others = from(self.random, step(self.random / count, count));
-                let others = others.filter(|machine| Some(*machine) != home);
-                home.into_iter().chain(others).take(at_once).collect()
+                let others = others.filter(|machine| distance(*machine) > beyond);
+                home.iter()
+                    .copied()
+                    .chain(others.take(at_once - 1))
+                    .collect()
             }
             ClaimOrder::Lowest => from(0, 1).take(at_once).collect(),
         };
@@ -249,6 +257,22 @@ mod tests {
         let remembered = [(5, held(5, NOW + 2))];
         let order = tried(&records, Some(&records), &remembered, Choice::Any(0..=7));
         assert_eq!(order, [5, 6, 4, 7, 2, 1, 0]);
+    }
+
+    #[test]
+    fn the_unused_ones_of_a_process_lie_side_by_side() {
+        let (records, choice) = ([(7, held(9, NOW + 3))].into(), Choice::Any(0..=9));
+        let several = Survey {
+            count: 4,
+            ..survey(&records, &choice)
+        };
+        let candidates = several.candidates();
+        let machines: Vec<_> = candidates.iter().map(|it| it.machine).collect();
+        assert_eq!(machines[..4], [4, 5, 6, 8]);
+        // Another pool of the host may have all of these, and records do not show it.
+        let mut others = machines[4..].to_vec();
+        others.sort_unstable();
+        assert_eq!(others, [0, 1, 2, 3, 9]);
     }
 
     #[test]

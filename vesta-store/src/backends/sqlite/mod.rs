@@ -26,6 +26,11 @@ use lock::Locks;
 /// "VSTA"
 const APPLICATION: i32 = 0x5653_5441;
 const VERSION: i32 = 2;
+/// Bytes of a page, the least that SQLite takes: room for one record. The log is written in whole pages,
+/// so a renewal writes its record and little more.
+const PAGE: u32 = 512;
+/// Pages in the log at which SQLite copies it into the database: 4 MB.
+const CHECKPOINT: u32 = 8000;
 
 /// A database.
 #[derive(Debug)]
@@ -106,6 +111,7 @@ impl Database {
         connection.busy_timeout(self.options.limit(Timing::ONE_HOST))?;
         check(&connection)?;
         make_durable(&connection)?;
+        connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT, |_| Ok(()))?;
         Ok(connection)
     }
 
@@ -161,6 +167,7 @@ fn fill(path: &Path) -> Result<(), Failure> {
     let connection = Connection::open_with_flags(path, flags)?;
     // Nothing is synced here: the whole file is, before it gets its name.
     connection.execute_batch("PRAGMA synchronous = OFF")?;
+    connection.pragma_update(None, "page_size", PAGE)?;
     connection.execute_batch(concat!("BEGIN; ", include_str!("vesta_kv.sql"), "COMMIT;"))?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error.into())

@@ -64,6 +64,26 @@ fn every_connection_syncs_each_change() {
     }
 }
 
+/// A record has some 330 bytes and the name of its host.
+#[test]
+fn a_changed_record_is_one_page_in_the_log() {
+    let folder = folder();
+    let store = store(&folder);
+    let record = |n: u32| format!("{n:0400}");
+    let put = |old: Option<&str>, new: u32| {
+        let new = record(new);
+        assert!(store.put_if("lease/default", "1023", old, &new).unwrap());
+        let log = fs::metadata(folder.path().join("data/vesta.db-wal")).unwrap();
+        (new, log.len())
+    };
+    let (mut last, mut length) = put(None, 0);
+    for n in 1..9 {
+        let (new, grown) = put(Some(&last), n);
+        assert_eq!(grown - length, 24 + u64::from(PAGE));
+        (last, length) = (new, grown);
+    }
+}
+
 #[test]
 fn many_may_create_it_at_once() {
     let folder = folder();
@@ -125,8 +145,8 @@ fn a_damaged_database_is_refused() {
     let path = folder.path().join("data/vesta.db");
     put(&store(&folder), 1).unwrap();
     let mut bytes = fs::read(&path).unwrap();
-    assert!(bytes.len() >= 2 * 4096);
-    for page in bytes.chunks_mut(4096).skip(1) {
+    assert!(bytes.len() >= 2 * 512);
+    for page in bytes.chunks_mut(512).skip(1) {
         page[..64].fill(0xA5);
     }
     fs::write(&path, bytes).unwrap();
