@@ -12,7 +12,8 @@ usage: scripts/bench.sh [all | questions | numbers | inproc | client | e2e | sta
   inproc     the generator inside a process, beside other generators (criterion, vesta-service)
   client     an ID from a prefetching client (criterion, vesta-client)
   e2e        vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
-             batches, streams, workers, stops, idling, prefetching (vesta-load run);
+             vesta serve beside vesta-server, streams, workers, stops, idling, prefetching
+             (vesta-load run);
              --only PART,.. runs some of them, --help lists them
   static     the generator and the servers linked statically with musl, as they are released, and
              with glibc, in turns
@@ -51,7 +52,8 @@ client() {
 }
 
 e2e() {
-  cargo build --release -p vesta-server -p vesta-rest -p vesta-load --features vesta-rest/otel,vesta-server/otel
+  cargo build --release -p vesta-server -p vesta-rest -p vesta-cli -p vesta-load \
+    --features vesta-rest/otel,vesta-server/otel,vesta-cli/all-stores,vesta-cli/otel
   "$target/release/vesta-load" run --json "$results/e2e.json" "$@" | tee "$results/e2e.md"
   echo "results: $results/e2e.md, every round: $results/e2e.json"
 }

@@ -42,6 +42,7 @@ for tarball in "$packages"/vesta-*-linux.tar.gz; do
   folder=$work/$(basename "$tarball" .tar.gz)
   for program in "$folder"/bin/*; do
     file "$program" | grep -q 'statically linked' || failed "$program is not static"
+    ! file "$program" | grep -q 'not stripped' || failed "$program is not stripped"
     size=$(stat -c %s "$program")
     [ "$size" -le 25000000 ] || failed "$program has $size bytes"
     said "$(basename "$folder") $(basename "$program")" "$size bytes"

@@ -80,6 +80,7 @@ def marked(text):
         (r"\b20(2[6-9]|[3-9]\d)-\d\d-\d\dT[\d:.]+Z", moment_now),
         (r'("capacityPerSecond":\d+,"machine":)\d+', r"\1#"),
         (r"\b(in )?\d+ years\b", r"\1# years"),
+        (r" \(debug build: [^)]*\)", ""),
     ):
         text = re.sub(pattern, mark, text)
     return text

@@ -33,6 +33,7 @@ pub use start::running::{Running, SEGMENTS_OFF, SERIALS_OFF, not_ready_because};
 pub use start::shutdown::on_signal;
 pub use start::stores::ask_stores;
 pub use start::traces::{Span, may_be_traced};
+pub use start::version::VERSION;
 
 // The examples of the documents compile. They stand here because this crate knows every other one.
 #[cfg(doctest)]

@@ -19,7 +19,7 @@ use crate::values::{self, ServerUrl};
 #[derive(Debug, Parser)]
 #[command(
     name = "vesta",
-    version,
+    version = vesta_boot::VERSION,
     max_term_width = 100,
     arg_required_else_help = true
 )]

@@ -14,7 +14,10 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::{ErrorKind, Id, IdError, IdRun, MakeId, NotReady, NotReadyReason};
 
-/// The generated code: messages, `id_service_client`, `id_service_server`.
+mod batch;
+
+/// The generated code: messages, `id_service_client`, `id_service_server`. `GenIdsResponse` is written
+/// by hand, to copy its IDs in blocks.
 #[allow(
     missing_docs,
     missing_debug_implementations,
@@ -28,6 +31,8 @@ use crate::{ErrorKind, Id, IdError, IdRun, MakeId, NotReady, NotReadyReason};
 )]
 pub mod v1 {
     include!("generated/vesta.v1.rs");
+
+    pub use super::batch::GenIdsResponse;
 }
 
 /// The protocol as a `FileDescriptorSet`, for server reflection.

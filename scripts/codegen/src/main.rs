@@ -31,7 +31,12 @@ fn main() -> Outcome<()> {
         protox::compile(["vesta/v1/vesta.proto"], [project.join("vesta-intf/proto")])?;
     let out = folder(below.join("vesta-intf/src/generated"))?;
     fs::write(out.join("vesta.v1.bin"), descriptors.encode_to_vec())?;
-    write(stubs(), descriptors, &out)?;
+    // By hand in vesta-intf: it copies its IDs in blocks.
+    let stubs_of_ids = stubs().extern_path(
+        ".vesta.v1.GenIdsResponse",
+        "crate::grpc::v1::GenIdsResponse",
+    );
+    write(stubs_of_ids, descriptors, &out)?;
 
     let descriptors = protox::compile(["rpc.proto"], [project.join("vesta-store/proto/etcd")])?;
     let out = folder(below.join("vesta-store/src/backends/etcd/generated"))?;

@@ -47,10 +47,8 @@ pub(crate) enum Part {
     Json,
     /// GET /genid of vesta-rest with a collector of OpenTelemetry, beside one without: nobody is traced
     Traces,
-    /// One connection with batches, in both of Vesta's layouts
-    Batch,
-    /// One connection with runs of 256 machine IDs
-    Many,
+    /// `vesta serve` beside vesta-server: unary GenId
+    Programs,
     /// Cost of the servers while nobody asks
     Idle,
     /// A prefetching client beside an embedded service
@@ -76,6 +74,10 @@ pub(crate) struct Settings {
     /// The vesta-rest program [default: beside this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) rest: Option<PathBuf>,
+
+    /// The vesta program, for the part `programs` [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vesta: Option<PathBuf>,
 
     /// The program with the bare servers [default: this program]
     #[arg(long, value_name = "FILE")]
@@ -111,11 +113,11 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub(crate) round: Duration,
 
-    /// Rounds of batches, of idling and of prefetching; one more before them does not count
+    /// Rounds of idling, of prefetching and of single IDs beside batches; one more before them does not count
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) long_rounds: usize,
 
-    /// Length of a round of batches and prefetching, rounded up to whole ticks of the layout
+    /// Length of a round of prefetching and of single IDs beside batches
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     pub(crate) batch_round: Duration,
 
@@ -215,7 +217,7 @@ mod tests {
             "--calibrate",
             "--quick",
             "--only",
-            "batch",
+            "stream",
         ]);
         let Command::Run(settings) = cli.command else {
             panic!("{cli:?}")

@@ -6,7 +6,7 @@
 pub(crate) mod grpc;
 pub(crate) mod rest;
 
-pub(crate) use grpc::{Client, channel, client};
+pub(crate) use grpc::{Client, channel, client, endpoint};
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -35,6 +35,9 @@ pub(crate) enum Protocol {
     Rest,
     #[serde(rename = "REST, JSON")]
     Json,
+    /// gRPC of both programs that serve it.
+    #[serde(rename = "gRPC, programs")]
+    Programs,
     /// Of servers that would trace their callers.
     #[serde(rename = "REST, traces")]
     Traces,
@@ -74,7 +77,7 @@ pub(crate) trait Caller: Send + 'static {
 /// Runs a round against the server at `address` with process ID `pid`. Blocks.
 pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, Failure> {
     let connections = match plan.protocol {
-        Protocol::Grpc => plan.in_flight.min(MOST_CHANNELS),
+        Protocol::Grpc | Protocol::Programs => plan.in_flight.min(MOST_CHANNELS),
         Protocol::Rest | Protocol::Json | Protocol::Traces => plan.in_flight,
     };
     let threads = plan.threads.clamp(1, connections);
@@ -105,7 +108,7 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
                     ready: Arc::clone(&ready),
                 };
                 scope.spawn(move || match plan.protocol {
-                    Protocol::Grpc => lane.run(grpc::callers),
+                    Protocol::Grpc | Protocol::Programs => lane.run(grpc::callers),
                     Protocol::Rest | Protocol::Traces => {
                         lane.run(async |at, n| rest::callers(rest::TEXT, at, n).await)
                     }

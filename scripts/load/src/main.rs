@@ -4,7 +4,6 @@
 //! hello on loopback, and asks them in turns. The two bare servers are subcommands of this program.
 #![forbid(unsafe_code)]
 
-mod batch;
 mod beside;
 mod cap;
 mod child;
@@ -12,6 +11,7 @@ mod cli;
 mod cores;
 mod idle;
 mod load;
+mod meter;
 mod peer;
 mod prefetch;
 mod proc;

@@ -13,7 +13,7 @@ use vesta_intf::{IdMeta, MAX_RUN_IDS_PER_CALL};
 use vesta_service::{LocalIdService, MachineSource};
 
 use crate::Failure;
-use crate::batch::Meter;
+use crate::meter::Meter;
 use crate::proc::cpu_seconds;
 
 /// More than half of the memory, so that the client refills it; less than a second of the layout.
@@ -77,7 +77,7 @@ pub(crate) async fn measure(
             for id in &mut ids {
                 *id = client.gen_id()?;
             }
-            meter.take(0, ids.as_slice(), Instant::now())?;
+            meter.take(&ids, Instant::now())?;
         }
         for window in meter.windows.iter().skip(1) {
             found.sustained.push(window.ids_per_second);

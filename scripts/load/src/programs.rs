@@ -17,6 +17,8 @@ use crate::{Failure, peer};
 pub(crate) struct Programs {
     server: PathBuf,
     rest: PathBuf,
+    /// Needed by one part only, so it is looked for when that starts it.
+    vesta: PathBuf,
     peer: PathBuf,
     ferroid: Option<PathBuf>,
     /// Further flags of Vesta's servers.
@@ -43,6 +45,7 @@ impl Programs {
         Ok(Self {
             server: vesta(&settings.server, "vesta-server")?,
             rest: vesta(&settings.rest, "vesta-rest")?,
+            vesta: settings.vesta.clone().unwrap_or_else(|| beside("vesta")),
             peer: needs(settings.peer.clone().unwrap_or_else(|| this.clone()))?,
             ferroid: settings.ferroid.clone().map(needs).transpose()?,
             flags: settings
@@ -61,7 +64,7 @@ impl Programs {
         cores: Option<&CpuSet>,
     ) -> Result<Server, Failure> {
         let (name, subcommand) = match protocol {
-            Protocol::Grpc => ("bare tonic", "echo-grpc"),
+            Protocol::Grpc | Protocol::Programs => ("bare tonic", "echo-grpc"),
             Protocol::Rest | Protocol::Json | Protocol::Traces => ("bare actix-web", "hello-rest"),
         };
         Server::start(
@@ -79,7 +82,9 @@ impl Programs {
         cores: Option<&CpuSet>,
     ) -> Result<Server, Failure> {
         match protocol {
-            Protocol::Grpc => self.server("max-peak", &["--namespace", "max-peak"], cores),
+            Protocol::Grpc | Protocol::Programs => {
+                self.server("max-peak", &["--namespace", "max-peak"], cores)
+            }
             Protocol::Rest | Protocol::Json | Protocol::Traces => self.rest(&[] as &[&str], cores),
         }
     }
@@ -127,6 +132,21 @@ impl Programs {
             command.args(flags).args(&self.flags),
             cores,
         )
+    }
+
+    /// `vesta serve`, in its default layout.
+    pub(crate) fn vesta_serve(&self, cores: Option<&CpuSet>) -> Result<Server, Failure> {
+        let program = self.vesta.canonicalize().map_err(|error| {
+            let file = self.vesta.display();
+            format!("{file}: {error}; build it (cargo build --release -p vesta-cli), or name it with --vesta")
+        })?;
+        let mut command = self.command(&program);
+        let command = command
+            .arg("serve")
+            .args(VESTA)
+            .args(["--grpc-listen", "127.0.0.1:0", "--namespace", "serve"])
+            .args(&self.flags);
+        Server::start("vesta serve", "gRPC", command, cores)
     }
 
     /// `vesta-server` in a layout whose capacity nothing here reaches.

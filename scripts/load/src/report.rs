@@ -6,14 +6,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Serialize;
-use vesta_intf::IdMeta;
 
 use crate::cli::Settings;
 use crate::cores::Halves;
 use crate::load::{Plan, Protocol, Round};
+use crate::prefetch;
 use crate::proc::Machine;
 use crate::stats::{Spread, interval_of_median, ratios};
-use crate::{batch, prefetch};
 use table::head as table;
 pub(crate) use table::{Cell, Row, Table};
 
@@ -32,7 +31,6 @@ pub(crate) struct Results {
     cores: String,
     calibration: bool,
     pub(crate) unary: Vec<Comparison>,
-    pub(crate) batch: Vec<BatchRow>,
     pub(crate) prefetch: Option<prefetch::Found>,
     pub(crate) tables: Vec<Table>,
 }
@@ -45,17 +43,6 @@ pub(crate) struct Comparison {
     pub(crate) names: [&'static str; 2],
     pub(crate) vesta: Vec<Round>,
     pub(crate) peer: Vec<Round>,
-}
-
-/// One way to take many IDs over one connection.
-#[derive(Debug, Serialize)]
-pub(crate) struct BatchRow {
-    layout: String,
-    machines: u64,
-    call: &'static str,
-    /// IDs/s that the layout has.
-    capacity: u64,
-    windows: Vec<batch::Window>,
 }
 
 /// Numbers, the median of which must keep a limit.
@@ -108,54 +95,16 @@ impl Comparison {
     }
 }
 
-impl BatchRow {
-    pub(crate) fn new(
-        meta: &IdMeta,
-        machines: u64,
-        call: &'static str,
-        windows: Vec<batch::Window>,
-    ) -> Self {
-        let (layout, capacity) = (
-            meta.name().to_owned(),
-            meta.capacity_per_second() * machines,
-        );
-        Self {
-            layout,
-            machines,
-            call,
-            capacity,
-            windows,
-        }
-    }
-
-    /// Percent.
-    fn of_capacity(&self) -> impl Iterator<Item = f64> {
-        self.windows
-            .iter()
-            .map(|window| window.ids_per_second / self.capacity as f64 * 100.0)
-    }
-
-    /// Percent of a core.
-    fn server_cpu(&self) -> impl Iterator<Item = f64> {
-        self.windows.iter().map(|window| window.server_cpu)
-    }
-}
-
 /// Requests/s of Vesta, divided by those of the bare server.
 const PARITY: f64 = 0.98;
 /// The same of `/v1/id` and `/genid`.
 const JSON_PARITY: f64 = 0.95;
 /// Bound on the cost of an untraced request on a server that would trace it, beside one that would not.
 const UNTRACED: f64 = 1.01;
+/// Bound on the CPU of a call to `vesta serve`, beside one to vesta-server.
+const PROGRAMS: f64 = 1.02;
 /// Times of one, divided by those of the other.
 const LATENCY: f64 = 1.05;
-/// Percent of the capacity, with one machine ID and with very many: 240 million IDs/s of 256. Batches leave
-/// a sixteenth of each tick to single IDs, so 93.75 is the most.
-const OF_CAPACITY: f64 = 93.2;
-const OF_LARGE_CAPACITY: f64 = 90.7;
-/// Percent of a core.
-const BATCH_CPU: f64 = 10.0;
-
 /// The columns of a comparison: heading, value, decimals.
 type Column = (&'static str, fn(&Round) -> f64, usize);
 const COLUMNS: [Column; 5] = [
@@ -189,7 +138,6 @@ impl Results {
             long_rounds: settings.long_rounds,
             calibration: settings.calibrate,
             unary: Vec::new(),
-            batch: Vec::new(),
             prefetch: None,
             tables: Vec::new(),
         }
@@ -224,13 +172,14 @@ impl Results {
             } else {
                 PARITY
             };
-            if row.protocol == Protocol::Traces {
+            let most_cpu = match row.protocol {
+                Protocol::Traces => Some(UNTRACED),
+                Protocol::Programs => Some(PROGRAMS),
+                _ => None,
+            };
+            if let Some(most) = most_cpu {
                 let cpu = ratio(|round| round.server_cpu);
-                bar(
-                    what("server CPU of a request"),
-                    cpu,
-                    Limit::AtMost(UNTRACED),
-                );
+                bar(what("server CPU of a request"), cpu, Limit::AtMost(most));
                 continue;
             }
             bar(
@@ -243,17 +192,6 @@ impl Results {
                 ratio(|round| round.p99),
                 Limit::AtMost(LATENCY),
             );
-        }
-        for row in &self.batch {
-            let what = |of| format!("{} × {}, {}: {of}", row.layout, row.machines, row.call);
-            let (capacity, cpu) = (row.of_capacity().collect(), row.server_cpu().collect());
-            let least = if row.machines > 1 {
-                OF_LARGE_CAPACITY
-            } else {
-                OF_CAPACITY
-            };
-            bar(what("% of capacity"), capacity, Limit::AtLeast(least));
-            bar(what("server, % of a core"), cpu, Limit::AtMost(BATCH_CPU));
         }
         bars.extend(
             self.tables
@@ -275,7 +213,7 @@ impl Results {
         let round = self.round.as_secs_f64();
         writeln!(
             out,
-            "Each number is the median of {} rounds (of {} for batches, idling and prefetching), with \
+            "Each number is the median of {} rounds (of {} for idling, prefetching and single IDs beside batches), with \
              the smallest and the largest. A ratio is the median of the ratios of rounds next to each \
              other. Rounds of requests take {round} s, in turns with the bare server, from {} of one \
              client on the same machine; there, {}. All servers use the same allocator, and a \
@@ -305,7 +243,6 @@ impl Results {
             writeln!(out, "\n**A calibration: both servers are the bare one.**")?;
         }
         self.write_unary(out)?;
-        self.write_batch(out)?;
         self.write_prefetch(out)?;
         self.tables.iter().try_for_each(|table| table.write(out))?;
         self.write_bars(out)
@@ -314,6 +251,10 @@ impl Results {
     fn write_unary(&self, out: &mut String) -> std::fmt::Result {
         for (protocol, title) in [
             (Protocol::Grpc, "gRPC, unary `GenId`"),
+            (
+                Protocol::Programs,
+                "gRPC, unary `GenId` of `vesta serve` beside `vesta-server`",
+            ),
             (Protocol::Rest, "REST, `GET /genid`"),
             (Protocol::Json, "REST, `GET /v1/id` beside `GET /genid`"),
             (
@@ -354,35 +295,6 @@ impl Results {
                 }
                 writeln!(out)?;
             }
-        }
-        Ok(())
-    }
-
-    fn write_batch(&self, out: &mut String) -> std::fmt::Result {
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        let headings = [
-            "layout",
-            "machine IDs",
-            "call",
-            "IDs/s",
-            "% of capacity",
-            "server CPU, % of a core",
-        ];
-        table(out, "Batches over one connection", headings)?;
-        for row in &self.batch {
-            let rate = Spread::of(row.windows.iter().map(|window| window.ids_per_second));
-            writeln!(
-                out,
-                "| {} | {} | {} | {} | {} | {} |",
-                row.layout,
-                row.machines,
-                row.call,
-                rate.show(0),
-                Spread::of(row.of_capacity()).show(2),
-                Spread::of(row.server_cpu()).show(1)
-            )?;
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::block_in_place;
 use tokio::time::sleep;
-use vesta_intf::IdMeta;
 
 use crate::child::Server;
 use crate::cli::{Part, Settings};
@@ -13,8 +12,8 @@ use crate::cores::Halves;
 use crate::load::{Plan, Protocol, round};
 use crate::proc::Machine;
 use crate::programs::Programs;
-use crate::report::{BatchRow, Comparison, Results};
-use crate::{Failure, batch, beside, cap, idle, prefetch, stop, stream, workers};
+use crate::report::{Comparison, Results};
+use crate::{Failure, beside, cap, idle, prefetch, stop, stream, workers};
 
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -67,14 +66,8 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
     if settings.does(Part::Traces) {
         traces(settings, &programs, results).await?;
     }
-    if settings.does(Part::Batch) {
-        for meta in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-            batches(settings, &programs, &meta, 1, &batch::Call::ALL, results).await?;
-        }
-    }
-    if settings.does(Part::Many) {
-        let runs = [batch::Call::Runs]; // no other call carries so many IDs
-        batches(settings, &programs, &IdMeta::MAX_PEAK, MANY, &runs, results).await?;
+    if settings.does(Part::Programs) {
+        same_server(settings, &programs, results).await?;
     }
     let (rounds, long_rounds) = (settings.rounds, settings.long_rounds);
     if settings.does(Part::Idle) {
@@ -198,39 +191,30 @@ async fn traces(
     Ok(())
 }
 
-async fn batches(
+/// The same server in both programs.
+async fn same_server(
     settings: &Settings,
     programs: &Programs,
-    meta: &IdMeta,
-    machines: u64,
-    calls: &[batch::Call],
     results: &mut Results,
 ) -> Result<(), Failure> {
-    let (flag, namespace) = (
-        format!("--machine-count={machines}"),
-        format!("{}-{machines}", meta.name()),
+    let cores = results.halves.as_ref().map(|halves| &halves.servers);
+    let (vesta, server) = (
+        programs.vesta_serve(cores)?,
+        programs.vesta(Protocol::Grpc, cores)?,
     );
-    let server = programs.server(meta.name(), &[&flag, "--namespace", &namespace], None)?;
-    for &call in calls {
-        let what = format!(
-            "{} in {}, machine IDs: {machines}",
-            call.name(),
-            meta.name()
-        );
-        tell(&what);
-        let (rounds, length) = (settings.long_rounds, settings.batch_round);
-        let (address, pid) = (server.address, server.pid());
-        let windows = batch::windows(address, pid, meta, call, rounds, length).await;
-        let windows = windows.map_err(|failure| format!("{what}: {failure}"))?;
-        results
-            .batch
-            .push(BatchRow::new(meta, machines, call.name(), windows));
-    }
+    let sides = [
+        (Protocol::Programs, &vesta, vesta.name),
+        (Protocol::Programs, &server, server.name),
+    ];
+    let plan = results.plan(settings, PROGRAMS_IN_FLIGHT);
+    results
+        .unary
+        .push(compare(plan, settings.rounds, sides).await?);
     Ok(())
 }
 
-/// As many machine IDs as serve 268 million IDs/s in `max-peak`.
-const MANY: u64 = 256;
+/// Calls in flight to the two programs.
+const PROGRAMS_IN_FLIGHT: usize = 64;
 
 /// Rounds in turns. Who goes first changes with each pair, so that a machine that becomes slower
 /// favours nobody.

@@ -1,5 +1,7 @@
 //! All IDs over one connection, as a program gets them: numbers in memory.
 
+use std::collections::VecDeque;
+use std::hint::black_box;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -10,29 +12,48 @@ use tonic::Request;
 use tonic_prost::ProstCodec;
 use vesta_client::Client;
 use vesta_intf::MAX_IDS_PER_CALL;
-use vesta_intf::grpc::v1::StreamIdsRequest;
+use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
+use vesta_intf::grpc::v1::{GenIdsResponse, StreamIdsRequest};
 
 use crate::Failure;
 use crate::child::Server;
-use crate::load::{channel, client};
+use crate::load::{channel, endpoint};
 use crate::proc::cpu_seconds;
 use crate::programs::Programs;
 use crate::report::{Bar, Cell, Limit, Row, Table};
 use crate::stats::ratios;
 
-/// IDs of a round; of the stream of runs this many times as many.
-const IDS: u64 = 10_000_000;
-const MORE: u64 = 20;
+/// IDs of a round: enough for a share of CPU time that is counted in hundredths of a second.
+const IDS: u64 = 50_000_000;
+/// A stream of runs carries this many times as many.
+const MORE: u64 = 4;
+
+/// Largest HTTP/2 frame of the client that sets one, as vesta-client does.
+const FRAME: u32 = 128 * 1024;
+
+/// Calls of `GenIds` in flight.
+const CALLS: usize = 4;
 
 /// Vesta's runs beside the peer's bytes.
 const LEAST: f64 = 1.5;
+/// Of Vesta's batches: IDs/s, and nanoseconds an ID of the server's CPU and of decoding alone.
+const BATCH_RATE: f64 = 80e6;
+const BATCH_CPU: f64 = 6.0;
+const DECODE: f64 = 2.0;
+
+/// Messages decoded for one value.
+const DECODED: usize = 500;
 
 #[derive(Clone, Copy)]
 enum Wire {
     /// `StreamRuns`, expanded by vesta-client.
     Runs,
-    /// `StreamIds`, packed numbers.
+    /// `GenIds`, packed numbers, several calls in flight.
+    Batches,
+    /// `StreamIds`, packed numbers, in frames of the default size.
     Ids,
+    /// The same in frames that hold a message each, as vesta-client asks for.
+    Frames,
     /// ferroid-tonic-server's `StreamIds`, numbers in bytes.
     Ferroid,
 }
@@ -55,15 +76,18 @@ struct FerroidChunk {
 #[derive(Clone, Copy)]
 struct Taken {
     per_second: f64,
-    /// Of one core, in percent.
+    /// Nanoseconds an ID.
     server_cpu: f64,
+    client_cpu: f64,
 }
 
 impl Wire {
     fn name(self) -> &'static str {
         match self {
             Wire::Runs => "vesta-server, `StreamRuns`, expanded by vesta-client",
+            Wire::Batches => "vesta-server, `GenIds(10,000)` by vesta-client, 4 in flight",
             Wire::Ids => "vesta-server, `StreamIds`, chunks of 10,000",
+            Wire::Frames => "vesta-server, `StreamIds`, chunks of 10,000, frames of 128 KiB",
             Wire::Ferroid => "ferroid-tonic-server, `StreamIds`",
         }
     }
@@ -88,13 +112,35 @@ impl Wire {
                     mix(&mut ids[..filled].iter().copied());
                 }
             }
-            Wire::Ids => {
+            Wire::Batches => {
+                let client = Client::builder()
+                    .endpoint(format!("http://{address}"))
+                    .build()?;
+                let mut calls = VecDeque::new();
+                let mut wanted = total / u64::from(MAX_IDS_PER_CALL);
+                loop {
+                    while wanted > 0 && calls.len() < CALLS {
+                        let client = client.clone();
+                        let call = async move { client.gen_ids(MAX_IDS_PER_CALL).await };
+                        calls.push_back(tokio::spawn(call));
+                        wanted -= 1;
+                    }
+                    let Some(call) = calls.pop_front() else { break };
+                    let ids = call.await??;
+                    left -= ids.len() as u64;
+                    mix(&mut ids.into_iter());
+                }
+            }
+            Wire::Ids | Wire::Frames => {
+                let mut endpoint = endpoint(address)?;
+                if matches!(self, Wire::Frames) {
+                    endpoint = endpoint.max_frame_size(FRAME);
+                }
                 let request = StreamIdsRequest {
                     chunk: MAX_IDS_PER_CALL,
                     total,
                 };
-                let mut stream = client(address)
-                    .await?
+                let mut stream = IdServiceClient::new(endpoint.connect().await?)
                     .stream_ids(request)
                     .await?
                     .into_inner();
@@ -135,24 +181,49 @@ impl Wire {
         } else {
             IDS
         };
-        let (cpu, began) = (cpu_seconds(server.pid())?, Instant::now());
-        std::hint::black_box(self.take(server.address, total).await?);
+        let cpu = || -> Result<(f64, f64), Failure> {
+            Ok((cpu_seconds(server.pid())?, cpu_seconds(std::process::id())?))
+        };
+        let ((server_before, client_before), began) = (cpu()?, Instant::now());
+        black_box(self.take(server.address, total).await?);
         let seconds = began.elapsed().as_secs_f64();
-        let server_cpu = (cpu_seconds(server.pid())? - cpu) / seconds * 100.0;
+        let (server_after, client_after) = cpu()?;
+        let nanos = |before, after| (after - before) / total as f64 * 1e9;
         Ok(Taken {
             per_second: total as f64 / seconds,
-            server_cpu,
+            server_cpu: nanos(server_before, server_after),
+            client_cpu: nanos(client_before, client_after),
         })
     }
+}
+
+/// Nanoseconds an ID to decode a message of a batch that is in memory.
+fn decoding() -> Result<f64, Failure> {
+    let ids: Vec<u64> = (0..u64::from(MAX_IDS_PER_CALL))
+        .map(|n| n << 10 | 7)
+        .collect();
+    let message = Bytes::from(GenIdsResponse { ids }.encode_to_vec());
+    let began = Instant::now();
+    for _ in 0..DECODED {
+        black_box(GenIdsResponse::decode(black_box(message.clone()))?);
+    }
+    let all = DECODED as f64 * f64::from(MAX_IDS_PER_CALL);
+    Ok(began.elapsed().as_secs_f64() * 1e9 / all)
 }
 
 /// Rounds of all in turns.
 pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table, Failure> {
     let vesta = programs.roomy()?;
     let ferroid = programs.ferroid()?;
-    let mut sides = vec![(Wire::Runs, &vesta), (Wire::Ids, &vesta)];
+    let mut sides = vec![
+        (Wire::Runs, &vesta),
+        (Wire::Batches, &vesta),
+        (Wire::Frames, &vesta),
+        (Wire::Ids, &vesta),
+    ];
     sides.extend(ferroid.as_ref().map(|server| (Wire::Ferroid, server)));
     let mut found: Vec<Vec<Taken>> = vec![vec![]; sides.len()];
+    let mut decoded = vec![];
     for number in 0..=rounds {
         for (found, (wire, server)) in found.iter_mut().zip(&sides) {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -160,6 +231,8 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
             // Round 0 warms up.
             found.extend((number > 0).then_some(taken));
         }
+        let taken = decoding()?;
+        decoded.extend((number > 0).then_some(taken));
     }
     let rate = |taken: &[Taken]| {
         taken
@@ -187,22 +260,47 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
         labels: vec![wire.name().to_owned()],
         cells: vec![
             Cell(rate(taken), 0),
-            Cell(taken.iter().map(|taken| taken.server_cpu).collect(), 1),
+            Cell(taken.iter().map(|taken| taken.server_cpu).collect(), 2),
+            Cell(taken.iter().map(|taken| taken.client_cpu).collect(), 2),
             Cell(against(taken), 2),
         ],
     };
-    let bar = |_: &Server| Bar {
-        what: "one connection, runs / ferroid-tonic-server: IDs/s".to_owned(),
-        values: against(&found[0]),
-        limit: Limit::AtLeast(LEAST),
-    };
+    let mut bars = vec![];
+    for ((wire, _), taken) in sides.iter().zip(&found) {
+        if matches!(wire, Wire::Batches | Wire::Frames) {
+            let name = wire.name();
+            bars.push(Bar {
+                what: format!("one connection, {name}: IDs/s"),
+                values: rate(taken),
+                limit: Limit::AtLeast(BATCH_RATE),
+            });
+            bars.push(Bar {
+                what: format!("one connection, {name}: server CPU, ns/ID"),
+                values: taken.iter().map(|taken| taken.server_cpu).collect(),
+                limit: Limit::AtMost(BATCH_CPU),
+            });
+        }
+    }
+    bars.push(Bar {
+        what: "a message of 10,000 IDs in memory: decoding, ns/ID".to_owned(),
+        values: decoded,
+        limit: Limit::AtMost(DECODE),
+    });
+    if ferroid.is_some() {
+        bars.push(Bar {
+            what: "one connection, runs / ferroid-tonic-server: IDs/s".to_owned(),
+            values: against(&found[0]),
+            limit: Limit::AtLeast(LEAST),
+        });
+    }
     Ok(Table {
         title: "A stream of IDs over one connection",
         about,
         headings: vec![
             "server",
             "IDs/s",
-            "server CPU, % of a core",
+            "server CPU, ns/ID",
+            "client CPU, ns/ID",
             "IDs/s ÷ those of the last row",
         ],
         rows: sides
@@ -211,6 +309,6 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
             .zip(&found)
             .map(row)
             .collect(),
-        bars: ferroid.iter().map(bar).collect(),
+        bars,
     })
 }

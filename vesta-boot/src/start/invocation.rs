@@ -12,6 +12,7 @@ use crate::commands::{Command, Format, TokenCommand};
 use crate::settings::role::Role;
 use crate::settings::{Values, settings, shown};
 use crate::start::error::Error;
+use crate::start::version::VERSION;
 
 /// The flags that are no settings.
 #[derive(Debug, Args)]
@@ -56,7 +57,7 @@ pub fn command(role: Role) -> clap::Command {
 /// The command line of serving, by a program that is called like this, which may be two words.
 pub fn serving(role: Role, called: &str) -> clap::Command {
     General::augment_args(clap::Command::new(role.name()).args(arguments(role)))
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(VERSION)
         .about(role.about())
         .after_help(
             "Each flag is also an environment variable: --max-wait-ms is VESTA_MAX_WAIT_MS.",

@@ -13,3 +13,4 @@ mod summary;
 pub(crate) mod traces;
 #[cfg(feature = "otel")]
 pub(crate) mod traces;
+pub(crate) mod version;

@@ -12,6 +12,7 @@ use crate::net::{Address, Security, Tls};
 use crate::settings::role::Role;
 use crate::settings::{Config, LogFormat};
 use crate::start::assemble::Assembled;
+use crate::start::version::VERSION;
 
 /// The start-up summary.
 #[derive(Debug, Clone)]
@@ -72,10 +73,10 @@ impl<'a> StartupSummary<'a> {
         match self.config.log.format {
             LogFormat::Json => self.log(),
             LogFormat::Human => {
-                let (program, version) = (self.config.role.name(), env!("CARGO_PKG_VERSION"));
+                let program = self.config.role.name();
                 let mut out = io::stdout().lock();
                 // The reader may be gone; the server works all the same.
-                let _ = write!(out, "{program} {version}\n{self}").and_then(|()| out.flush());
+                let _ = write!(out, "{program} {VERSION}\n{self}").and_then(|()| out.flush());
             }
         }
         let Status {
@@ -117,6 +118,7 @@ impl<'a> StartupSummary<'a> {
         tracing::info!(
             program = self.config.role.name(),
             version = env!("CARGO_PKG_VERSION"),
+            debug_build = cfg!(debug_assertions).then_some(true), // much slower
             layout = self.layout().name(),
             bits = %self.layout(),
             %layout_ends,

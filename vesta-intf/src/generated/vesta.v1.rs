@@ -12,12 +12,6 @@ pub struct GenIdsRequest {
     #[prost(uint32, tag = "1")]
     pub count: u32,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GenIdsResponse {
-    /// Strictly ascending.
-    #[prost(fixed64, repeated, tag = "1")]
-    pub ids: ::prost::alloc::vec::Vec<u64>,
-}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GenRunsRequest {
     /// 1 to 1,048,576. Anything else is INVALID_ARGUMENT; nothing is clamped.
@@ -296,7 +290,10 @@ pub mod id_service_client {
         pub async fn gen_ids(
             &mut self,
             request: impl tonic::IntoRequest<super::GenIdsRequest>,
-        ) -> std::result::Result<tonic::Response<super::GenIdsResponse>, tonic::Status> {
+        ) -> std::result::Result<
+            tonic::Response<crate::grpc::v1::GenIdsResponse>,
+            tonic::Status,
+        > {
             self.inner
                 .ready()
                 .await
@@ -343,7 +340,7 @@ pub mod id_service_client {
             &mut self,
             request: impl tonic::IntoRequest<super::StreamIdsRequest>,
         ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::GenIdsResponse>>,
+            tonic::Response<tonic::codec::Streaming<crate::grpc::v1::GenIdsResponse>>,
             tonic::Status,
         > {
             self.inner
@@ -478,7 +475,10 @@ pub mod id_service_server {
         async fn gen_ids(
             &self,
             request: tonic::Request<super::GenIdsRequest>,
-        ) -> std::result::Result<tonic::Response<super::GenIdsResponse>, tonic::Status>;
+        ) -> std::result::Result<
+            tonic::Response<crate::grpc::v1::GenIdsResponse>,
+            tonic::Status,
+        >;
         /// Several new IDs as arithmetic progressions: 1 to 1,048,576 in a few dozen bytes.
         async fn gen_runs(
             &self,
@@ -486,7 +486,10 @@ pub mod id_service_server {
         ) -> std::result::Result<tonic::Response<super::GenRunsResponse>, tonic::Status>;
         /// Server streaming response type for the StreamIds method.
         type StreamIdsStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::GenIdsResponse, tonic::Status>,
+                Item = std::result::Result<
+                    crate::grpc::v1::GenIdsResponse,
+                    tonic::Status,
+                >,
             >
             + std::marker::Send
             + 'static;
@@ -655,7 +658,7 @@ pub mod id_service_server {
                     struct GenIdsSvc<T: IdService>(pub Arc<T>);
                     impl<T: IdService> tonic::server::UnaryService<super::GenIdsRequest>
                     for GenIdsSvc<T> {
-                        type Response = super::GenIdsResponse;
+                        type Response = crate::grpc::v1::GenIdsResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -743,7 +746,7 @@ pub mod id_service_server {
                         T: IdService,
                     > tonic::server::ServerStreamingService<super::StreamIdsRequest>
                     for StreamIdsSvc<T> {
-                        type Response = super::GenIdsResponse;
+                        type Response = crate::grpc::v1::GenIdsResponse;
                         type ResponseStream = T::StreamIdsStream;
                         type Future = BoxFuture<
                             tonic::Response<Self::ResponseStream>,

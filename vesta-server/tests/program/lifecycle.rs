@@ -17,10 +17,7 @@ async fn the_start_up_lines_say_what_matters() {
     let folder = folder();
     let running = start(folder.path(), &["--machine-id", "7"]);
     let lines: Vec<_> = running.said().lines().collect();
-    assert_eq!(
-        lines[0],
-        format!("vesta-server {}", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(lines[0], format!("vesta-server {}", vesta_boot::VERSION));
     assert!(
         running
             .fact("layout")

@@ -11,10 +11,13 @@ use crate::Failure;
 
 pub(crate) type Client = IdServiceClient<Channel>;
 
+pub(crate) fn endpoint(address: SocketAddr) -> Result<Endpoint, Failure> {
+    Ok(Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true))
+}
+
 /// A connection.
 pub(crate) async fn channel(address: SocketAddr) -> Result<Channel, Failure> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
-    Ok(endpoint.connect().await?)
+    Ok(endpoint(address)?.connect().await?)
 }
 
 /// A client with a connection of its own.
