@@ -5,11 +5,21 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/bench.sh [all | questions | numbers | inproc | client | e2e | static] [ARGUMENT..]
+usage: scripts/bench.sh [all | compare | keep | PART] [ARGUMENT..]
 
+  all        every part but static; fails where a ratio is another one than docs/figures has by more than
+             1.5 times; the default
+  compare    that comparison alone, of the results that are there
+  keep       puts the results that are there into docs/figures, with today's date and the commit, and from there
+             into BENCHMARKS.md and the READMEs
+
+parts:
   questions  whether two sets of IDs meet, and whose an ID is (criterion, vesta-intf)
   numbers    check symbols, shuffled numbers, serials (criterion, vesta-intf, vesta-service)
-  inproc     the generator inside a process, beside other generators (criterion, vesta-service)
+  segments   a number of a segment tag, at hand and by name (criterion and slices, vesta-service)
+  inproc     the generator inside a process, beside its floors and another generator, in pinned slices that
+             nothing disturbed (vesta-service)
+  capacity   callers who want more than a machine ID has (vesta-service)
   client     an ID from a prefetching client (criterion, vesta-client)
   e2e        vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
              vesta serve beside vesta-server, streams, workers, stops, idling, prefetching
@@ -17,11 +27,10 @@ usage: scripts/bench.sh [all | questions | numbers | inproc | client | e2e | sta
              --only PART,.. runs some of them, --help lists them
   static     the generator and the servers linked statically with musl, as they are released, and
              with glibc, in turns
-  all        all of them but static; the default
 
 Further arguments go to the benchmark: a filter to criterion, flags to vesta-load.
 
-  scripts/bench.sh inproc 'contended'
+  scripts/bench.sh inproc 5 local      5 rounds of the rows of this name
   scripts/bench.sh e2e --only grpc --rounds 9
   scripts/bench.sh e2e --calibrate     how far do two equal servers seem apart here?
 
@@ -41,9 +50,24 @@ numbers() {
   echo "results: $results/numbers.txt, details: $target/criterion"
 }
 
+segments() {
+  cargo bench -p vesta-service --bench segments -- "$@" | tee "$results/segments.txt"
+  echo "results: $results/segments.txt, details: $target/criterion"
+}
+
+# A whole run leaves its figures; one of some rows does not.
 inproc() {
-  cargo bench -p vesta-service --bench generate -- "$@" | tee "$results/inproc.txt"
-  echo "results: $results/inproc.txt, details: $target/criterion"
+  local keep=(--figures "$results/inproc.figures.json")
+  [ $# = 0 ] || keep=()
+  cargo bench -p vesta-service --features async --bench generate -- "$@" "${keep[@]}" | tee "$results/inproc.txt"
+  echo "results: $results/inproc.txt"
+}
+
+capacity() {
+  local keep=(--figures "$results/capacity.figures.json")
+  [ $# = 0 ] || keep=()
+  cargo bench -p vesta-service --features async --bench capacity -- "$@" "${keep[@]}" | tee "$results/capacity.txt"
+  echo "results: $results/capacity.txt"
 }
 
 client() {
@@ -69,8 +93,8 @@ static() {
   for libc in glibc musl glibc musl glibc musl; do
     printf '\n## %s\n\n' "$libc"
     case $libc in
-      glibc) cargo bench --quiet -p vesta-service --bench generate -- 9 "Vesta" ;;
-      musl) PATH=$zig/bin:$PATH cargo-zigbuild test --quiet --profile bench -p vesta-service --bench generate \
+      glibc) cargo bench --quiet -p vesta-service --features async --bench generate -- 9 "Vesta" ;;
+      musl) PATH=$zig/bin:$PATH cargo-zigbuild test --quiet --profile bench -p vesta-service --features async --bench generate \
         --target "$triple" -- 9 "Vesta" ;;
     esac
   done | tee "$results/static.md"
@@ -84,31 +108,32 @@ static() {
   echo "results: $results/static.md"
 }
 
+figures() {
+  python3 scripts/docs/figures.py "$1" "$results" "$target/criterion"
+}
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+results=$target/bench
+mkdir -p "$results"
 part=${1:-all}
 if (($# > 0)); then shift; fi
 case $part in
-  -h | --help | help)
-    usage
-    exit
-    ;;
+  -h | --help | help) usage ;;
   all)
     if (($# > 0)); then
       echo "say which part the arguments are for: $*" >&2
       exit 64
     fi
-    parts=(questions numbers inproc client e2e)
+    for part in questions numbers segments inproc capacity client e2e; do
+      "$part"
+    done
+    figures compare
     ;;
-  questions | numbers | inproc | client | e2e | static) parts=("$part") ;;
+  compare | keep) figures "$part" ;;
+  questions | numbers | segments | inproc | capacity | client | e2e | static) "$part" "$@" ;;
   *)
     echo "no such part: $part" >&2
     usage >&2
     exit 64
     ;;
 esac
-
-target=${CARGO_TARGET_DIR:-target}
-results=$target/bench
-mkdir -p "$results"
-for part in "${parts[@]}"; do
-  "$part" "$@"
-done

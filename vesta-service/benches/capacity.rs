@@ -33,6 +33,7 @@ fn cpu() -> Duration {
 /// A way to set a service up.
 type Way = fn(Builder) -> Builder;
 
+const QUESTION: &str = "Callers who want more than a machine ID has";
 const NOTHING_SET: &str = "nothing set";
 
 /// What people change where many IDs are wanted, beside what they get when they change nothing.
@@ -93,17 +94,14 @@ fn main() {
                 );
                 let row = format!("{}, {name}, callers: {callers}", layout.name());
                 for (question, figure) in [
-                    ("at the capacity: % of it", of_capacity),
-                    ("at the capacity: % of a core", processor),
-                    ("at the capacity: longest wait, ms", longest),
-                    (
-                        "at the capacity: least of a caller, of its fair share",
-                        least,
-                    ),
-                    ("at the capacity: most of a caller, of its fair share", most),
-                    ("at the capacity: errors", errors as f64),
+                    ("% of the capacity", of_capacity),
+                    ("processor, % of a core", processor),
+                    ("longest wait, ms", longest),
+                    ("least of a caller, of its fair share", least),
+                    ("most of a caller", most),
+                    ("errors", errors as f64),
                 ] {
-                    figures.note(question, &row, figure);
+                    figures.note(&format!("{QUESTION}: {question}"), &row, figure);
                 }
             }
         }
@@ -123,7 +121,7 @@ fn main() {
         bursts[2]
     );
     figures.note(
-        "ms, 100,000 IDs when a second begins",
+        "A burst: 100,000 IDs one by one when a second begins, ms",
         NOTHING_SET,
         bursts[2],
     );
@@ -134,9 +132,8 @@ fn main() {
         let used = sleeping(8, Duration::from_millis(millis), period);
         let share = 100.0 * used.as_secs_f64() / period.as_secs_f64();
         println!("| {millis} ms | 8 | {share:.1} % |");
-        let question = "at the capacity: % of a core";
         let row = format!("8 threads that only sleep until each {millis} ms");
-        figures.note(question, &row, share);
+        figures.note(&format!("{QUESTION}: processor, % of a core"), &row, share);
     }
     figures.write();
 }

@@ -14,12 +14,14 @@ mod peers;
 use std::future::Future;
 use std::hint::black_box;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use vesta_intf::{FieldOrder, IdService, LayoutSpec, TimeUnit};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::PopulatorKind;
-use vesta_service::testing::MemoryStore;
+use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_service::testing::{MemorySegmentStore, MemoryStore};
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::figures::Figures;
 use vesta_testkit::slices::{self, Work, median, ratio};
@@ -64,7 +66,7 @@ fn embedded(
     let source = match machines {
         1 => MachineSource::Fixed(1),
         _ => MachineSource::Pool {
-            store: std::sync::Arc::new(MemoryStore::new()),
+            store: Arc::new(MemoryStore::new()),
             range: None,
         },
     };
@@ -197,8 +199,31 @@ fn rows() -> Vec<Row> {
         SECONDS,
         move || shared.gen_id().expect("an ID"),
     ));
+    rows.extend(segments());
     rows.extend(peers::rows());
     rows
+}
+
+/// Numbers of a segment tag, from a store in memory that answers at once.
+fn segments() -> [Row; 2] {
+    let store = MemorySegmentStore::new();
+    let tag = NewSegmentTag::new("orders", 1_000_000).expect("valid");
+    store.create(&tag).expect("a new tag");
+    let service = SegmentService::builder(Arc::new(store));
+    let service: &'static _ = Box::leak(Box::new(service.build().expect("a service")));
+    let orders = service.segment("orders").expect("a tag");
+    for _ in 0..20_000 {
+        orders.next_runs(10_000).expect("numbers"); // until its ranges have their full size
+    }
+    let by_name = || service.segment(black_box("orders"))?.next();
+    [
+        row!("Vesta segments, tag at hand", floors::ADD, move || orders
+            .next()
+            .expect("a number")),
+        row!("Vesta segments, tag by name", floors::ADD, move || by_name(
+        )
+        .expect("a number")),
+    ]
 }
 
 const THREADS: [usize; 3] = [1, 2, 8];
@@ -227,7 +252,7 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
         print!("| {} |", row.name);
         for (threads, times) in THREADS.iter().zip(times) {
             print!(" {:.2} |", median(times));
-            let question = format!("ns an ID, {threads} threads").replace("1 threads", "1 thread");
+            let question = format!("An ID in a process, ns: {threads} threads");
             figures.note(&question, &row.name, median(times));
         }
         for (at, threads) in THREADS.iter().enumerate() {
@@ -235,8 +260,7 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
                 Some(floor) if row.floor != row.name => {
                     let ratio = ratio(&times[at], &all[floor][at]);
                     print!(" {ratio:.2} |");
-                    let question = format!("an ID / its floor, {threads} threads")
-                        .replace("1 threads", "1 thread");
+                    let question = format!("An ID / its floor: {threads} threads");
                     figures.note(&question, &format!("{} / {}", row.name, row.floor), ratio);
                 }
                 _ => print!(" |"),
@@ -257,13 +281,14 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
             let [one, two, eight] = ratios;
             println!("| {} | {one:.2} | {two:.2} | {eight:.2} |", row.name);
             for (threads, ratio) in THREADS.iter().zip(ratios) {
-                let question = format!("{} / Vesta, {threads} threads", peers::BEST)
-                    .replace("1 threads", "1 thread");
+                let question = format!("{} / it: {threads} threads", peers::BEST);
                 figures.note(&question, &row.name, ratio);
             }
         }
     }
 }
+
+const AT_WORK: &str = "A call of one of two callers, ns, with work between its calls";
 
 /// Two callers that do something else between two IDs.
 fn print_at_work(rows: &[Row], rounds: usize, figures: &mut Figures) {
@@ -305,7 +330,7 @@ fn print_at_work(rows: &[Row], rounds: usize, figures: &mut Figures) {
         print!("| {} |", row.name);
         for (nanos, cost) in NANOS.iter().zip(cost) {
             print!(" {:.1} |", median(cost));
-            let question = format!("ns a call, two callers with {nanos} ns of work");
+            let question = format!("{AT_WORK}: {nanos} ns");
             figures.note(&question, &row.name, median(cost));
         }
         let more = floor.map_or(f64::NAN, |floor| {
@@ -314,16 +339,10 @@ fn print_at_work(rows: &[Row], rounds: usize, figures: &mut Figures) {
         });
         let slow = median(slow);
         println!(" {more:.1} | {slow:.0} |");
-        let question = format!(
-            "ns a call more than {}, two callers with 50 ns of work",
-            floors::SECONDS
-        );
+        let question = format!("{AT_WORK}: 50 ns, more than {}", floors::SECONDS);
         figures.note(&question, &row.name, more);
-        figures.note(
-            "ns, one call in 1,000 takes longer, two callers with 50 ns of work",
-            &row.name,
-            slow,
-        );
+        let question = format!("{AT_WORK}: 50 ns, one call in 1,000 takes longer");
+        figures.note(&question, &row.name, slow);
     }
 }
 
@@ -350,7 +369,7 @@ fn print_batches(rounds: usize, figures: &mut Figures) {
             });
             let time = median(&times.collect::<Vec<_>>());
             print!(" {time:.2} |");
-            figures.note(&format!("ns an ID of a batch of {size}"), &name, time);
+            figures.note(&format!("An ID of a batch, ns: {size} IDs"), &name, time);
         }
         println!();
     }

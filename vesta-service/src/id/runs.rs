@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64 as Count;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use vesta_intf::{Field, IdError, IdMeta};
 
 use super::gate::Gate;
 use crate::sequence::{Claim, within};
-use crate::sync::{AtomicU64, Ordering, per_thread};
+use crate::sync::per_thread;
 
 /// A run has at most so many positions, and no more than a sixteenth of a tick.
 const LENGTH: u64 = 64;
@@ -64,16 +64,17 @@ pub(crate) struct Runs {
     pub(crate) gate: Gate,
     /// No two lines of a process have the same.
     line: u64,
-    /// The line while it gives out what threads have left; 0 afterwards, which no run is of.
+    /// The line while it gives out what threads have left; 0 afterwards, which no run is of. Not a checker's
+    /// primitive: whoever sees it late gives out what was its own before.
     open: AtomicU64,
     length: u32,
-    /// Counts positions of runs that were dropped.
-    lost: Arc<Count>,
+    /// AtomicU64s positions of runs that were dropped.
+    lost: Arc<AtomicU64>,
 }
 
 impl Runs {
-    pub(crate) fn new(meta: &IdMeta, lost: Arc<Count>) -> Self {
-        static LINES: Count = Count::new(1);
+    pub(crate) fn new(meta: &IdMeta, lost: Arc<AtomicU64>) -> Self {
+        static LINES: AtomicU64 = AtomicU64::new(1);
         let line = LINES.fetch_add(1, Ordering::Relaxed);
         let length = (meta.max(Field::Seq) / 16 + 1).min(LENGTH);
         Self {
@@ -85,10 +86,15 @@ impl Runs {
         }
     }
 
-    /// Ends what every thread has left: the line is sealed, or this is the child of a fork.
-    pub(crate) fn close(&self) {
+    /// Ends what every thread has left.
+    pub(crate) fn end(&self) {
         // Relaxed: what a thread has left was taken before, and stays its own until it sees this.
         self.open.store(0, Ordering::Relaxed);
+    }
+
+    /// As [`end`](Self::end), and the way to new runs, in the child of a fork.
+    pub(crate) fn close_in_child(&self) {
+        self.end();
         self.gate.close();
     }
 

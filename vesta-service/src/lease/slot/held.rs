@@ -120,7 +120,7 @@ impl HeldLease {
     /// Closes the fast paths in the child of a fork. The slow ones refuse there.
     pub(crate) fn close_in_child(&self) {
         self.gate.close();
-        self.runs.iter().for_each(Runs::close);
+        self.runs.iter().for_each(Runs::close_in_child);
     }
 
     /// The long way: the time is judged by the precise clocks, since the cheap ones may lag by
@@ -220,7 +220,7 @@ impl HeldLease {
     /// Ends the line for good, for this reason; returns the first position never issued.
     pub(crate) fn seal(&self, reason: &str) -> u64 {
         let _ = self.sealed.set(reason.to_owned()); // the first reason counts
-        self.runs.iter().for_each(Runs::close);
+        self.runs.iter().for_each(Runs::end);
         self.populator.seal()
     }
 

@@ -65,10 +65,7 @@ impl Model {
         lease.limit();
         lease.populator.position();
         lease.gate.open(0, 0, 0);
-        for runs in &lease.runs {
-            runs.gate.open(0, 0, 0);
-            runs.next(0, 1);
-        }
+        lease.runs.iter().for_each(|runs| runs.gate.open(0, 0, 0));
         lease.ticks.read();
         let durable = AtomicU64::new(limit);
         durable.load(Ordering::Relaxed);

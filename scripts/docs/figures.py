@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""The figures of the benchmarks: kept in docs/figures, one file for each family of processors, and written from there
+into docs/BENCHMARKS.md and the first lines of both READMEs.
+
+usage: figures.py keep FOLDER CRITERION   takes in what a run of scripts/bench.sh left, and writes the documents
+       figures.py compare FOLDER CRITERION  fails where a ratio of the run is another one than kept by more than 1.5 times
+       figures.py write | check             writes the documents, or fails if they are others than it would write
+"""
+
+import datetime
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KEPT = ROOT / "docs" / "figures"
+FAMILIES = {"amd": "AuthenticAMD", "intel": "GenuineIntel"}
+SOME_RATIO = re.compile(r" / |^Bars: .*(requests/s|p99|server CPU of a request)$|divided by|ratio$")
+MOST = 1.5
+BEST = "ferroid 2 atomic, milliseconds"
+
+
+def family():
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    found = [name for name, vendor in FAMILIES.items() if vendor in text]
+    return found[0] if found else os.uname().machine
+
+
+def machine():
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    model = re.search(r"^model name\s*: (.*)$", text, re.M)
+    virtual = ", virtual" if "hypervisor" in text else ""
+    return f"{model.group(1) if model else os.uname().machine}, {os.cpu_count()} cores{virtual}"
+
+
+def in_tables(text):
+    """The tables that vesta-load prints: labels, then figures with the smallest and the largest in brackets."""
+    figures = {}
+    for title, table in re.findall(r"^#+ (.*)\n\n(\|(?:.*\n\|)*.*)", text, re.M):
+        head, _, *rows = [[cell.strip(" *") for cell in line.strip("| ").split("|")] for line in table.splitlines()]
+        for row in rows:
+            found = [re.match(r"(-?[\d,]*\.?\d+)(?: \(.*\))?$", cell) for cell in row]
+            labels = [cell for cell, number in zip(row, found) if not number]
+            if head[0] in ("in flight", "connections", "open connections"):
+                labels.insert(0, f"{head[0]}: {row[0]}")
+                found[0] = None
+            for column, number in zip(head, found):
+                if number and not (title == "Bars" and column != "median"):
+                    rows_of = figures.setdefault(f"{title}: {column}", {})
+                    rows_of[", ".join(labels[:1] if title == "Bars" else labels)] = float(number[1].replace(",", ""))
+    return figures
+
+
+def collected(folder, criterion):
+    figures = {}
+    for file in sorted(pathlib.Path(folder).glob("*.figures.json")):
+        for question, rows in json.loads(file.read_text()).items():
+            figures.setdefault(question, {}).update(rows)
+    servers = pathlib.Path(folder) / "e2e.md"
+    if servers.exists():
+        figures |= in_tables(servers.read_text())
+    for file in sorted(pathlib.Path(criterion).glob("**/new/estimates.json")):
+        name = json.loads((file.parent / "benchmark.json").read_text())
+        nanos = json.loads(file.read_text())["median"]["point_estimate"]
+        figures.setdefault(f"{name['group_id']}: ns", {})[name["function_id"] or ""] = round(nanos, 3)
+    return figures
+
+
+def kept(name):
+    file = KEPT / f"{name}.json"
+    return json.loads(file.read_text()) if file.exists() else {"figures": {}}
+
+
+def keep(folder, criterion):
+    file = KEPT / f"{family()}.json"
+    new = collected(folder, criterion)
+    git = ["git", "rev-parse", "--short=8", "HEAD"]
+    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    figures = kept(family())["figures"] | new
+    whole = {"machine": machine(), "date": today, "commit": commit, "figures": figures}
+    file.write_text(json.dumps(whole, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def compare(folder, criterion):
+    before, new = kept(family())["figures"], collected(folder, criterion)
+    missed = 0
+    for question, rows in new.items():
+        for row, figure in rows.items():
+            old = before.get(question, {}).get(row)
+            if old and figure and SOME_RATIO.search(f"{question}: {row}" if ": median" in question or row.endswith("ratio") else question):
+                off = max(figure / old, old / figure)
+                if off > MOST:
+                    missed += 1
+                    print(f"{question}, {row}: {figure:.3g}, kept is {old:.3g}", file=sys.stderr)
+    if missed:
+        sys.exit(f"{missed} ratios are off by more than {MOST} times: find out why, or keep them")
+
+
+def digits(figure):
+    return f"{figure:,.2f}" if abs(figure) < 100 else f"{figure:,.0f}"
+
+
+def tables():
+    sides = {name: kept(name) for name in FAMILIES if (KEPT / f"{name}.json").exists()}
+    lines = []
+    for name, side in sides.items():
+        lines.append(f"* {name.upper() if name == 'amd' else name.title()}: {side['machine']}; {side['date']}, commit {side['commit']}")
+    names = [name.upper() if name == "amd" else name.title() for name in sides]
+    titles = {}
+    for side in sides.values():
+        for question, rows in side["figures"].items():
+            title, _, column = question.partition(": ")
+            of = titles.setdefault(title, ({}, {}))
+            of[0].setdefault(column)
+            of[1].update(dict.fromkeys(rows))
+    for title, (columns, rows) in sorted(titles.items()):
+        columns = sorted(columns, key=lambda column: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", column)])
+        lines += ["", f"### {title}", "", "| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+        for row in sorted(rows):
+            cells = []
+            for column in columns:
+                question = f"{title}: {column}" if column else title
+                both = [side["figures"].get(question, {}).get(row) for side in sides.values()]
+                both = ["–" if figure is None else digits(figure) for figure in both]
+                cells.append(" · ".join(both) if any(figure != "–" for figure in both) else "")
+            lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    return "\n".join(lines).replace("### ", f"### ", 1) + f"\n\nEach cell: {' · '.join(names)}."
+
+
+def first_lines():
+    """What an ID costs, with default settings, in both units of time, beside the best other library."""
+    one = kept("amd")["figures"].get("An ID in a process, ns: 1 threads", {})
+    eight = kept("amd")["figures"].get("An ID in a process, ns: 8 threads", {})
+    name = "Vesta `atomic`, {}"
+    cells = [one.get(name.format("seconds")), one.get(name.format("milliseconds, precise")), one.get(BEST),
+             eight.get(name.format("seconds")), eight.get(BEST)]
+    if None in cells:
+        return None
+    cells = [f"{cell:.1f}" for cell in cells]
+    return (
+        "An ID costs {} ns in a process, or {} ns if its layout has milliseconds (ferroid, the best other library: {} ns); "
+        "with 8 threads at once {} ns (ferroid: {} ns).".format(*cells),
+        "进程内一个 ID 需 {} ns，毫秒级布局为 {} ns（次快的库 ferroid 为 {} ns）；8 个线程同时取时为 {} ns（ferroid 为 {} ns）。".format(*cells),
+    )
+
+
+def documents():
+    mark = re.compile(r"(<!-- figures: scripts/docs/figures.py -->\n).*?(\n<!-- end of figures -->)", re.S)
+    lines = first_lines()
+    texts = {"docs/BENCHMARKS.md": "\n" + tables() + "\n"}
+    if lines:
+        texts |= {"README.md": lines[0], "README.zh-CN.md": lines[1]}
+    for path, text in texts.items():
+        old = (ROOT / path).read_text()
+        if not mark.search(old):
+            sys.exit(f"{path} has no place for the figures")
+        yield path, old, mark.sub(lambda found: found[1] + text + found[2], old)
+
+
+def main():
+    match sys.argv[1:]:
+        case ["keep", folder, criterion]:
+            keep(folder, criterion)
+        case ["compare", folder, criterion]:
+            return compare(folder, criterion)
+        case ["write"]:
+            pass
+        case ["check"]:
+            stale = [path for path, old, new in documents() if old != new]
+            if stale:
+                sys.exit(f"{', '.join(stale)}: other figures than docs/figures has; run scripts/docs/figures.py write")
+            return None
+        case _:
+            sys.exit(__doc__)
+    for path, _, new in documents():
+        (ROOT / path).write_text(new)
+    return None
+
+
+main()
