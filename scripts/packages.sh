@@ -44,7 +44,7 @@ for tarball in "$packages"/vesta-*-linux.tar.gz; do
     file "$program" | grep -q 'statically linked' || failed "$program is not static"
     ! file "$program" | grep -q 'not stripped' || failed "$program is not stripped"
     size=$(stat -c %s "$program")
-    [ "$size" -le 25000000 ] || failed "$program has $size bytes"
+    [ "$size" -le 27000000 ] || failed "$program has $size bytes"
     said "$(basename "$folder") $(basename "$program")" "$size bytes"
   done
   for file in vesta-intf/proto/vesta/v1/vesta.proto deploy/compose/.env.example deploy/systemd/vesta.service \
