@@ -124,11 +124,8 @@ pub(super) fn variable(arg: &Arg) -> String {
 /// The default of a setting, if it depends on no other one.
 pub(super) fn default_of(arg: &Arg) -> Option<String> {
     if arg.get_id() == "workers" {
-        return Some(
-            std::thread::available_parallelism()
-                .map_or(1, usize::from)
-                .to_string(),
-        );
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        return Some(cpus.div_ceil(2).to_string());
     }
     arg.get_default_values()
         .first()?

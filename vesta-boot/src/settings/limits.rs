@@ -53,10 +53,11 @@ section! {
 
         /// Threads that serve requests
         ///
-        /// 1 to 512. Default: one for each CPU.
+        /// 1 to 512. Default: one for every two CPUs, because the kernel, callers on the same host and everything else
+        /// need some too. One for each CPU serves more where the host does nothing else.
         ///
         /// Example: 2
-        pub workers: usize = "workers" "N" given "a host has CPUs", count(512);
+        pub workers: usize = "workers" "N" given "half as many as a host has CPUs", count(512);
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{PoisonError, TryLockError};
 use crate::hint::unlikely;
 use crate::sequence::{Claim, Refusal, Rules, advance, within};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, standard};
-use crate::wait::back_off;
+use crate::wait::{back_off, look_away_from_a_lock};
 
 /// The populators, by name. But for the order that `Local` gives up, they differ in cost only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -98,7 +98,7 @@ impl Populator {
         match self {
             Self::Atomic(word) => match word.take_one(end) {
                 Ok(position) => Some(make(position)),
-                Err(Lost) => word.take_one_again(end).map(make),
+                Err(found) => word.take_one_again(found, end).map(make),
             },
             _ => {
                 unlikely();
@@ -117,7 +117,7 @@ impl Populator {
         match self {
             Self::Lock(word) => below(&mut lock(word)),
             Self::Sync(word) => below(&mut lock_standard(word)),
-            Self::Atomic(word) => word.take_one_again(end),
+            Self::Atomic(word) => word.take_one(end).ok(),
         }
     }
 
@@ -173,7 +173,7 @@ impl Populator {
 #[inline]
 fn lock(word: &Mutex<u64>) -> MutexGuard<'_, u64> {
     word.try_lock().unwrap_or_else(|| {
-        back_off();
+        look_away_from_a_lock();
         word.lock()
     })
 }
@@ -185,7 +185,7 @@ fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
         Ok(word) => word,
         Err(TryLockError::Poisoned(error)) => error.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            back_off();
+            look_away_from_a_lock();
             word.lock().unwrap_or_else(PoisonError::into_inner)
         }
     }
@@ -196,41 +196,41 @@ fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
 #[repr(align(128))] // a cache line (pair) of its own: what is read beside it changes rarely
 pub(crate) struct Word(AtomicU64);
 
-struct Lost;
-
 impl Word {
     const fn new(position: u64) -> Self {
         Self(AtomicU64::new(position))
     }
 
+    /// A position below `end`, or the word as it is: too far on, or changed by another caller.
     #[inline(always)]
-    fn take_one(&self, end: u64) -> Result<u64, Lost> {
+    fn take_one(&self, end: u64) -> Result<u64, u64> {
         // Relaxed: as in `update`.
         let next = self.0.load(Ordering::Relaxed);
-        if next < end
-            && self
-                .0
-                .compare_exchange(next, next + 1, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        {
-            return Ok(next);
+        if next >= end {
+            return Err(next);
         }
-        Err(Lost)
+        self.0
+            .compare_exchange(next, next + 1, Ordering::Relaxed, Ordering::Relaxed)
     }
 
-    /// After a race that was lost.
+    /// After it was found like that.
     #[cold]
     #[inline(never)]
-    fn take_one_again(&self, end: u64) -> Option<u64> {
-        back_off();
-        self.update(|next| {
-            if next < end {
-                Ok(within(next, 1, end))
-            } else {
-                Err(())
+    fn take_one_again(&self, mut found: u64, end: u64) -> Option<u64> {
+        while found < end {
+            let word = back_off(found, 1, || self.0.load(Ordering::Relaxed));
+            if word >= end {
+                return None;
             }
-        })
-        .map_or(None, |claim| Some(claim.start))
+            match self
+                .0
+                .compare_exchange(word, word + 1, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(position) => return Some(position),
+                Err(changed) => found = changed,
+            }
+        }
+        None
     }
 
     #[inline(always)]
@@ -245,9 +245,9 @@ impl Word {
                 .compare_exchange(word, claim.end, Ordering::Relaxed, Ordering::Relaxed)
             {
                 Ok(_) => return Ok(claim),
-                Err(_) => {
-                    back_off();
-                    word = self.0.load(Ordering::Relaxed);
+                Err(found) => {
+                    let size = claim.end - claim.start;
+                    word = back_off(found, size, || self.0.load(Ordering::Relaxed));
                 }
             }
         }

@@ -49,9 +49,8 @@ impl RangeCursor {
                 .compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed)
             {
                 Ok(_) => return Some(start..end),
-                Err(_) => {
-                    back_off();
-                    start = self.next.load(Ordering::Relaxed);
+                Err(found) => {
+                    start = back_off(found, end - start, || self.next.load(Ordering::Relaxed));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::hint::spin_loop;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::clock::instant;
 
@@ -17,33 +17,79 @@ pub(crate) fn retry_pause(failures: u32) -> Duration {
 }
 
 thread_local! {
-    /// When this thread came back from its last pause, and how long that was.
-    static LAST: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
-}
-
-/// Pause of a caller that found the position taken.
-///
-/// Cores that fight over one word spend their time moving it between their caches. While one of them
-/// looks away, the other works at the speed of a caller that is alone. Who loses now and then, because it
-/// does something else between its IDs, looks away for as long as it takes to see that; who has just come
-/// back and loses again, for twice as long as before.
-#[cold]
-pub(crate) fn back_off() {
-    let lost = instant();
-    let pause = match LAST.get() {
-        Some((back, pause)) if lost.duration_since(back) < SOON => (pause * 2).min(LONGEST),
-        Some((_, pause)) => (pause / 2).max(SHORTEST),
-        None => SHORTEST,
-    };
-    let mut back = lost;
-    while back.duration_since(lost) < pause {
-        spin_loop();
-        back = instant();
-    }
-    LAST.set(Some((back, pause)));
+    /// The next pause of this thread.
+    static PAUSE: Cell<Duration> = const { Cell::new(SHORTEST) };
 }
 
 const SHORTEST: Duration = Duration::from_nanos(60);
-const LONGEST: Duration = Duration::from_micros(16);
-/// A loss after less than this is the next one of the same race.
-const SOON: Duration = Duration::from_nanos(100);
+const LONGEST: Duration = Duration::from_micros(4);
+/// Others that take something more often than this do nothing else.
+const DENSE: Duration = Duration::from_nanos(15);
+
+/// Pause of a caller that wanted to move a word on by `size` and found it at `found`; returns what it shows then.
+///
+/// Cores that fight over one word spend their time moving it between their caches. While one of them
+/// looks away, the others work at the speed of callers that are alone. How far they came in that time says what they are
+/// doing: if they take one claim after another, the next pause of this thread is twice as long, or else half as long.
+/// So callers that do something between their claims look away for a moment only.
+#[cold]
+pub(crate) fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
+    let pause = PAUSE.get();
+    let away = look_away(pause);
+    let word = load();
+    let claims = word.saturating_sub(found) / size.max(1);
+    let dense = DENSE.saturating_mul(u32::try_from(claims).unwrap_or(u32::MAX)) > away;
+    PAUSE.set(if dense {
+        (pause * 2).min(LONGEST)
+    } else {
+        (pause / 2).max(SHORTEST)
+    });
+    word
+}
+
+/// Before a lock that is taken is waited for: it is held for nanoseconds only.
+#[cold]
+pub(crate) fn look_away_from_a_lock() {
+    look_away(SHORTEST);
+}
+
+/// Spins for at least so long; returns how long it was.
+fn look_away(pause: Duration) -> Duration {
+    let begin = instant();
+    loop {
+        spin_loop();
+        let away = instant().duration_since(begin);
+        if away >= pause {
+            return away;
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// What others do while this thread looks away is planted; its pauses are read, not measured.
+    #[test]
+    fn pauses_grow_while_others_do_nothing_else_and_shrink_when_they_do() {
+        let lose = |size, to: u64| {
+            assert_eq!(back_off(1000, size, || to), to);
+            PAUSE.get()
+        };
+        PAUSE.set(SHORTEST);
+        let many = 1 << 40;
+        assert_eq!(lose(1, many), SHORTEST * 2);
+        assert_eq!(lose(64, many), SHORTEST * 4);
+        for _ in 0..9 {
+            lose(1, many);
+        }
+        assert_eq!(PAUSE.get(), LONGEST);
+        assert_eq!(lose(64, 1064), LONGEST / 2, "one claim of 64");
+        assert_eq!(lose(1, 1001), LONGEST / 4);
+        assert_eq!(lose(1, 999), LONGEST / 8, "given back meanwhile");
+        for _ in 0..9 {
+            lose(1, 1001);
+        }
+        assert_eq!(PAUSE.get(), SHORTEST);
+    }
+}
