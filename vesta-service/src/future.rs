@@ -46,10 +46,14 @@ impl LocalIdService {
     }
 }
 
+trait IdToCome: Future<Output = Result<u64, IdError>> + Send {}
+
+impl<F: Future<Output = Result<u64, IdError>> + Send> IdToCome for F {}
+
 /// An ID. Nearly always it is there at once: then nothing is allocated, and nothing else is inlined.
 struct GenId<'a> {
     service: &'a LocalIdService,
-    waiting: Option<Pin<Box<dyn Future<Output = Result<u64, IdError>> + Send + 'a>>>,
+    waiting: Option<Pin<Box<dyn IdToCome + 'a>>>,
 }
 
 impl Future for GenId<'_> {

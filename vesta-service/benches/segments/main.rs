@@ -66,13 +66,13 @@ fn alone(c: &mut Criterion) {
     let mut group = tuned(c, "segments alone: one caller");
     let service = service();
     let orders = service.segment("orders").expect("a tag");
-    warm(&orders);
+    warm(orders);
     group.bench_function("vesta, tag in hand", |b| {
         b.iter(|| orders.next().expect("a number"));
     });
     let every_second = every_second();
     let halves = every_second.segment("orders").expect("a tag");
-    warm(&halves);
+    warm(halves);
     group.bench_function("vesta, every second number", |b| {
         b.iter(|| halves.next().expect("a number"));
     });
@@ -98,7 +98,7 @@ fn contended(c: &mut Criterion) {
         );
         let service = service();
         let orders = service.segment("orders").expect("a tag");
-        warm(&orders);
+        warm(orders);
         group.bench_function("vesta, tag in hand", |b| {
             b.iter_custom(|n| share(threads, n, || orders.next().expect("a number")));
         });
@@ -145,7 +145,7 @@ fn batch(c: &mut Criterion) {
     let mut group = tuned(c, "segments batch: cost of a call, divide by its numbers");
     let service = service();
     let orders = service.segment("orders").expect("a tag");
-    warm(&orders);
+    warm(orders);
     for size in [100, 1_000, 10_000] {
         group.throughput(Throughput::Elements(size.into()));
         group.bench_function(format!("vesta, {size} numbers"), |b| {

@@ -28,12 +28,14 @@ struct Run {
 }
 
 impl Run {
-    const NONE: Self = Self {
-        line: Cell::new(0),
-        shown: Cell::new(0),
-        next: Cell::new(0),
-        end: Cell::new(0),
-    };
+    const fn none() -> Self {
+        Self {
+            line: Cell::new(0),
+            shown: Cell::new(0),
+            next: Cell::new(0),
+            end: Cell::new(0),
+        }
+    }
 
     fn words(&self) -> [&Cell<u64>; 4] {
         [&self.line, &self.shown, &self.next, &self.end]
@@ -54,7 +56,7 @@ impl Run {
 
 per_thread! {
     /// Each line has a home among them by its number. A run stands elsewhere while its home has another's.
-    static RUNS: [Run; KEPT] = [const { Run::NONE }; KEPT];
+    static RUNS: [Run; KEPT] = [const { Run::none() }; KEPT];
 }
 
 /// The runs of one line, of all threads.
@@ -64,6 +66,7 @@ pub(crate) struct Runs {
     pub(crate) gate: Gate,
     /// No two lines of a process have the same.
     line: u64,
+    home: u8,
     /// The line while it gives out what threads have left; 0 afterwards, which no run is of. Not a checker's
     /// primitive: whoever sees it late gives out what was its own before.
     open: AtomicU64,
@@ -80,6 +83,7 @@ impl Runs {
         Self {
             gate: Gate::closed(),
             line,
+            home: line.to_le_bytes()[0],
             open: AtomicU64::new(line),
             length: u32::try_from(length).unwrap_or(1),
             lost,
@@ -100,8 +104,8 @@ impl Runs {
 
     /// Where the line's runs stand.
     #[inline(always)]
-    const fn home(&self) -> usize {
-        self.line as usize % KEPT // only the lowest bits count
+    fn home(&self) -> usize {
+        usize::from(self.home) % KEPT
     }
 
     #[inline(always)]

@@ -162,12 +162,16 @@ impl Rules {
 
     /// Positions of a tick that may be taken once so many of its slices have begun: none, some, or all but the
     /// last slices'.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a part of the positions of a tick"
+    )]
     const fn reached(&self, begun: u64) -> u64 {
         if begun == 0 {
             return 0;
         }
         let shared = (self.for_slices() as u128 * begun as u128) >> self.slice_bits;
-        self.for_bursts() + shared as u64 // below the positions of a tick
+        self.for_bursts() + shared as u64
     }
 
     /// Positions of a tick that its first slice has on top of its share.
@@ -231,6 +235,10 @@ impl Rules {
     }
 
     /// The slice of a position.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "at most the slices of a tick"
+    )]
     const fn slice(&self, position: u64) -> u64 {
         let (tick, seq) = (self.tick(position), position & ((1 << self.seq_bits) - 1));
         // The fewest slices that reach it, less one.
@@ -441,14 +449,14 @@ mod tests {
     fn the_first_slice_of_a_second_has_an_eighth_of_it_and_the_last_one_all() {
         for seq_bits in [8, 9, 13, 20, 41] {
             let rules = Rules::new(20, seq_bits, 0).paced(1000);
-            let of_a_tick = 1 << seq_bits;
-            let cap = |slice| rules.cap(256 + slice, 1) - rules.position(1);
+            let of_a_tick = 1_u64 << seq_bits;
+            let cap = |slice: u64| rules.cap(256 + slice, 1) - rules.position(1);
             assert!(cap(0) >= of_a_tick / 8, "{seq_bits}");
             assert_eq!(cap(255), of_a_tick);
             assert!((1..256).all(|slice| cap(slice) >= cap(slice - 1)));
-            let share = of_a_tick as f64 * 7.0 / 8.0 / 256.0;
-            let even = |slice: u64| (cap(slice) - cap(slice - 1)) as f64 - share;
-            assert!((1..256).all(|slice| even(slice).abs() < 1.0));
+            // Seven eighths by 256, rounded down or up.
+            let off = |slice: u64| ((cap(slice) - cap(slice - 1)) * 2048).abs_diff(of_a_tick * 7);
+            assert!((1..256).all(|slice| off(slice) < 2048));
         }
     }
 
@@ -589,7 +597,7 @@ mod tests {
                             } else {
                                 0
                             };
-                            let shared = ((1 << seq_bits) - eighth) * begun >> slice_bits;
+                            let shared = (((1 << seq_bits) - eighth) * begun) >> slice_bits;
                             let cap =
                                 (tick << seq_bits) + if begun > 0 { eighth + shared } else { 0 };
                             let cap = if cap < end { cap - left } else { end };
