@@ -108,8 +108,9 @@ def tables():
     sides = {name: kept(name) for name in FAMILIES if (KEPT / f"{name}.json").exists()}
     lines = []
     for name, side in sides.items():
-        lines.append(f"* {name.upper() if name == 'amd' else name.title()}: {side['machine']}; {side['date']}, commit {side['commit']}")
+        lines.append(f"* {side['machine']}; {side['date']}, commit {side['commit']}")
     names = [name.upper() if name == "amd" else name.title() for name in sides]
+    lines += ["", f"Each cell: {' · '.join(names)}."]
     titles = {}
     for side in sides.values():
         for question, rows in side["figures"].items():
@@ -118,7 +119,7 @@ def tables():
             of[0].setdefault(column)
             of[1].update(dict.fromkeys(rows))
     for title, (columns, rows) in sorted(titles.items()):
-        columns = sorted(columns, key=lambda column: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", column)])
+        columns = sorted(columns, key=lambda column: [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", column)])
         lines += ["", f"### {title}", "", "| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
         for row in sorted(rows):
             cells = []
@@ -128,7 +129,7 @@ def tables():
                 both = ["–" if figure is None else digits(figure) for figure in both]
                 cells.append(" · ".join(both) if any(figure != "–" for figure in both) else "")
             lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    return "\n".join(lines).replace("### ", f"### ", 1) + f"\n\nEach cell: {' · '.join(names)}."
+    return "\n".join(lines)
 
 
 def first_lines():
