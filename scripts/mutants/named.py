@@ -75,8 +75,8 @@ FAULTS = {
     ),
     "thread-runs-go-on-after-sealing": (
         "vesta-service/src/lease/slot/held.rs",
-        "Some(runs) if !self.is_sealed() => runs.next(shown, want),",
-        "Some(runs) => runs.next(shown, want),",
+        "        self.runs.iter().for_each(Runs::end);\n",
+        "",
         f"{SERVICE} --test service capacity::thread_run_ends",
     ),
     "fast-path-open-in-a-child": (
@@ -87,8 +87,8 @@ FAULTS = {
     ),
     "thread-runs-go-on-in-a-child": (
         "vesta-service/src/id/runs.rs",
-        "        self.line.store(0, Ordering::Relaxed);\n",
-        "",
+        "        self.end();\n        self.gate.close();\n",
+        "        self.gate.close();\n",
         f"{SERVICE} --test fork child_issues_no_id",
     ),
     "segment-numbers-at-hand-in-a-child": (
