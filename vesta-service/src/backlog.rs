@@ -217,7 +217,8 @@ mod tests {
         let builder = LocalIdService::builder().namespace(name.trim_start_matches('.'));
         let builder = builder.machine(MachineSource::Fixed(1));
         let builder = builder.state_dir(folder).clock(Arc::new(clock.clone()));
-        builder.drive(Drive::ByHand).build().unwrap()
+        // All of a second at once.
+        builder.pacing(false).drive(Drive::ByHand).build().unwrap()
     }
 
     #[test]

@@ -345,6 +345,7 @@ fn a_stop_lets_the_request_in_flight_finish() {
     let clock = ManualClock::at(NOW);
     let service = builder()
         .layout(tiny())
+        .pacing(false)
         .clock(Arc::new(clock.clone()))
         .drive(Drive::ByHand)
         .build()

@@ -187,6 +187,7 @@ pub(crate) fn tiny() -> IdMeta {
 async fn when_there_is_none_in_time_the_answer_says_when() {
     let service = builder()
         .layout(tiny())
+        .pacing(false)
         .max_wait(std::time::Duration::ZERO)
         .build()
         .unwrap();
@@ -211,7 +212,7 @@ async fn when_there_is_none_in_time_the_answer_says_when() {
 #[actix_web::test]
 async fn no_request_waits_longer_than_it_may() {
     // This clock stands still, so that the next second never comes; tokio's jumps to its next timer.
-    let service = std::sync::Arc::new(builder().layout(tiny()).build().unwrap());
+    let service = std::sync::Arc::new(builder().layout(tiny()).pacing(false).build().unwrap());
     for _ in 0..2 {
         assert_eq!(get(&service, "/genid").await.status, 200);
     }

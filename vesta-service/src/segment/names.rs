@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use crate::service::number;
+
 /// As many lists as make those of ten thousand names a few entries long; 64 KiB.
 const LISTS: usize = 4096;
 
@@ -62,22 +64,20 @@ impl<T> Names<T> {
 
     #[inline]
     fn list(&self, name: &str) -> &Next<T> {
-        &self.0[hash(name.as_bytes()) % LISTS]
+        &self.0[list_of(name.as_bytes())]
     }
 }
 
 /// Spreads names over lists. Names are what the table has, so that nobody from outside makes a list long.
 #[inline]
-fn hash(name: &[u8]) -> usize {
-    // The golden ratio, as Fibonacci hashing multiplies with it (Knuth, volume 3, section 6.4).
-    let mix = |hash: u64, word: u64| {
-        (hash ^ word)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(32)
-    };
+fn list_of(name: &[u8]) -> usize {
+    // The golden ratio, as Fibonacci hashing multiplies with it (Knuth, volume 3, section 6.4). The highest bits of a
+    // product depend on all others; the rotation brings them down for the next one.
+    const RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(RATIO).rotate_left(32);
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
     let (words, rest) = name.as_chunks();
-    let hash = words.iter().map(word).fold(0, mix);
+    let hash = words.iter().map(word).fold(number(name.len()), mix);
     // The last eight, some of them once more: so no length needs a loop over single bytes but the shortest.
     let last = name.last_chunk().map_or_else(
         || {
@@ -86,7 +86,8 @@ fn hash(name: &[u8]) -> usize {
         },
         word,
     );
-    usize::try_from(mix(mix(hash, last), 0) >> 32).unwrap_or(0)
+    let highest = mix(hash, last).wrapping_mul(RATIO) >> (u64::BITS - LISTS.ilog2());
+    usize::try_from(highest).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -122,7 +123,7 @@ mod tests {
         ];
         for kind in kinds {
             let lists: HashSet<_> = (0..LISTS)
-                .map(|number| hash(kind(number).as_bytes()) % LISTS)
+                .map(|number| list_of(kind(number).as_bytes()))
                 .collect();
             // Of as many names as lists, 63 % of the lists get one if chance alone decides.
             assert!(lists.len() > LISTS / 2, "{}: {}", kind(7), lists.len());
