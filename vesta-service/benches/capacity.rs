@@ -40,7 +40,7 @@ const NOTHING_SET: &str = "nothing set";
 const WAYS: [(&str, Way); 3] = [
     (NOTHING_SET, |builder| builder),
     ("throughput", Builder::throughput),
-    // Callers that never stop are served unevenly: who wakes first may empty a whole second.
+    // The first caller to wake may take a whole second, so waits are long.
     ("without pacing", |builder| {
         builder.pacing(false).max_wait(Duration::from_secs(60))
     }),

@@ -182,9 +182,9 @@ impl Builder {
 
     /// Gives a tick out in slices of at most 4 ms, and waiting calls of
     /// [`gen_id`](vesta_intf::IdService::gen_id) their positions in the order in which they came: at the
-    /// capacity nobody then waits for the rest of a second, and nobody is overtaken for long. The first slice has
-    /// an eighth of the tick for bursts, and what a slice leaves, the later ones of its tick have too; the capacity
-    /// stays the same. Without it all of a tick can be had at its beginning. Default: yes.
+    /// capacity no call then waits for the rest of a second, and none is overtaken for long. The first slice has
+    /// an eighth of the tick for bursts. Later slices of the tick include what earlier ones left; the capacity
+    /// stays the same. Without pacing the whole tick is available when it begins. Default: yes.
     pub fn pacing(self, pacing: bool) -> Self {
         Self { pacing, ..self }
     }
@@ -193,10 +193,13 @@ impl Builder {
     /// [`PopulatorKind::Local`] and, if the layout set before has milliseconds, [`ClockKind::Coarse`] and 8 ms
     /// [borrowed](Self::borrow_ahead). The time field is then up to 18 ms off, and IDs ascend in each thread.
     pub fn throughput(self) -> Self {
-        let borrowed = throughput_borrows(&self.layout);
-        self.populator(PopulatorKind::Local)
-            .clock_kind(ClockKind::Coarse)
-            .borrow_ahead(borrowed)
+        let fast = self.populator(PopulatorKind::Local);
+        match fast.layout.spec().unit {
+            TimeUnit::Millisecond => fast
+                .clock_kind(ClockKind::Coarse)
+                .borrow_ahead(Duration::from_millis(8)),
+            _ => fast,
+        }
     }
 
     /// The time that sequence numbers may be taken ahead of the clock: 0 to 10 s, rounded down to whole
@@ -248,13 +251,5 @@ impl Builder {
             timing: Some(timing),
             ..self
         }
-    }
-}
-
-/// What [`Builder::throughput`] borrows in this layout.
-pub fn throughput_borrows(layout: &IdMeta) -> Duration {
-    match layout.spec().unit {
-        TimeUnit::Millisecond => Duration::from_millis(8),
-        _ => Duration::ZERO,
     }
 }

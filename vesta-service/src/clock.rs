@@ -258,8 +258,8 @@ impl Default for AnyClock {
 
 /// The cheapest reading that tells whether the time of a layout went on.
 ///
-/// The two that are cheapest have a word of their own: a `match` over all readings would jump through a table for
-/// each ID, and the code of the others, inlined, would fill the registers.
+/// The two cheapest readings have a flag each: a `match` over all readings would jump through a table for
+/// each ID, and the inlined code of the others would use up the registers.
 #[derive(Debug, Clone)]
 pub(crate) struct Glance {
     /// The second of the system's clock.

@@ -1,7 +1,7 @@
 //! Values of the less common options of [`Builder`](crate::Builder) and of
 //! [`MachineSource`](crate::MachineSource), and the status of the service they make.
 
-pub use crate::builder::{MAX_BORROW_MILLIS, throughput_borrows};
+pub use crate::builder::MAX_BORROW_MILLIS;
 pub use crate::machine::{IpMap, WorkerNodeStore, host_ordinal};
 pub use crate::populator::PopulatorKind;
 pub use crate::state_dir::default_state_dir;

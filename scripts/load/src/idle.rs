@@ -71,8 +71,8 @@ pub(crate) async fn measure(
     Ok(report(idlers))
 }
 
-/// Each server has a state folder of its own, because in a shared one they would write to the same pages, and
-/// a namespace of its own, because those of a host avoid one another's machine IDs.
+/// Each server has its own state folder, because in a shared one they would write to the same pages, and
+/// its own namespace, because servers of one host avoid one another's machine IDs.
 fn start(programs: &Programs) -> Result<Vec<Idler>, Failure> {
     let idler = |server, machines| Idler {
         server,

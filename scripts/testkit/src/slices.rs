@@ -108,7 +108,7 @@ impl Work {
     }
 }
 
-/// The barrier of threads that are all running: who arrives last lets the others go at once.
+/// A barrier for running threads: the last to arrive releases the others at once.
 struct Start {
     arrived: AtomicUsize,
     threads: usize,
@@ -144,7 +144,7 @@ fn per_call(threads: usize, work: Work, next: &(impl Fn() -> u64 + Sync)) -> Vec
         pin(cores[number % cores.len()]);
         let disturbances = Disturbances::new();
         for turn in 1.. {
-            // Twice: who decides to stop does so while the others wait.
+            // Two barriers: the first thread decides between them whether to stop.
             start.wait(2 * turn - 1);
             if number == 0 {
                 let slices = slices.lock().expect("no panic");
@@ -198,7 +198,7 @@ fn per_call(threads: usize, work: Work, next: &(impl Fn() -> u64 + Sync)) -> Vec
     counted.into_iter().map(|slice| cost(slice)).collect()
 }
 
-/// A function of its own, so that the loop has all registers for what it measures.
+/// Not inlined, so the loop has all registers for what it measures.
 #[inline(never)]
 fn call(calls: u64, work: Work, next: &impl Fn() -> u64) {
     for _ in 0..calls {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart};
+use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart, TimeUnit};
 use vesta_service::clock::ClockKind;
-use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind, throughput_borrows};
+use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
 
 use super::parse::{Parsed, choice, either, millis, number, truth, whole};
 use super::values::Values;
@@ -35,16 +35,14 @@ section! {
         /// once: the fastest with many threads, but within a tick IDs ascend per thread only, and what a
         /// thread has left at its end is never issued.
         pub populator: PopulatorKind = "populator" "NAME" or "atomic",
-            or_fast(values, "populator", PopulatorKind::Local,
-                choice(PopulatorKind::ALL.map(|kind| (kind.name(), kind))));
+            choice(PopulatorKind::ALL.map(|kind| (kind.name(), kind)));
 
         /// Clock of a layout in milliseconds: precise or coarse
         ///
         /// With `coarse` the time field may lag by a timer interrupt (1 to 10 ms) and never leads; an ID costs
         /// half as much. Layouts of seconds are always that fast.
         pub clock: ClockKind = "clock" "NAME" or "precise",
-            or_fast(values, "clock", ClockKind::Coarse,
-                choice(ClockKind::ALL.map(|kind| (kind.name(), kind))));
+            choice(ClockKind::ALL.map(|kind| (kind.name(), kind)));
 
         /// Give a tick out in slices of at most 4 ms
         ///
@@ -57,8 +55,7 @@ section! {
         ///
         /// In milliseconds, 0 to 10000, rounded down to whole ticks. A burst beyond the capacity is then served
         /// at once, and its IDs show a time so much later at most. The window grows by as much.
-        pub borrow_ahead: Duration = "borrow_ahead_ms" "MS" or "0",
-            or_fast(values, "borrow_ahead_ms", borrowed(values, layout), millis(0..=MAX_BORROW_MILLIS));
+        pub borrow_ahead: Duration = "borrow_ahead_ms" "MS" or "0", millis(0..=MAX_BORROW_MILLIS);
 
         /// genMethod bits
         ///
@@ -108,24 +105,21 @@ const PRESETS: [(&str, Preset); 2] = [
     ("throughput", Preset::Throughput),
 ];
 
-/// The value that the preset for throughput has where none was set.
-fn or_fast<T: Copy>(
-    values: &Values,
-    name: &str,
-    fast: T,
-    parse: impl Fn(&str) -> Parsed<T>,
-) -> impl Fn(&str) -> Parsed<T> {
-    let is_fast = values.text("preset") == "throughput" && !values.is_explicit(name);
-    move |text| if is_fast { Ok(fast) } else { parse(text) }
-}
-
-/// What the preset for throughput borrows: [`Builder::throughput`](vesta_service::Builder::throughput). Nothing
-/// where nothing would remember it.
-fn borrowed(values: &Values, layout: &IdMeta) -> Duration {
-    match values.text("machine.strategy") {
-        "stateless" => Duration::ZERO,
-        _ => throughput_borrows(layout),
+/// The defaults that the preset changes: those of [`Builder::throughput`](vesta_service::Builder::throughput).
+pub(super) fn defaults_of_preset(values: &Values) -> Vec<(&'static str, &'static str)> {
+    if values.text("preset") != "throughput" {
+        return Vec::new();
     }
+    let mut defaults = vec![("populator", PopulatorKind::Local.name())];
+    // A wrong layout is refused later.
+    if layout(values).is_ok_and(|layout| layout.spec().unit == TimeUnit::Millisecond) {
+        defaults.push(("clock", ClockKind::Coarse.name()));
+        // Nothing would remember what a stateless machine ID borrowed.
+        if values.text("machine.strategy") != "stateless" {
+            defaults.push(("borrow_ahead_ms", "8"));
+        }
+    }
+    defaults
 }
 
 /// The layout that the settings choose.

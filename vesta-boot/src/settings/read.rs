@@ -8,6 +8,7 @@ use clap::parser::ValueSource;
 
 use super::declared::{default_of, settings, variable};
 use super::file;
+use super::ids;
 use super::listeners::Compat;
 use super::parse::did_you_mean;
 use super::values::{DEFAULT, Value, Values};
@@ -63,20 +64,24 @@ impl Values {
             custom: file.custom,
             tokens: file.tokens,
         };
-        Ok(merged.with_defaults_of_compat())
+        Ok(merged.with_other_defaults())
     }
 
-    /// Has what takes another system's place begin where that is found.
-    fn with_defaults_of_compat(mut self) -> Self {
-        if self.text("compat") == Compat::Tinyid.name() {
-            for (name, text) in [("listen", "127.0.0.1:9999"), ("segment.table", "tinyid")] {
-                if !self.is_explicit(name) {
-                    let value = Value {
-                        text: text.to_owned(),
-                        origin: DEFAULT.to_owned(),
-                    };
-                    self.values.insert(name.to_owned(), value);
-                }
+    /// Changes the defaults that depend on other settings: what takes another system's place begins where that
+    /// is found, and a preset has defaults of its own.
+    fn with_other_defaults(mut self) -> Self {
+        let compat: &[_] = match self.text("compat") == Compat::Tinyid.name() {
+            true => &[("listen", "127.0.0.1:9999"), ("segment.table", "tinyid")],
+            false => &[],
+        };
+        let preset = ids::defaults_of_preset(&self);
+        for &(name, text) in compat.iter().chain(&preset) {
+            if !self.is_explicit(name) {
+                let value = Value {
+                    text: text.to_owned(),
+                    origin: DEFAULT.to_owned(),
+                };
+                self.values.insert(name.to_owned(), value);
             }
         }
         self

@@ -44,7 +44,7 @@ fn the_preset_for_throughput_changes_the_defaults_and_nothing_that_is_set() {
         (ids.populator, ids.clock, ids.borrow_ahead.as_millis())
     };
     use vesta_service::{clock::ClockKind::*, options::PopulatorKind::*};
-    assert_eq!(of(&[]), (Local, Coarse, 0), "seconds are not borrowed");
+    assert_eq!(of(&[]), (Local, Precise, 0), "seconds need no more");
     let millis = ["--layout", "min-granularity"];
     assert_eq!(of(&millis), (Local, Coarse, 8));
     let set = [

@@ -12,7 +12,7 @@ use crate::sync::per_thread;
 
 /// A run has at most so many positions, and no more than a sixteenth of a tick.
 const LENGTH: u64 = 64;
-/// A thread keeps the runs of so many lines.
+/// Lines of which a thread keeps a run.
 const KEPT: usize = 8;
 
 /// The rest of a run that a thread has. Each word by itself: where one that was just written is read together
@@ -68,7 +68,7 @@ pub(crate) struct Runs {
     line: u64,
     home: u8,
     /// The line while it gives out what threads have left; 0 afterwards, which no run is of. Not a checker's
-    /// primitive: whoever sees it late gives out what was its own before.
+    /// primitive: a thread that sees it late gives out positions that were its own already.
     open: AtomicU64,
     length: u32,
     /// AtomicU64s positions of runs that were dropped.

@@ -78,9 +78,8 @@ impl Rules {
     }
 
     /// The same rules, but a tick of so many milliseconds is given out in slices of at most 4 ms: at
-    /// the cap nobody then waits for the rest of a second. The first slice has an eighth of the tick on top of its
-    /// share, so that a burst need not wait just because a tick is new. What a slice leaves, the later ones of its
-    /// tick have too. Of shorter ticks that may be borrowed, a wait brings as many as 4 ms have.
+    /// the cap no caller then waits for the rest of a second. The first slice also has an eighth of the tick, so a
+    /// burst does not wait just because a tick is new. Later slices of the tick include what earlier ones left. Of shorter ticks that may be borrowed, a wait brings as many as 4 ms have.
     pub const fn paced(self, tick_millis: u64) -> Self {
         let mut bits = 0;
         while tick_millis >> bits > 4 && bits < self.seq_bits {

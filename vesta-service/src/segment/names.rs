@@ -7,7 +7,7 @@ use crate::service::number;
 /// As many lists as make those of ten thousand names a few entries long; 64 KiB.
 const LISTS: usize = 4096;
 
-/// Values by name. It only grows, so that whoever finds one may keep a reference to it.
+/// Values by name. Entries are never removed, so a reference to one stays valid.
 #[derive(Debug)]
 pub(super) struct Names<T>(Box<[Next<T>]>);
 
@@ -68,7 +68,7 @@ impl<T> Names<T> {
     }
 }
 
-/// Spreads names over lists. Names are what the table has, so that nobody from outside makes a list long.
+/// Spreads names over lists. Only names from the store's table are added, so requests cannot make a list long.
 #[inline]
 fn list_of(name: &[u8]) -> usize {
     // The golden ratio, as Fibonacci hashing multiplies with it (Knuth, volume 3, section 6.4). The highest bits of a

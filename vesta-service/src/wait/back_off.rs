@@ -29,9 +29,9 @@ const DENSE: Duration = Duration::from_nanos(15);
 /// Pause of a caller that wanted to move a word on by `size` and found it at `found`; returns what it shows then.
 ///
 /// Cores that fight over one word spend their time moving it between their caches. While one of them
-/// looks away, the others work at the speed of callers that are alone. How far they came in that time says what they are
-/// doing: if they take one claim after another, the next pause of this thread is twice as long, or else half as long.
-/// So callers that do something between their claims look away for a moment only.
+/// looks away, the others work at full speed. How far they moved the word in that time shows what they
+/// do: if they take one claim after another, the next pause of this thread doubles; otherwise it halves.
+/// Callers that work between their claims therefore pause only briefly.
 #[cold]
 pub(crate) fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
     let pause = PAUSE.get();
@@ -69,7 +69,7 @@ fn look_away(pause: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// What others do while this thread looks away is planted; its pauses are read, not measured.
+    /// The test plants what others do during a pause, and reads the pauses instead of measuring them.
     #[test]
     fn pauses_grow_while_others_do_nothing_else_and_shrink_when_they_do() {
         let lose = |size, to: u64| {

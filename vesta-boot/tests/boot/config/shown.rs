@@ -49,6 +49,27 @@ fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
 }
 
 #[test]
+fn what_a_preset_means_is_printed() {
+    let args = [
+        "--machine-id",
+        "5",
+        "--layout",
+        "min-granularity",
+        "--preset",
+        "throughput",
+    ];
+    let raw = raw(Role::Server, &args).expect("right settings");
+    let printed = Config::check(&raw).expect("right settings").print(&raw);
+    for line in [
+        "populator = \"local\"",
+        "clock = \"coarse\"",
+        "borrow_ahead_ms = 8",
+    ] {
+        assert!(printed.contains(line), "{line} in\n{printed}");
+    }
+}
+
+#[test]
 fn durations_that_were_chosen_are_printed_as_settings() {
     let args = ["--machine-id", "7", "--machine-window-ms", "4000"];
     let raw = raw(Role::Server, &args).expect("right settings");

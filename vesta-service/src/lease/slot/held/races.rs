@@ -73,7 +73,7 @@ impl Model {
             lease,
             durable,
             clock,
-            // Two threads that go both ways, with runs of their own, are too many interleavings.
+            // Two threads that try both ways with runs have too many interleavings.
             quick: kind != PopulatorKind::Local || first != LAST,
         })
     }
