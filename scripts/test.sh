@@ -188,7 +188,12 @@ name=$(basename "$PWD")/$(basename "$program" | sed 's/-[0-9a-f]*$//')
 log=$(mktemp)
 start=$SECONDS
 status=0
-"$program" "$@" >"$log" 2>&1 || status=$?
+# One that hangs is ended, and says where: macOS has no timeout.
+limit=
+if [ -z "${VESTA_TEST_FULL:-}" ] && command -v timeout >/dev/null; then limit="timeout 900"; fi
+# shellcheck disable=SC2086 # words of a command
+$limit "$program" "$@" >"$log" 2>&1 || status=$?
+[ $status != 124 ] || echo "ended after 900 s" >>"$log"
 if [ $status = 0 ]; then
   sed -n 's/^test result: ok. \([0-9]*\) passed.*/\1/p' "$log" |
     awk -v name="$name" -v seconds=$((SECONDS - start)) '{ n += $1 } END { printf "ok %5d tests %4d s  %s\n", n, seconds, name }'
