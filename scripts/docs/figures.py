@@ -134,7 +134,7 @@ def tables():
 
 def first_lines():
     """What an ID costs, with default settings, in both units of time, beside the best other library."""
-    one = kept("amd")["figures"].get("An ID in a process, ns: 1 threads", {})
+    one = kept("amd")["figures"].get("An ID in a process, ns: 1 thread", {})
     eight = kept("amd")["figures"].get("An ID in a process, ns: 8 threads", {})
     name = "Vesta `atomic`, {}"
     cells = [one.get(name.format("seconds")), one.get(name.format("milliseconds, precise")), one.get(BEST),

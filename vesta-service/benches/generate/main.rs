@@ -252,7 +252,7 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
         print!("| {} |", row.name);
         for (threads, times) in THREADS.iter().zip(times) {
             print!(" {:.2} |", median(times));
-            let question = format!("An ID in a process, ns: {threads} threads");
+            let question = format!("An ID in a process, ns: {}", of(*threads));
             figures.note(&question, &row.name, median(times));
         }
         for (at, threads) in THREADS.iter().enumerate() {
@@ -260,7 +260,7 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
                 Some(floor) if row.floor != row.name => {
                     let ratio = ratio(&times[at], &all[floor][at]);
                     print!(" {ratio:.2} |");
-                    let question = format!("An ID / its floor: {threads} threads");
+                    let question = format!("An ID / its floor: {}", of(*threads));
                     figures.note(&question, &format!("{} / {}", row.name, row.floor), ratio);
                 }
                 _ => print!(" |"),
@@ -281,11 +281,16 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
             let [one, two, eight] = ratios;
             println!("| {} | {one:.2} | {two:.2} | {eight:.2} |", row.name);
             for (threads, ratio) in THREADS.iter().zip(ratios) {
-                let question = format!("{} / it: {threads} threads", peers::BEST);
+                let question = format!("{} / it: {}", peers::BEST, of(*threads));
                 figures.note(&question, &row.name, ratio);
             }
         }
     }
+}
+
+fn of(threads: usize) -> String {
+    let s = if threads == 1 { "" } else { "s" };
+    format!("{threads} thread{s}")
 }
 
 const AT_WORK: &str = "A call of one of two callers, ns, with work between its calls";
