@@ -98,23 +98,29 @@ struct Row {
 }
 
 /// A row of a name, its floor, and the making of an ID. The loops are compiled with what they measure: each has a
-/// copy of its own.
+/// copy of its own, inlined as it is into a loop of a program.
 macro_rules! row {
-    ($name:expr, $floor:expr, $next:expr $(,)?) => {
+    ($name:expr, $floor:expr, $(move)? || $next:expr $(,)?) => {
         $crate::Row {
             name: $name.into(),
             floor: $floor,
             ids: 1.0,
-            measure: Box::new({
-                let next = $next;
-                move |threads, work| vesta_testkit::slices::measure(threads, work, &next)
+            measure: Box::new(move |threads, work| {
+                vesta_testkit::slices::measure(
+                    threads,
+                    work,
+                    #[inline(always)]
+                    || $next,
+                )
             }),
-            one_in_a_thousand: Box::new({
-                let next = $next;
-                let clock = &$crate::floors::cycles;
-                move |threads, work| {
-                    vesta_testkit::slices::one_in_a_thousand(threads, work, clock, &next)
-                }
+            one_in_a_thousand: Box::new(move |threads, work| {
+                vesta_testkit::slices::one_in_a_thousand(
+                    threads,
+                    work,
+                    $crate::floors::cycles,
+                    #[inline(always)]
+                    || $next,
+                )
             }),
         }
     };
