@@ -376,7 +376,7 @@ fn print_batches(rounds: usize, figures: &mut Figures) {
                         out[0]
                     })
                 };
-                slices::measure(1, Work::NONE, &batch) / size as f64
+                slices::measure(1, Work::NONE, batch) / size as f64
             });
             let time = median(&times.collect::<Vec<_>>());
             print!(" {time:.2} |");
