@@ -124,6 +124,7 @@ case $part in
       echo "say which part the arguments are for: $*" >&2
       exit 64
     fi
+    rm -rf "${results:?}"/* "${target:?}/criterion" # or what is no longer measured would be kept
     for part in questions numbers segments inproc capacity client e2e; do
       "$part"
     done

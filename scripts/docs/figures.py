@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEPT = ROOT / "docs" / "figures"
 FAMILIES = {"amd": "AuthenticAMD", "intel": "GenuineIntel"}
-SOME_RATIO = re.compile(r" / |^Bars: .*(requests/s|p99|server CPU of a request)$|divided by|ratio$")
+SOME_RATIO = re.compile(r" / |^Times as fast|^Bars: .*(requests/s|p99|server CPU of a request)$|divided by|ratio$")
 MOST = 1.5
 BEST = "ferroid 2 atomic, milliseconds"
 
@@ -40,32 +40,41 @@ def in_tables(text):
     """The tables that vesta-load prints: labels, then figures with the smallest and the largest in brackets."""
     figures = {}
     for title, table in re.findall(r"^#+ (.*)\n\n(\|(?:.*\n\|)*.*)", text, re.M):
-        head, _, *rows = [[cell.strip(" *") for cell in line.strip("| ").split("|")] for line in table.splitlines()]
+        head, _, *rows = [[cell.strip(" *") for cell in line.strip().strip("|").split("|")] for line in table.splitlines()]
         for row in rows:
-            found = [re.match(r"(-?[\d,]*\.?\d+)(?: \(.*\))?$", cell) for cell in row]
-            labels = [cell for cell, number in zip(row, found) if not number]
-            if head[0] in ("in flight", "connections", "open connections"):
-                labels.insert(0, f"{head[0]}: {row[0]}")
-                found[0] = None
-            for column, number in zip(head, found):
-                if number and not (title == "Bars" and column != "median"):
-                    rows_of = figures.setdefault(f"{title}: {column}", {})
-                    rows_of[", ".join(labels[:1] if title == "Bars" else labels)] = float(number[1].replace(",", ""))
+            labels, found = [], {}
+            for column, cell in zip(head, row):
+                figure = re.match(r"(-?[\d,]*\.?\d+) \(.*\)$", cell)
+                if column == "median":
+                    found[column] = cell
+                elif title == "Bars" and labels:
+                    continue
+                elif figure:
+                    found[column] = figure[1]
+                elif cell:
+                    named = column not in ("server", "program", "what")
+                    labels.append(f"{column}: {cell}" if named and re.match(r"\d+$|yes|no|default", cell) else cell)
+            for column, figure in found.items():
+                figures.setdefault(f"{title}: {column}", {})[", ".join(labels)] = float(figure.replace(",", ""))
     return figures
 
 
 def collected(folder, criterion):
     figures = {}
-    for file in sorted(pathlib.Path(folder).glob("*.figures.json")):
-        for question, rows in json.loads(file.read_text()).items():
-            figures.setdefault(question, {}).update(rows)
+    for part in ("inproc", "capacity"):
+        file = pathlib.Path(folder) / f"{part}.figures.json"
+        if file.exists():
+            for question, rows in json.loads(file.read_text()).items():
+                figures.setdefault(question, {}).update(rows)
     servers = pathlib.Path(folder) / "e2e.md"
     if servers.exists():
         figures |= in_tables(servers.read_text())
-    for file in sorted(pathlib.Path(criterion).glob("**/new/estimates.json")):
+    by_number = lambda file: [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(file))]
+    for file in sorted(pathlib.Path(criterion).glob("**/new/estimates.json"), key=by_number):
         name = json.loads((file.parent / "benchmark.json").read_text())
         nanos = json.loads(file.read_text())["median"]["point_estimate"]
-        figures.setdefault(f"{name['group_id']}: ns", {})[name["function_id"] or ""] = round(nanos, 3)
+        group, row = name["group_id"], name["function_id"] or "a call"
+        figures.setdefault(f"{group[:1].upper()}{group[1:]}: ns", {})[row] = round(nanos, 3)
     return figures
 
 
@@ -82,7 +91,7 @@ def keep(folder, criterion):
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     figures = kept(family())["figures"] | new
     whole = {"machine": machine(), "date": today, "commit": commit, "figures": figures}
-    file.write_text(json.dumps(whole, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    file.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 
 
 def compare(folder, criterion):
@@ -118,10 +127,9 @@ def tables():
             of = titles.setdefault(title, ({}, {}))
             of[0].setdefault(column)
             of[1].update(dict.fromkeys(rows))
-    for title, (columns, rows) in sorted(titles.items()):
-        columns = sorted(columns, key=lambda column: [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", column)])
+    for title, (columns, rows) in titles.items():
         lines += ["", f"### {title}", "", "| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
-        for row in sorted(rows):
+        for row in rows:
             cells = []
             for column in columns:
                 question = f"{title}: {column}" if column else title

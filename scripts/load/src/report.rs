@@ -165,7 +165,8 @@ impl Results {
             });
         };
         for row in &self.unary {
-            let what = |of| format!("{:?}, {} in flight: {of}", row.protocol, row.in_flight);
+            let [server, beside] = row.names;
+            let what = |of| format!("{server} / {beside}, {} in flight: {of}", row.in_flight);
             let ratio = |field| ratios(&row.pairs(field)).collect();
             let parity = if row.protocol == Protocol::Json {
                 JSON_PARITY

@@ -1,6 +1,5 @@
 //! Figures of benchmarks, kept in a file: for each question the names of its rows and what was measured.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -8,7 +7,8 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub struct Figures {
     file: Option<PathBuf>,
-    questions: BTreeMap<String, BTreeMap<String, f64>>,
+    /// In the order in which they were noted, as their readers find them.
+    questions: Vec<(String, Vec<(String, f64)>)>,
 }
 
 impl Figures {
@@ -25,14 +25,18 @@ impl Figures {
                 _ => others.push(argument),
             }
         }
-        let questions = BTreeMap::new();
+        let questions = Vec::new();
         (others, Self { file, questions })
     }
 
     /// Notes what was measured, in the unit that the question names.
     pub fn note(&mut self, question: &str, row: &str, figure: f64) {
-        let rows = self.questions.entry(question.to_owned()).or_default();
-        rows.insert(row.to_owned(), figure);
+        let known = self.questions.iter().position(|it| it.0 == question);
+        let at = known.unwrap_or_else(|| {
+            self.questions.push((question.to_owned(), Vec::new()));
+            self.questions.len() - 1
+        });
+        self.questions[at].1.push((row.to_owned(), figure));
     }
 
     /// Writes them as JSON, if there is a file.

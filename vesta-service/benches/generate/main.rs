@@ -287,7 +287,7 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
             let [one, two, eight] = ratios;
             println!("| {} | {one:.2} | {two:.2} | {eight:.2} |", row.name);
             for (threads, ratio) in THREADS.iter().zip(ratios) {
-                let question = format!("{} / it: {}", peers::BEST, of(*threads));
+                let question = format!("Times as fast as {}: {}", peers::BEST, of(*threads));
                 figures.note(&question, &row.name, ratio);
             }
         }
