@@ -305,7 +305,11 @@ impl Results {
             return Ok(());
         };
         let of = |values: &[f64]| Spread::of(values.iter().copied());
-        table(out, "A prefetching client of vesta-server", ["what", "figure"])?;
+        table(
+            out,
+            "A prefetching client of vesta-server",
+            ["what", "figure"],
+        )?;
         for (what, values, decimals) in [
             ("one ID from memory, ns", &found.client, 2),
             ("one ID from an embedded service, ns", &found.embedded, 2),
