@@ -112,7 +112,7 @@ children() {
 
 # Sends a signal to a server and the processes it has made. Stopped first, it makes no new ones.
 signal() {
-  local pid children child
+  local pid children child deadline=$((SECONDS + 15))
   pid=$(running "$2") || fail "$2 does not run in $DIR"
   [ "$1" = CONT ] || kill -STOP "$pid"
   children=$(children "$pid")
@@ -120,7 +120,15 @@ signal() {
     kill "-$1" "$child" 2>/dev/null || true
   done
   kill "-$1" "$pid"
-  [ "$1" != KILL ] || gone "$2" || fail "$2 did not die"
+  [ "$1" = KILL ] || return 0
+  gone "$2" || fail "$2 did not die"
+  # One that waits for the disk dies later, and a server that is started again finds it at the data.
+  for child in $children; do
+    while started_at "$child" >/dev/null; do
+      [ $SECONDS -lt $deadline ] || fail "process $child of $2 did not die"
+      sleep 0.02
+    done
+  done
 }
 
 gone() {
