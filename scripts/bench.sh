@@ -16,7 +16,7 @@ usage: scripts/bench.sh [all | compare | keep | PART] [ARGUMENT..]
 parts:
   questions  whether two sets of IDs meet, and whose an ID is (criterion, vesta-intf)
   numbers    check symbols, shuffled numbers, serials (criterion, vesta-intf, vesta-service)
-  segments   a number of a segment tag, at hand and by name (criterion and slices, vesta-service)
+  segments   a number of a segment tag, by handle and by name (criterion and slices, vesta-service)
   inproc     the generator inside a process, beside its floors and another generator, in pinned slices that
              nothing disturbed (vesta-service)
   capacity   callers who want more than a machine ID has (vesta-service)
@@ -35,24 +35,24 @@ Further arguments go to the benchmark: a filter to criterion, flags to vesta-loa
   scripts/bench.sh e2e --calibrate     how far do two equal servers seem apart here?
 
 Numbers mean something on a machine that does nothing else. Results go to the bench folder inside
-the target folder, criterion's to the criterion folder beside it.
+the target folder, criterion's to the criterion folder inside that.
 TEXT
 }
 
 questions() {
   cargo bench -p vesta-intf --bench questions -- "$@" | tee "$results/questions.txt"
-  echo "results: $results/questions.txt, details: $target/criterion"
+  echo "results: $results/questions.txt, details: $CRITERION_HOME"
 }
 
 numbers() {
   cargo bench -p vesta-intf --features shuffle --bench numbers -- "$@" | tee "$results/numbers.txt"
   cargo bench -p vesta-service --features serial --bench serials -- "$@" | tee -a "$results/numbers.txt"
-  echo "results: $results/numbers.txt, details: $target/criterion"
+  echo "results: $results/numbers.txt, details: $CRITERION_HOME"
 }
 
 segments() {
   cargo bench -p vesta-service --bench segments -- "$@" | tee "$results/segments.txt"
-  echo "results: $results/segments.txt, details: $target/criterion"
+  echo "results: $results/segments.txt, details: $CRITERION_HOME"
 }
 
 # A whole run leaves its figures; one of some rows does not.
@@ -72,7 +72,7 @@ capacity() {
 
 client() {
   cargo bench -p vesta-client --bench prefetch -- "$@" | tee "$results/client.txt"
-  echo "results: $results/client.txt, details: $target/criterion"
+  echo "results: $results/client.txt, details: $CRITERION_HOME"
 }
 
 e2e() {
@@ -109,11 +109,12 @@ static() {
 }
 
 figures() {
-  python3 scripts/docs/figures.py "$1" "$results" "$target/criterion"
+  python3 scripts/docs/figures.py "$1" "$results" "$CRITERION_HOME"
 }
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 results=$target/bench
+export CRITERION_HOME=$results/criterion
 mkdir -p "$results"
 part=${1:-all}
 if (($# > 0)); then shift; fi
@@ -124,7 +125,7 @@ case $part in
       echo "say which part the arguments are for: $*" >&2
       exit 64
     fi
-    rm -rf "${results:?}"/* "${target:?}/criterion" # or what is no longer measured would be kept
+    rm -rf "${results:?}"/* # or what is no longer measured would be kept
     for part in questions numbers segments inproc capacity client e2e; do
       "$part"
     done

@@ -112,7 +112,7 @@ children() {
 
 # Sends a signal to a server and the processes it has made. Stopped first, it makes no new ones.
 signal() {
-  local pid children child deadline=$((SECONDS + 15))
+  local pid children child
   pid=$(running "$2") || fail "$2 does not run in $DIR"
   [ "$1" = CONT ] || kill -STOP "$pid"
   children=$(children "$pid")
@@ -121,19 +121,15 @@ signal() {
   done
   kill "-$1" "$pid"
   [ "$1" = KILL ] || return 0
-  gone "$2" || fail "$2 did not die"
-  # One that waits for the disk dies later, and a server that is started again finds it at the data.
-  for child in $children; do
-    while started_at "$child" >/dev/null; do
-      [ $SECONDS -lt $deadline ] || fail "process $child of $2 did not die"
-      sleep 0.02
-    done
+  # A child that waits for the disk dies later, and the server that follows would find it at the data.
+  for child in $pid $children; do
+    gone "$child" || fail "process $child of $2 did not die"
   done
 }
 
 gone() {
   local deadline=$((SECONDS + 15))
-  while running "$1" >/dev/null; do
+  while started_at "$1" >/dev/null; do
     [ $SECONDS -lt $deadline ] || return 1
     sleep 0.02
   done
@@ -145,7 +141,7 @@ stop_store() {
   [ "${1%-replica}" = postgres ] && signal=INT # do not wait for clients
   signal CONT "$1"
   kill -$signal "$pid" 2>/dev/null || true
-  gone "$1" || signal KILL "$1"
+  gone "$pid" || signal KILL "$1"
 }
 
 # ---- starting ----

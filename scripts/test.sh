@@ -188,9 +188,10 @@ name=$(basename "$PWD")/$(basename "$program" | sed 's/-[0-9a-f]*$//')
 log=$(mktemp)
 start=$SECONDS
 status=0
-# One that hangs is ended, and says where: macOS has no timeout.
-limit=
-if [ -z "${VESTA_TEST_FULL:-}" ] && command -v timeout >/dev/null; then limit="timeout 900"; fi
+# One that hangs is ended, and its output shows where. In the foreground, or Ctrl-C would not reach it; not every
+# system has that.
+limit="timeout --foreground 900"
+[ -z "${VESTA_TEST_FULL:-}" ] && $limit true 2>/dev/null || limit=
 # shellcheck disable=SC2086 # words of a command
 $limit "$program" "$@" >"$log" 2>&1 || status=$?
 [ $status != 124 ] || echo "ended after 900 s" >>"$log"

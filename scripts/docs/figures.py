@@ -52,11 +52,15 @@ def in_tables(text):
                 elif figure:
                     found[column] = figure[1]
                 elif cell:
-                    named = column not in ("server", "program", "what")
-                    labels.append(f"{column}: {cell}" if named and re.match(r"\d+$|yes|no|default", cell) else cell)
+                    labels.append(cell if column in ("server", "program", "what") else f"{column}: {cell}")
             for column, figure in found.items():
                 figures.setdefault(f"{title}: {column}", {})[", ".join(labels)] = float(figure.replace(",", ""))
     return figures
+
+
+def by_number(file):
+    """10 after 9."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(file))]
 
 
 def collected(folder, criterion):
@@ -69,7 +73,6 @@ def collected(folder, criterion):
     servers = pathlib.Path(folder) / "e2e.md"
     if servers.exists():
         figures |= in_tables(servers.read_text())
-    by_number = lambda file: [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(file))]
     for file in sorted(pathlib.Path(criterion).glob("**/new/estimates.json"), key=by_number):
         name = json.loads((file.parent / "benchmark.json").read_text())
         nanos = json.loads(file.read_text())["median"]["point_estimate"]
@@ -132,8 +135,7 @@ def tables():
         for row in rows:
             cells = []
             for column in columns:
-                question = f"{title}: {column}" if column else title
-                both = [side["figures"].get(question, {}).get(row) for side in sides.values()]
+                both = [side["figures"].get(f"{title}: {column}", {}).get(row) for side in sides.values()]
                 both = ["–" if figure is None else digits(figure) for figure in both]
                 cells.append(" · ".join(both) if any(figure != "–" for figure in both) else "")
             lines.append(f"| {row} | " + " | ".join(cells) + " |")

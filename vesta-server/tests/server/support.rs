@@ -71,7 +71,7 @@ impl Server {
             // The scripted clock may run far ahead of real time; requests end by the real one.
             .max_wait(Duration::from_secs(1_000_000))
             .clock(Arc::new(clock.clone()))
-            // A second of the scripted clock does not go by while a test uses it up.
+            // Tests use up a second at once: pacing would wait for a clock that stands still.
             .pacing(false)
             .drive(Drive::ByHand)
             .build()

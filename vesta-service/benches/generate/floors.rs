@@ -14,7 +14,7 @@ pub(crate) const RUN: &str = "time() + a run of 64 for each thread";
 /// Adds 1 by compare-and-swap, after a reading of a clock.
 fn swapping(name: &'static str, clock: impl Fn() -> u64 + Copy + Sync + 'static) -> Row {
     let word: &AtomicU64 = Box::leak(Box::default());
-    row!(name, name, move || {
+    row!(name, name, {
         let shown = clock();
         let mut next = word.load(Ordering::Relaxed);
         while let Err(found) =
@@ -42,7 +42,7 @@ thread_local! {
 /// Takes 64 numbers at once and gives them out until the clock shows another second.
 fn runs() -> Row {
     let word: &AtomicU64 = Box::leak(Box::default());
-    row!(RUN, RUN, move || {
+    row!(RUN, RUN, {
         let shown = seconds();
         LEFT.with(|left| {
             if left.shown.get() != shown || left.next.get() == left.end.get() {
@@ -85,7 +85,7 @@ pub(crate) fn cycles() -> u64 {
 pub(crate) fn rows() -> Vec<Row> {
     let counter: &AtomicU64 = Box::leak(Box::default());
     vec![
-        row!(ADD, ADD, || counter.fetch_add(1, Ordering::Relaxed)),
+        row!(ADD, ADD, counter.fetch_add(1, Ordering::Relaxed)),
         swapping(SECONDS, seconds),
         swapping(COARSE, coarse),
         swapping(CYCLES, cycles),

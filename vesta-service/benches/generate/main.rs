@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 use vesta_intf::{FieldOrder, IdService, LayoutSpec, TimeUnit};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::PopulatorKind;
-use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_service::segment::{NewSegmentTag, Segment, SegmentService, SegmentStore as _};
 use vesta_service::testing::{MemorySegmentStore, MemoryStore};
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::figures::Figures;
@@ -97,10 +97,10 @@ struct Row {
     one_in_a_thousand: Measure,
 }
 
-/// A row of a name, its floor, and the making of an ID. The loops are compiled with what they measure: each has a
-/// copy of its own, inlined as it is into a loop of a program.
+/// A row of a name, its floor, and the expression that makes an ID. Each loop has the expression compiled into it, as a
+/// program's loop has.
 macro_rules! row {
-    ($name:expr, $floor:expr, $(move)? || $next:expr $(,)?) => {
+    ($name:expr, $floor:expr, $next:expr $(,)?) => {
         $crate::Row {
             name: $name.into(),
             floor: $floor,
@@ -144,7 +144,7 @@ fn rows() -> Vec<Row> {
     use ClockKind::{Coarse, Precise};
     let mut rows = floors::rows();
     let single = |name: String, floor, service: &'static LocalIdService| {
-        row!(name, floor, move || service.gen_id().expect("an ID"))
+        row!(name, floor, service.gen_id().expect("an ID"))
     };
     for kind in [
         PopulatorKind::Atomic,
@@ -184,7 +184,7 @@ fn rows() -> Vec<Row> {
         ..row!(
             "Vesta `local`, seconds, two services in turn",
             floors::RUN,
-            move || {
+            {
                 black_box(local[0].gen_id().expect("an ID"));
                 local[1].gen_id().expect("an ID")
             }
@@ -193,17 +193,17 @@ fn rows() -> Vec<Row> {
     let four = embedded(four_machines(), PopulatorKind::Atomic, Precise, 4);
     rows.push(single(format!("{SECONDS}, 4 machine IDs"), SECONDS, four));
     let atomic = seconds(PopulatorKind::Atomic);
-    rows.push(row!(format!("{SECONDS}, `next`"), SECONDS, move || {
+    rows.push(row!(format!("{SECONDS}, `next`"), SECONDS, {
         atomic.next::<u64>().expect("an ID")
     }));
-    rows.push(row!(format!("{SECONDS}, async"), SECONDS, move || {
+    rows.push(row!(format!("{SECONDS}, async"), SECONDS, {
         ready(atomic.gen_id_async()).expect("an ID")
     }));
     let shared: &'static dyn IdService = black_box(atomic);
     rows.push(row!(
         format!("{SECONDS}, `dyn IdService`"),
         SECONDS,
-        move || shared.gen_id().expect("an ID"),
+        shared.gen_id().expect("an ID"),
     ));
     rows.extend(segments());
     rows.extend(peers::rows());
@@ -221,14 +221,20 @@ fn segments() -> [Row; 2] {
     for _ in 0..20_000 {
         orders.next_runs(10_000).expect("numbers"); // until its ranges have their full size
     }
-    let by_name = || service.segment(black_box("orders"))?.next();
     [
-        row!("Vesta segments, tag at hand", floors::ADD, move || orders
-            .next()
-            .expect("a number")),
-        row!("Vesta segments, tag by name", floors::ADD, move || by_name(
-        )
-        .expect("a number")),
+        row!(
+            "Vesta segments, by handle",
+            floors::ADD,
+            orders.next().expect("a number")
+        ),
+        row!(
+            "Vesta segments, by name",
+            floors::ADD,
+            service
+                .segment(black_box("orders"))
+                .and_then(Segment::next)
+                .expect("a number"),
+        ),
     ]
 }
 
@@ -258,7 +264,7 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
         print!("| {} |", row.name);
         for (threads, times) in THREADS.iter().zip(times) {
             print!(" {:.2} |", median(times));
-            let question = format!("An ID in a process, ns: {}", of(*threads));
+            let question = format!("An ID in a process, ns: {}", in_words(*threads));
             figures.note(&question, &row.name, median(times));
         }
         for (at, threads) in THREADS.iter().enumerate() {
@@ -266,7 +272,7 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
                 Some(floor) if row.floor != row.name => {
                     let ratio = ratio(&times[at], &all[floor][at]);
                     print!(" {ratio:.2} |");
-                    let question = format!("An ID / its floor: {}", of(*threads));
+                    let question = format!("An ID / its floor: {}", in_words(*threads));
                     figures.note(&question, &format!("{} / {}", row.name, row.floor), ratio);
                 }
                 _ => print!(" |"),
@@ -287,14 +293,14 @@ fn print_singles(rows: &[Row], all: &[[Vec<f64>; 3]], figures: &mut Figures) {
             let [one, two, eight] = ratios;
             println!("| {} | {one:.2} | {two:.2} | {eight:.2} |", row.name);
             for (threads, ratio) in THREADS.iter().zip(ratios) {
-                let question = format!("Times as fast as {}: {}", peers::BEST, of(*threads));
+                let question = format!("Times as fast as {}: {}", peers::BEST, in_words(*threads));
                 figures.note(&question, &row.name, ratio);
             }
         }
     }
 }
 
-fn of(threads: usize) -> String {
+fn in_words(threads: usize) -> String {
     let s = if threads == 1 { "" } else { "s" };
     format!("{threads} thread{s}")
 }

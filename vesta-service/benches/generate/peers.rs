@@ -24,10 +24,10 @@ pub(crate) fn rows() -> Vec<Row> {
     let lock: &LockSnowflakeGenerator<RoomyId, _> =
         Box::leak(Box::new(LockSnowflakeGenerator::new(1, clock)));
     vec![
-        row!(BEST, floors::ADD, || {
+        row!(BEST, floors::ADD, {
             atomic.next_id(|_| std::hint::spin_loop()).to_raw()
         }),
-        row!("ferroid 2 lock, milliseconds", floors::ADD, || {
+        row!("ferroid 2 lock, milliseconds", floors::ADD, {
             lock.try_next_id(|_| std::hint::spin_loop())
                 .expect("not poisoned")
                 .to_raw()

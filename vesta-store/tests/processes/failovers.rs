@@ -135,7 +135,7 @@ fn address(url: &str) -> SocketAddr {
 /// protects it. It is told at start instead.
 pub(crate) fn a_number_that_is_used_once_comes_again_from_a_replica_that_lags(store: &Store) {
     let server = Server::with_replica(store);
-    // What a busy disk takes is not what this is about: a number without an answer would be lost to the test.
+    // The test must know every number, so it waits out a busy disk.
     let options = Options {
         request_timeout: Some(Duration::from_secs(60)),
         ..Options::default()
