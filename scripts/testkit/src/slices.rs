@@ -202,8 +202,8 @@ fn per_call(threads: usize, work: Work, next: &(impl Fn() -> u64 + Sync)) -> Vec
     counted.into_iter().map(|slice| cost(slice)).collect()
 }
 
-/// A function of its own, which is not inlined, so that the loop has all registers for what it measures. The compiler
-/// splits a loop that may have work only where the call is small: large calls would look dearer.
+/// Kept out of its caller: the measured code gets all registers. The compiler splits a loop with optional work only
+/// where the call is small, and large calls would look dearer.
 #[inline(never)]
 fn call(calls: u64, next: &impl Fn() -> u64) {
     for _ in 0..calls {
