@@ -115,7 +115,7 @@ for architecture in "${architectures[@]}"; do
   name=vesta-$version-$architecture-linux
   # The documents name files by their paths in the repository.
   proto=vesta-intf/proto/vesta/v1
-  mkdir -p "$stage/$name"/{bin,etc,doc,"$proto",man,completions,ops,deploy}
+  mkdir -p "$stage/$name"/{bin,etc,"$proto",man,completions,ops,deploy}
   for program in "${programs[@]}"; do
     install -m 755 "$(built "$architecture")/$program" "$stage/$name/bin/"
   done
@@ -123,7 +123,8 @@ for architecture in "${architectures[@]}"; do
     install -m 600 docs/vesta.example.toml "$stage/$name/etc/$program.toml"
   done
   cp -r deploy/{README.md,compose,image,k8s,systemd} "$stage/$name/deploy/"
-  install -m 644 docs/*.md "$stage/$name/doc/"
+  cp -r docs "$stage/$name/"
+  cp -r "$stage/book" "$stage/$name/docs/"
   install -m 644 ./*.md LICENSE "$stage/$name/"
   install -m 644 "$proto/vesta.proto" "$stage/$name/$proto/"
   cp "$stage"/man/*.gz "$stage"/man/servers/* "$stage/$name/man/"

@@ -25,7 +25,7 @@ NAMES = "127.0.0.1 localhost\n10.0.0.7 vesta.internal\n"
 # IDs and moments from then on were made when the documents were written; others are exact.
 FIRST_NEW_MOMENT = "2026-11-22T01"
 FIRST_NEW_TICK = 374_976_000  # of layout max-peak: 2026-11-18T16:00:00Z
-TRYCMD = ("CLI", "FROM-")  # run by the tests of vesta-cli
+TRYCMD = ("docs/use/cli.md", "docs/move/")  # run by the tests of vesta-cli
 
 CARGO = """#!/bin/sh
 # What is built already takes the place of `cargo run`.
@@ -286,10 +286,10 @@ def inside(document, programs, grpcurl):
 
 
 def main(programs, grpcurl, only):
-    documents = [p for folder in (".", "docs", "deploy", "ops") for p in sorted(ROOT.glob(f"{folder}/*.md"))]
+    patterns = ("*.md", "docs/**/*.md", "deploy/*.md", "ops/*.md")
+    names = [str(path.relative_to(ROOT)) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
     # Translations have the blocks of their originals (translations.py); the README is abridged.
-    translated = lambda path: ".zh-CN" in path.name and not path.name.startswith("README")
-    names = [str(p.relative_to(ROOT)) for p in documents if not p.name.startswith(TRYCMD) and not translated(p)]
+    names = [name for name in names if not name.startswith((*TRYCMD, "docs/zh-CN/"))]
     as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     alone = ["unshare", *as_root, "--net", "--mount", "--pid", "--fork", "--kill-child"]
     wrong = False

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The figures of the benchmarks: kept in docs/figures, one file for each family of processors, and written from there
-into docs/BENCHMARKS.md and the first lines of both READMEs.
+into docs/inside/benchmarks.md and the first lines of both READMEs.
 
 usage: figures.py keep FOLDER CRITERION   takes in what a run of scripts/bench.sh left, and writes the documents
        figures.py compare FOLDER CRITERION  fails where a ratio of the run is another one than kept by more than 1.5 times
@@ -162,7 +162,7 @@ def first_lines():
 def documents():
     mark = re.compile(r"(<!-- figures: scripts/docs/figures.py -->\n).*?(\n<!-- end of figures -->)", re.S)
     lines = first_lines()
-    texts = {"docs/BENCHMARKS.md": "\n" + tables() + "\n"}
+    texts = {"docs/inside/benchmarks.md": "\n" + tables() + "\n"}
     if lines:
         texts |= {"README.md": lines[0], "README.zh-CN.md": lines[1]}
     for path, text in texts.items():

@@ -1,7 +1,8 @@
-"""Compares the Chinese guides with their English originals, and follows the links in all documents. Files and tests
-that a document names must exist.
+"""Compares the Chinese pages with their English originals and follows the links in all documents.
 
-A translation has its original's headings, tables, lists and code in the same order; comments in code may differ."""
+A translation has its original's headings, tables, lists and code in the same order; comments in code may differ.
+Files and tests that a document names must exist. A page of the book links to other pages only: it names files of the
+repository by their path. SUMMARY.md lists every page, and no page but a generated table is longer than 350 lines."""
 
 import difflib
 import os
@@ -9,8 +10,10 @@ import re
 import sys
 from pathlib import Path
 
-ENDS = {"OPERATIONS": "## Machine IDs: which source?"}  # the translation ends before this heading of the original
-ABRIDGED = {"README"}  # rows of tables and output of commands may be left out
+CHINESE = Path("docs/zh-CN")
+LONGEST = 350  # lines of a page
+GENERATED = {"docs/use/cli.md", "docs/operate/configuration.md", "docs/inside/benchmarks.md", "docs/inside/evidence.md"}
+ABRIDGED = {"README.md"}  # rows of tables and output of commands may be left out
 COMMENT = {"text": "(?!)", "sql": "-- .*"}  # of other languages: // and #
 
 
@@ -23,12 +26,10 @@ def lines_of(path):
         language = language if not fence else "" if language else line.strip("` ") or "text"
 
 
-def outline(path, end, abridged):
+def outline(path, abridged):
     """The parts that a translation has in common with its original, each with its line number."""
     parts, comment = [(1, "")], ""
     for number, line, language in lines_of(path):
-        if line == end:
-            return parts
         if language == "console":  # byte for byte
             part = line if not abridged else re.sub(" # .*", "", line) if line[:2] == "$ " else ""
         elif language:
@@ -39,16 +40,23 @@ def outline(path, end, abridged):
             part = "".join(re.findall(r"^(?:#+ |[*-] |\d+\. |    .*)", line))
         comment = line + "\n" if line.startswith("<!--") and not language else ""  # belongs to the code after it
         parts += [(number, part.rstrip())] if part.strip() else []
-    return parts + ([(number, "end before the missing " + end)] if end else [])
+    return parts
 
 
-def compare(chinese):
-    english = chinese.with_name(chinese.name.replace(".zh-CN", ""))
-    for path, link in (chinese, f"[English]({english.name})"), (english, f"[中文]({chinese.name})"):
+def original(chinese):
+    """The page that this one translates, or None."""
+    if CHINESE in chinese.parents:
+        return "docs" / chinese.relative_to(CHINESE)
+    return chinese.with_name(chinese.name.replace(".zh-CN", "")) if ".zh-CN" in chinese.name else None
+
+
+def compare(chinese, english):
+    for path, aim, language in (chinese, english, "English"), (english, chinese, "中文"):
+        link = f"[{language}]({os.path.relpath(aim, path.parent)})"
         if path.read_text("utf-8").splitlines()[1:4] != ["", link, ""]:
             yield f"{path}:3: not {link}"
-    abridged = english.stem in ABRIDGED
-    here, there = outline(chinese, None, abridged), outline(english, ENDS.get(english.stem), abridged)
+    abridged = english.name in ABRIDGED
+    here, there = outline(chinese, abridged), outline(english, abridged)
     matcher = difflib.SequenceMatcher(None, [part for _, part in here], [part for _, part in there], autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         for path, parts, i, j in ((chinese, here, a, b), (english, there, c, d)) if kind != "equal" else ():
@@ -69,8 +77,12 @@ def broken(path):
             file, _, anchor = target.partition("#")
             aim = path.parent / file if file else path
             found = aim.exists() and (not anchor or aim.suffix != ".md" or anchor in anchors(aim))
-            if not found and not re.match("https?:|mailto:", target):
+            if re.match("https?:|mailto:", target):
+                continue
+            if not found:
                 yield f"{path}:{number}: {target} leads nowhere"
+            elif path.is_relative_to("docs") and path != FORGE and not os.path.normpath(aim).startswith("docs/"):
+                yield f"{path}:{number}: {target} is outside the book: name its path"
 
 
 def absent(path, sources):
@@ -85,14 +97,31 @@ def absent(path, sources):
                 yield f"{path}:{number}: there is no test binary {name}"
 
 
+def missing(pages):
+    listed = re.findall(r"\]\(([^)]+)\)", SUMMARY.read_text("utf-8"))
+    unlisted = [page for page in pages if str(page.relative_to("docs")) not in listed and page not in (SUMMARY, FORGE)]
+    yield from (f"{SUMMARY}: {page} is missing" for page in unlisted)
+    for page in pages:
+        length = len(page.read_text("utf-8").splitlines())
+        if length > LONGEST and str(page).replace("zh-CN/", "") not in GENERATED:
+            yield f"{page}: {length} lines, more than {LONGEST}"
+
+
 os.chdir(Path(__file__).resolve().parents[2])
-documents = sorted([*Path().glob("*.md"), *Path("docs").glob("*.md")])
+SUMMARY = Path("docs/SUMMARY.md")
+FORGE = Path("docs/README.md")  # for readers of the repository; the book has its own list
+pages = sorted(Path("docs").glob("**/*.md"))
+documents = [*sorted(Path().glob("*.md")), *pages]
 rust = [*Path().glob("vesta-*/**/*.rs"), *Path("scripts/testkit").glob("**/*.rs")]
 sources = "".join(path.read_text("utf-8") for path in rust)
 wrong = [
     w
     for path in documents
-    for w in (*(compare(path) if ".zh-CN." in path.name else ()), *broken(path), *absent(path, sources))
-]
+    for w in (
+        *(compare(path, original(path)) if original(path) else ()),
+        *broken(path),
+        *absent(path, sources),
+    )
+] + list(missing(pages))
 print("\n".join(wrong) or f"{len(documents)} documents: translations agree with their originals, what they name is there")
 sys.exit(bool(wrong))

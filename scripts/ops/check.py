@@ -1,4 +1,4 @@
-"""The alerts of ops/ against their tests, the metrics of a program, and the table in docs/OPERATIONS.md.
+"""The alerts of ops/ against their tests, the metrics of a program, and the table in docs/operate/operations.md.
 
     check.py VESTA [--write]        VESTA: the program; --write writes the table anew
     check.py --rules                prints the expressions of the dashboard as a rule file
@@ -13,7 +13,7 @@ import tempfile
 import urllib.request
 from contextlib import contextmanager
 
-RULES, TESTS, DOCUMENT = "ops/vesta-alerts.yml", "ops/vesta-alerts.test.yml", "docs/OPERATIONS.md"
+RULES, TESTS, DOCUMENT = "ops/vesta-alerts.yml", "ops/vesta-alerts.test.yml", "docs/operate/operations.md"
 BEGIN, END = "<!-- alerts: written by scripts/ops.sh --write -->\n", "<!-- /alerts -->\n"
 FUNCTIONS = {"abs", "and", "by", "count", "increase", "max", "min", "on", "rate", "sum", "time"}
 # What this program shows only with TLS, or with a store that has a clock.

@@ -41,5 +41,5 @@ pub use start::version::VERSION;
 struct Readme;
 
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/LAYOUT.md")]
+#[doc = include_str!("../../docs/use/layouts.md")]
 struct Layouts;

@@ -1,4 +1,4 @@
-//! Documents made from the settings: the table in docs/CONFIG.md and docs/vesta.example.toml. With
+//! Documents made from the settings: the table in docs/operate/configuration.md and docs/vesta.example.toml. With
 //! `UPDATE_DOCS=1` the tests write them.
 
 use std::collections::BTreeSet;
@@ -92,12 +92,12 @@ fn the_table_of_settings_is_up_to_date() {
             help(arg).0
         );
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/CONFIG.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/configuration.md");
     let text = fs::read_to_string(path).expect("the documentation");
     let start = text.find("| key | flag |").expect("the table");
     let end = start + text[start..].find("\n\n").expect("its end") + 1;
     compare(
-        "CONFIG.md",
+        "operate/configuration.md",
         &format!("{}{table}{}", &text[..start], &text[end..]),
     );
 }
@@ -293,7 +293,7 @@ fn numbers_after(word: &str, text: &str) -> BTreeSet<u32> {
 #[test]
 fn each_rule_of_safety_is_cited_in_the_code_that_keeps_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let safety = fs::read_to_string(root.join("docs/SAFETY.md")).expect("a document");
+    let safety = fs::read_to_string(root.join("docs/inside/safety.md")).expect("a document");
     let (_, rules) = safety.split_once("**Ten rules.**").expect("the rules");
     let (rules, _) = rules
         .split_once("**What then always holds.**")

@@ -209,7 +209,7 @@ const REFUSED: u128 = 60_000;
 
 fn doubted(report: &mut Report, what: &str, name: &str, doubt: Option<&str>) {
     let doubts = format!(
-        "{name} may forget: {}; see docs/SAFETY.md",
+        "{name} may forget: {}; see docs/inside/safety.md",
         doubt.unwrap_or_default()
     );
     let said = format!("{name} answers, and keeps what it acknowledges");

@@ -63,5 +63,5 @@ pub use vesta_intf::{
 
 // The examples of the guide compile.
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/CLIENT.md")]
+#[doc = include_str!("../../docs/use/client.md")]
 struct Guide;

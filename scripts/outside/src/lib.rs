@@ -1,5 +1,5 @@
 //! What docs/EMBED.md shows compiles outside of Vesta's workspace.
 
 #[cfg(all(doctest, feature = "store"))]
-#[doc = include_str!("../../../docs/EMBED.md")]
+#[doc = include_str!("../../../docs/use/embed.md")]
 struct Embedding;

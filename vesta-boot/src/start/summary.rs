@@ -276,7 +276,7 @@ impl Display for StartupSummary<'_> {
         });
         let forgets = |doubt: &Doubt| {
             let Doubt { since, why, .. } = doubt;
-            format!("the store may forget: {why} (known since {since}; see docs/SAFETY.md)")
+            format!("the store may forget: {why} (known since {since}; see docs/inside/safety.md)")
         };
         let sequence = match self.config.ids.sequence_start {
             SequenceStart::Random(below) => {

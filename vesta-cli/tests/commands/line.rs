@@ -96,9 +96,10 @@ fn each_command_that_the_documents_name_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = tree(folder.path());
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let docs = std::fs::read_dir(top.join("docs")).expect("a folder");
-    let files = docs.map(|file| file.expect("a file").path());
-    let files = files.chain(["README.md", "README.zh-CN.md"].map(|name| top.join(name)));
+    let folders = ["", "docs/use", "docs/operate", "docs/move", "docs/inside"];
+    let of = |folder: &str| std::fs::read_dir(top.join(folder)).expect("a folder");
+    let files = folders.into_iter().flat_map(of);
+    let files = files.map(|file| file.expect("a file").path());
     let mut named = 0;
     for file in files.filter(|file| file.extension().is_some_and(|it| it == "md")) {
         let text = std::fs::read_to_string(&file).expect("text");

@@ -16,8 +16,8 @@ fn every_example_of_the_guide_works() {
     let cases = trycmd::TestCases::new();
     cases
         .env("TZ", "UTC")
-        .case("../docs/CLI.md")
-        .case("../docs/FROM-*.md");
+        .case("../docs/use/cli.md")
+        .case("../docs/move/*.md");
 }
 
 /// Runs the program with a state folder of its own; its output and exit code.

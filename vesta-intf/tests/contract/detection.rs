@@ -2,7 +2,7 @@
 
 use vesta_intf::{CheckSymbol, IdFormat};
 
-const DOCUMENT: &str = include_str!("../../../docs/SERIALS.md");
+const DOCUMENT: &str = include_str!("../../../docs/use/serials.md");
 const NUMBERS: u64 = 1_000_000;
 
 /// SplitMix64, seeded: the figures of the document come from the same numbers each time.
@@ -118,7 +118,7 @@ fn what_they_notice_is_what_the_document_says() {
         let row = format!("| {name} | {} |", rates.join(" | "));
         assert!(
             DOCUMENT.contains(&row),
-            "docs/SERIALS.md should say:\n{row}"
+            "docs/use/serials.md should say:\n{row}"
         );
     }
     for (format, counts) in formats.iter().zip(&all) {

@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use vesta_intf::{Field, IdFormat, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
-const DOCUMENT: &str = include_str!("../../../docs/LAYOUT.md");
+const DOCUMENT: &str = include_str!("../../../docs/use/layouts.md");
 
 #[track_caller]
 fn says(expected: &str) {
     assert!(
         DOCUMENT.contains(expected),
-        "docs/LAYOUT.md should say:\n{expected}"
+        "docs/use/layouts.md should say:\n{expected}"
     );
 }
 
@@ -109,7 +109,7 @@ fn which_layouts_of_others_can_make_ids() {
             .find(|line| line.starts_with(&format!("| `{}` | {makes} |", meta.name())));
         assert!(
             line.is_some(),
-            "docs/LAYOUT.md should say whether {} makes IDs",
+            "docs/use/layouts.md should say whether {} makes IDs",
             meta.name()
         );
     }

@@ -7,7 +7,7 @@ use vesta_intf::{Field, Id, IdMeta};
 
 use crate::any::{any_layout, parts};
 
-const DOCUMENT: &str = include_str!("../../../docs/LAYOUT.md");
+const DOCUMENT: &str = include_str!("../../../docs/use/layouts.md");
 
 /// 1,000 IDs of machine ID 7: of one tick after another, in each as many as it holds, or one.
 fn ids(layout: &IdMeta, full: bool) -> Vec<u64> {
@@ -39,7 +39,7 @@ fn the_document_says_how_many_shards_get_ids() {
             let ids = ids(&layout, full);
             let cells = [16, 12, 17].map(|n| format!(" {} of {n} |", shards(&ids, n).len()));
             let row = format!("| `{}` | {ticks} |{}", layout.name(), cells.concat());
-            assert!(DOCUMENT.contains(&row), "docs/LAYOUT.md should say:\n{row}");
+            assert!(DOCUMENT.contains(&row), "docs/use/layouts.md should say:\n{row}");
         }
     }
 }

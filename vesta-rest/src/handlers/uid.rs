@@ -36,7 +36,7 @@ fn layout(call: &Call) -> Result<&IdMeta, Problem> {
     }
     let what = format!(
         "a UID: this server makes IDs of layout {}, and uid-generator's are time-machine-seq in seconds, \
-         without type and genMethod (docs/FROM-UID-GENERATOR.md); use /genid, and \
+         without type and genMethod (docs/move/uid-generator.md); use /genid, and \
          /expid?layout=uid&id= for the UIDs of another server",
         meta.name()
     );

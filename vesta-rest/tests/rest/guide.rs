@@ -3,7 +3,7 @@
 use vesta_intf::{ErrorKind, IdFormat, IdMeta};
 use vesta_rest::app::ENDPOINTS;
 
-const GUIDE: &str = include_str!("../../../docs/REST.md");
+const GUIDE: &str = include_str!("../../../docs/use/rest.md");
 
 #[test]
 fn it_names_every_endpoint_and_every_kind_of_error() {

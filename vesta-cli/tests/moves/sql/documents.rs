@@ -16,10 +16,10 @@ pub(crate) fn all_statements() -> Vec<(String, String)> {
 /// The documents, with their names.
 fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = ["", "docs/use", "docs/operate", "docs/move", "docs/inside"];
     let of = |folder: &str| fs::read_dir(root.join(folder)).expect("a folder");
-    let files = of(".")
-        .chain(of("docs"))
-        .map(|file| file.expect("a file").path());
+    let files = folders.into_iter().flat_map(of);
+    let files = files.map(|file| file.expect("a file").path());
     let documents = files.filter(|file| file.extension().is_some_and(|it| it == "md"));
     let read = |file: std::path::PathBuf| {
         let text = fs::read_to_string(&file).expect("text");
