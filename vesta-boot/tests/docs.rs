@@ -92,7 +92,10 @@ fn the_table_of_settings_is_up_to_date() {
             help(arg).0
         );
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/configuration.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../docs/operate/configuration.md"
+    );
     let text = fs::read_to_string(path).expect("the documentation");
     let start = text.find("| key | flag |").expect("the table");
     let end = start + text[start..].find("\n\n").expect("its end") + 1;

@@ -39,7 +39,10 @@ fn the_document_says_how_many_shards_get_ids() {
             let ids = ids(&layout, full);
             let cells = [16, 12, 17].map(|n| format!(" {} of {n} |", shards(&ids, n).len()));
             let row = format!("| `{}` | {ticks} |{}", layout.name(), cells.concat());
-            assert!(DOCUMENT.contains(&row), "docs/use/layouts.md should say:\n{row}");
+            assert!(
+                DOCUMENT.contains(&row),
+                "docs/use/layouts.md should say:\n{row}"
+            );
         }
     }
 }
