@@ -56,7 +56,7 @@ impl HostGuard {
             }
             Err(error) if error.kind() == ErrorKind::Unsupported => {}
             Err(error) => UNGUARDED.call_once(|| {
-                tracing::warn!(name, %error, "machine ID is not guarded against other users and state folders on this host");
+                tracing::warn!(name, %error, "not guarded against other users and state folders on this host");
             }),
         }
         Some(guard)

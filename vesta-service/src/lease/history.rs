@@ -22,7 +22,7 @@ const AT_ONCE: usize = 128;
 /// Origin of the ID with a given machine ID and position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// This claim alone, shown as its record last stood.
+    /// The position belongs to this claim alone, given as its record last stood.
     Claim(Record),
     /// None: the position is at or above the bound, up to which the last claim, given here, has reserved.
     NotReserved(Record),

@@ -314,7 +314,7 @@ mod tests {
         }
         assert!(
             adopted(folder.path(), "a layout").is_empty(),
-            "7 is in use, and 8 is not one"
+            "7 is in use, and 8 is a copy of it"
         );
         drop(original);
         assert_eq!(adopted(folder.path(), "a layout"), [7]);

@@ -46,7 +46,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     fn timing(&self) -> Timing;
 
     /// Every entry of an area as key and value, in any order; none if the area does not exist. An entry that
-    /// changes meanwhile may be returned as it was before or after.
+    /// changes meanwhile may be returned as it was before or after the change.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.

@@ -60,7 +60,7 @@ pub struct Namespace {
 pub struct Doubt {
     /// Moment at which it was written.
     pub since: UnixMillis,
-    /// Moment before which everything ends that processes unaware of the doubt have reserved.
+    /// Reach of the doubt: everything reserved by processes unaware of the doubt ends before this moment.
     pub reach: UnixMillis,
     /// Longest window announced by a process that knows of the doubt; zero if none is longer than the usual
     /// one.

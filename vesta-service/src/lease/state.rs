@@ -38,7 +38,7 @@ use claiming::Claiming;
 pub(in crate::lease) use extending::Holding;
 pub(crate) use now::Now;
 
-/// Window under a doubt, that is with a store that may forget, unless a process announces a longer one.
+/// Window under a doubt (with a store that may forget), unless a process announces a longer one.
 pub(crate) const USUAL_DOUBTFUL_WINDOW: Duration = Timing::IN_MEMORY.window;
 /// Maximum difference between the clocks of two hosts that share a store that may forget: each clock is at
 /// most half of it from the store's.
@@ -52,7 +52,7 @@ const WIDE_AFTER: Duration = Duration::from_secs(600);
 /// Pause after a failed search while running.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_secs(1);
 
-/// Claim plan: the unchanging part of a claim, that is what is wanted and by which process.
+/// Claim plan: the unchanging part of a claim. It says what is wanted, and by which process.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// Display name of the store.
@@ -285,7 +285,7 @@ pub(crate) enum Ask {
 /// Input of a search: the survey's findings.
 #[derive(Debug, Clone)]
 pub(crate) struct Findings {
-    /// Why the store may forget what it acknowledged, if it may.
+    /// Reason why the store may forget what it acknowledged, if it may.
     pub(crate) doubt: Option<Suspicion>,
     pub(crate) snapshot: Snapshot,
     /// Records that this host remembers, by machine ID.
@@ -365,11 +365,11 @@ pub(crate) enum Event {
     GivenUp(bool),
     /// Another process owns the record. The machine ID must be sealed.
     Fenced(Record),
-    /// The file behind the store was replaced: the machine ID must be sealed.
+    /// The file behind the store was replaced or cannot be written. The machine ID must be sealed.
     Broken(StoreError),
 }
 
-/// State machine of one process slot: first without, then with a machine ID.
+/// State machine of one machine slot: first it searches, then it holds a machine ID.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) plan: Plan,
@@ -431,7 +431,7 @@ impl Machine {
         }
     }
 
-    /// The next thing to do.
+    /// Returns the next action.
     pub(crate) fn next(&mut self, now: &Now) -> Action {
         match &mut self.phase {
             Phase::Over => Action::Stop,
@@ -446,7 +446,7 @@ impl Machine {
         }
     }
 
-    /// Takes in the answer to what was asked.
+    /// Handles an answer.
     pub(crate) fn on_answer(&mut self, answer: Answer, now: &Now) -> Event {
         let event = match &mut self.phase {
             Phase::Over => Event::None,

@@ -219,7 +219,7 @@ impl Mark {
     /// A holder whose request was refused never issues again.
     pub(super) const STUCK: Mark = Mark(256);
     pub(super) const VIOLATIONS: Mark = Mark(31 + 64 + 128 + 256);
-    /// A position that a copied process had reserved was repeated.
+    /// A position that a copied process had reserved or requested was repeated.
     pub(super) const COPY_REPEATED: Mark = Mark(32);
 }
 
@@ -245,7 +245,7 @@ pub(super) struct State {
     pub(super) remembered: [[Option<Rec>; MACHINES]; PROCESSES],
     /// One bit for each issued position.
     pub(super) issued: [u32; MACHINES],
-    /// First position that a copied process had not reserved; 0 if none was copied.
+    /// First position beyond what a copied process had reserved or requested; 0 if none was copied.
     pub(super) exposed: [u8; MACHINES],
     /// True if the memory of a process was copied.
     pub(super) copied: bool,
@@ -329,7 +329,7 @@ impl State {
         })
     }
 
-    /// True if leases that are not sealed share only positions that a copy had reserved.
+    /// True if leases that are not sealed share only positions that a copy had reserved or requested.
     fn lines_are_apart(&self) -> bool {
         self.went_back
             || self.holders().enumerate().all(|(i, one)| {

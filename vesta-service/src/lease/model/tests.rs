@@ -69,7 +69,7 @@ impl Found {
 
 /// Explores a model, nearest states first, until `most` steps were tried.
 fn explore(what: &str, model: Protocol, until: HasDiscoveries, most: usize) -> Found {
-    let threads = if model.fault.is_some() { 1 } else { 2 }; // one finds the shortest way
+    let threads = if model.fault.is_some() { 1 } else { 2 }; // a single thread finds the shortest path
     let search = model
         .checker()
         .threads(threads)

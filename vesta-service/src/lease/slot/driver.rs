@@ -49,8 +49,8 @@ impl Driver {
         }
     }
 
-    /// Finds what is due. Only `is_free` is answered at once: a thousand machine IDs may be taken
-    /// already.
+    /// Finds what is due. Only the question whether a machine ID is free is answered here, at once:
+    /// a thousand of them may be taken already.
     pub(super) fn due(
         &mut self,
         clock: &AnyClock,

@@ -217,7 +217,8 @@ impl HeldLease {
         self.limit.fetch_max(limit, Ordering::Release);
     }
 
-    /// Ends the lease for good, for this reason; returns the first position never issued.
+    /// Ends the lease for good, for this reason; returns the first position never issued. Nothing is issued
+    /// afterwards (SAFETY.md, rule 2).
     pub(crate) fn seal(&self, reason: &str) -> u64 {
         let _ = self.sealed.set(reason.to_owned()); // the first reason counts
         self.runs.iter().for_each(Runs::end);

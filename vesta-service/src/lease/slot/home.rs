@@ -171,7 +171,7 @@ impl Slots {
         Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one slot
     }
 
-    /// Renews what is due, if no thread does it. Returns how long nothing more is due.
+    /// Renews what is due, if no thread does it. Returns the time until more is due.
     pub(crate) fn maintain(&self) -> Option<Duration> {
         if is_forked(self.first()) {
             return None;

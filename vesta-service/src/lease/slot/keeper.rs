@@ -89,7 +89,7 @@ impl Keeper {
         &self.slots
     }
 
-    /// Does what is due, if no thread does it. Returns how long nothing more is due.
+    /// Does what is due, if no thread does it. Returns the time until more is due.
     pub(crate) fn maintain(&self) -> Option<Duration> {
         let mut running = self.by_hand.lock();
         while let Some(rounds) = running.as_mut() {

@@ -60,8 +60,8 @@ impl SlotState {
         before != self.failure
     }
 
-    /// Delay before a caller looks again for a window. While the store is unreachable: not before
-    /// its next request, and the longer, the longer it has been unreachable.
+    /// Retry delay for a caller without a window. While the store is unreachable, the delay lasts
+    /// at least until the next request, and grows with the outage.
     fn retry_after(&self, now: Duration) -> Duration {
         let Some(since) = self.away_since else {
             return RETRY_AFTER;

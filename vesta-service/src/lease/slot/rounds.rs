@@ -131,7 +131,7 @@ impl Rounds {
             .any(|driver| driver.machine.is_searching())
     }
 
-    /// Does what is due, once for each driver. Returns how long nothing more is due, or `None` if it is over.
+    /// Does what is due, once for each driver. Returns the time until more is due, or `None` if it is over.
     pub(super) fn round(&mut self) -> Option<Duration> {
         let jitter = self.jitter();
         let (mut asks, mut idle, mut pause) = (Vec::new(), Vec::new(), None);
@@ -277,7 +277,7 @@ impl Rounds {
         match (event, claimed) {
             (Event::Refused(error), _) => self.refused(number, error),
             (Event::Claimed(_), Some(held)) if driver.slot.is_none() => {
-                // A service that waits for its store at start should still react to a stop later.
+                // A service that waits for its store at start must still react to a stop later.
                 driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
                 let text = format!("claimed, epoch {}", held.epoch);
                 self.signals

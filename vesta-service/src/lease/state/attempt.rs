@@ -54,7 +54,7 @@ pub(in crate::lease) struct Attempt {
 pub(in crate::lease) enum Step {
     /// Send this change.
     Send(Write),
-    /// Read the record again: record and mark, as last read, do not fit each other.
+    /// Read the record again: record and mark, as last read, contradict each other.
     Look,
     /// Read the namespace again: the claim is in force, and the floor may have been raised before.
     Floor,
@@ -62,7 +62,7 @@ pub(in crate::lease) enum Step {
     Over(Verdict),
 }
 
-/// The end of an attempt.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) enum Verdict {
     /// Claimed: positions from `next` below the record's bound may be issued.
@@ -73,12 +73,12 @@ pub(in crate::lease) enum Verdict {
     Lost,
     /// The record is reserved up to this moment, which is too far ahead of the clock.
     TooFarAhead(UnixMillis),
-    /// Its positions are used up to the layout's end.
+    /// The positions of the record are used up to the end of the layout.
     Spent,
 }
 
 impl Attempt {
-    /// The next thing to do.
+    /// Returns the next step.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Step {
         if let Some(write) = &self.sent {
             return Step::Send(write.clone()); // SAFETY.md, rule 3
@@ -231,7 +231,7 @@ impl Attempt {
         if let Cas::Conflict(_) = answer {
             return Some(Verdict::Taken);
         }
-        // SAFETY.md, rule 1: from here on its window may be used.
+        // SAFETY.md, rule 1: from here on the claim's window may be used.
         self.mine = self.from.take();
         self.record = Some(new);
         None

@@ -24,7 +24,7 @@ pub(in crate::lease) struct Survey<'a> {
     pub(in crate::lease) start_at: u64,
     /// Random number that decides where to go on among them; differs from process to process.
     pub(in crate::lease) random: u64,
-    /// Number of slots that share this survey; each takes another machine ID.
+    /// Number of slots that share this survey; each tries a different machine ID.
     pub(in crate::lease) count: usize,
 }
 

@@ -90,7 +90,7 @@ impl Claiming {
             .is_some_and(|round| round.attempt.is_some())
     }
 
-    /// The next thing to do.
+    /// Returns the next action.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
         if now.monotonic < self.wait_until {
             return Action::Wait(self.wait_until);
@@ -317,8 +317,8 @@ impl Round {
                     match verdict {
                         Verdict::Taken => {
                             self.contested = true;
-                            // Another survey will show further candidates, so those in a worse
-                            // class are dropped.
+                            // Better candidates than those within their grace may still exist:
+                            // another survey shows them.
                             self.queue
                                 .retain(|candidate| candidate.in_grace <= self.in_grace);
                         }

@@ -7,7 +7,7 @@ use vesta_intf::UnixMillis;
 use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, WIDE_AFTER, Write};
 use crate::lease::{Amendment, Cas, Doubt, Namespace, Record};
 
-/// Lease state after the claim.
+/// Lease state, from the claim to the release or the loss.
 #[derive(Debug, Clone)]
 pub(in crate::lease) struct Holding {
     machine: u64,
@@ -88,7 +88,7 @@ impl Holding {
         }
     }
 
-    /// The next thing to do.
+    /// Returns the next action.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
         // A clock that was stepped ahead can be past the bound long before a renewal is due.
         let used_up = self.sealed_at.is_none()
@@ -99,7 +99,7 @@ impl Holding {
             return Action::Wait(self.due);
         }
         if self.went_back {
-            // SAFETY.md, rule 9: any claim from then on begins above everything issued here.
+            // SAFETY.md, rule 9: once the floor is raised, every claim begins above everything issued here.
             let (namespace, floor) = (self.record.namespace, self.unused_from());
             return Action::Ask(Ask::Amend(Amendment {
                 namespace,

@@ -170,7 +170,7 @@ fn the_bound_is_raised_under_two_callers() {
 /// A caller that finds the tick used up reads the precise clock, under a lock.
 #[test]
 fn clock_moves_on_when_the_tick_is_used_up() {
-    // The calls of each caller, and how much each call wants: single IDs, batches, and both.
+    // Number of calls of each caller, and positions per call: single IDs, batches, and both.
     type Callers = &'static [(u32, u32)];
     let histories: [(u64, Callers); 5] = [
         (LAST, &[(2, 1)]),
@@ -209,7 +209,7 @@ fn clock_moves_on_when_the_tick_is_used_up() {
 }
 
 /// A lease is sealed one past its last position; with runs, possibly past positions that a thread
-/// had left.
+/// had left over.
 fn sealed_past(kind: PopulatorKind, sealed_at: u64, all: &[Range<u64>]) {
     let end = all.last().map_or(FIRST, |last| last.end);
     match kind {

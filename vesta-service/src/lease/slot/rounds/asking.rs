@@ -189,7 +189,7 @@ impl Rounds {
     }
 }
 
-/// Store of one round. After an unanswered request, all further ones fail with the same error.
+/// Store during one round. After an unanswered request, all further ones fail with the same error.
 struct Asked<'a> {
     leases: &'a Leases,
     away: Option<StoreError>,

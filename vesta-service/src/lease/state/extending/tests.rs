@@ -624,7 +624,7 @@ fn under_a_doubt_an_unanswered_extend_is_sent_again_unchanged() {
     );
 }
 
-/// Otherwise it would ask without a pause: its bound lies in the past of its own clock.
+/// Otherwise the holder would ask continuously: its bound lies in the past of its own clock.
 #[test]
 fn a_holder_ahead_of_the_store_extends_at_its_usual_pace() {
     let mut lease = doubted();
