@@ -5,11 +5,12 @@
 #   scripts/peers.sh [FOLDER]     FOLDER has clones named Leaf, CosId and uid-generator; by default they are cloned
 #                                 from GitHub into the target folder
 #
-# It needs a JDK, faketime and, of Debian, libguava-java libslf4j-java liblombok-java libcommons-lang-java
-# libspring-core-java libspring-beans-java.
+# It needs a JDK, faketime and some libraries of Java: as root it installs them on Debian.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+[ "$(id -u)" != 0 ] || scripts/install.sh default-jdk-headless faketime libguava-java libslf4j-java liblombok-java \
+  libcommons-lang-java libspring-core-java libspring-beans-java
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target/peers
 sources=${1:-$work/sources}
@@ -32,7 +33,7 @@ clone uid-generator https://github.com/baidu/uid-generator 2fcbc13d2016fcfb7648a
 jars=
 for jar in guava slf4j-api slf4j-nop lombok commons-lang commons-logging spring3-core spring3-beans; do
   [ -e "/usr/share/java/$jar.jar" ] || {
-    echo "/usr/share/java/$jar.jar is missing; the first lines of $0 name the packages" >&2
+    echo "/usr/share/java/$jar.jar is missing; install the packages that $0 names" >&2
     exit 69
   }
   jars=$jars:/usr/share/java/$jar.jar
