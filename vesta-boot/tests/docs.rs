@@ -126,7 +126,7 @@ const HEAD: &str = "\
 
 const TAIL: &str = r#"
 # Tokens of callers, a table for each. `vesta-server token new --name X` prints a token and its table.
-# Without tokens, callers need none. Scopes: generate, read, segments, metrics, admin.
+# Without tokens, callers need none. Scopes: generate, read, segments, serials, metrics, admin.
 #[[auth.tokens]]
 #name = "orders"
 #sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
