@@ -227,7 +227,7 @@ async fn a_server_of_another_layout_refuses_uids_and_never_explains_its_own_id_a
             let detail = get(&service, uri).await.problem(501, "UNSUPPORTED");
             let named = format!("layout {}", layout.name());
             assert!(
-                detail.contains(&named) && detail.contains("FROM-UID-GENERATOR"),
+                detail.contains(&named) && detail.contains("move/uid-generator.md"),
                 "{detail}"
             );
             assert!(detail.contains("/expid?layout=uid"), "{detail}");
