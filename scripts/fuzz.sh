@@ -31,7 +31,7 @@ vesta-store    --lib,--all-features  backends::redis::config::tests::urls_of_any
 vesta-store    --lib,--all-features  backends::redis::segments::fuzz::values_that_are_damaged
 vesta-boot     --lib                 fuzz::files_of_any_text                   config
 vesta-boot     --lib                 fuzz::no_setting_shows_a_password
-vesta-rest     --test=rest           fuzz::requests_of_any_text                requests
+vesta-rest     --test=rest           fuzz::requests_of_arbitrary_text                requests
 vesta-server   --lib                 fuzz::calls_of_any_bytes_and_numbers
 END
 }

@@ -58,7 +58,7 @@ async fn from_another_address(server: &Server) -> Channel {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn one_address_leaves_half_of_the_connections_to_others() {
+async fn one_address_gets_at_most_half_of_the_connections() {
     let mut server = Server::with(IdMeta::MAX_PEAK, PINGED, |config| {
         config.limits.max_connections = 8;
     });
