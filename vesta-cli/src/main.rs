@@ -1,6 +1,6 @@
 //! The program `vesta`: makes, explains, serves and checks 64-bit IDs.
 //!
-//! Data goes to standard output, words go to standard error. Exit codes: 0, 1 if the answer is no, 64
+//! Data goes to standard output, messages go to standard error. Exit codes: 0, 1 if the answer is no, 64
 //! for bad input, 69 if something cannot be reached, 70 for another failure.
 #![forbid(unsafe_code)]
 

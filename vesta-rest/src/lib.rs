@@ -1,8 +1,8 @@
 //! Vesta over HTTP: the four endpoints of the Java Vesta, a JSON API, and their documentation.
 //!
 //! [`app`] has the endpoint table, `handlers` the endpoints, [`problem`] every error, and
-//! [`serve`](serve()) the server with its limits. Configuration, the generator itself, metrics and
-//! shutdown belong to vesta-boot.
+//! [`serve`](serve()) the server with its limits. Configuration, the generator itself, metrics
+//! and shutdown belong to vesta-boot.
 //!
 //! ```
 //! // Every endpoint is in one table; the OpenAPI document and the metrics follow it.
