@@ -103,9 +103,10 @@ fn start(programs: &Programs) -> Result<Vec<Idler>, Failure> {
 fn report(idlers: Vec<Idler>) -> Table {
     let mut table = Table {
         title: "Idle",
-        about: "The servers get no requests. Bytes written are `write_bytes` of `/proc/PID/io`: whole \
+        about:
+            "The servers get no requests. Bytes written are `write_bytes` of `/proc/PID/io`: whole \
                 pages, with the pool in SQLite."
-            .to_owned(),
+                .to_owned(),
         headings: vec![
             "program",
             "machine IDs",

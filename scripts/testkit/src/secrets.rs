@@ -87,10 +87,10 @@ mod tests {
             "48756E746572322D706C616E7465642D39633166",
             "mysql://vesta:Hunter2%2Dplanted%2d9c1f@db",
             "%48unter2-%70lanted-9c1%66 of 100% %zz",
-            "SHVudGVyMi1wbGFudGVkLTljMWY=",               // the secret itself
+            "SHVudGVyMi1wbGFudGVkLTljMWY=", // the secret itself
             "Basic dmVzdGE6SHVudGVyMi1wbGFudGVkLTljMWY=", // vesta:…
-            "eDpIdW50ZXIyLXBsYW50ZWQtOWMxZg==",           // x:…
-            "eHg6SHVudGVyMi1wbGFudGVkLTljMWYh",           // xx:…!
+            "eDpIdW50ZXIyLXBsYW50ZWQtOWMxZg==", // x:…
+            "eHg6SHVudGVyMi1wbGFudGVkLTljMWYh", // xx:…!
         ] {
             for said in [
                 shown.to_owned(),
