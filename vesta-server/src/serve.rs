@@ -44,7 +44,7 @@ const HEADERS: u32 = 16 * 1024;
 /// error; tonic then ends what never became a request, such as one whose body does not arrive.
 const AFTER_THE_LIMIT: Duration = Duration::from_millis(100);
 
-/// Serves gRPC until the program is told to stop, then drains for at most the drain limit.
+/// Serves gRPC until the program is asked to stop, then drains for at most the drain limit.
 ///
 /// # Errors
 /// Fails if a runtime or a thread cannot be created.

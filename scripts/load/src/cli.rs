@@ -106,7 +106,7 @@ pub(crate) struct Settings {
     pub(crate) levels: Vec<usize>,
 
     /// Number of counted rounds, after one that does not count. Many short rounds say more than a
-    /// few long ones: each has new connections, and places client and server anew on the cores
+    /// few long ones: each has new connections, and a new placement of client and server on the cores
     #[arg(long, value_name = "N", default_value_t = 21)]
     pub(crate) rounds: usize,
 

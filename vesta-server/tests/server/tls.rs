@@ -1,4 +1,4 @@
-//! TLS from the outside: which clients are accepted, what the others are told, and the cost of a
+//! TLS from the outside: accepted clients, the errors of the others, and the cost of a
 //! stalled client.
 
 use std::io::{Read as _, Write as _};
