@@ -17,12 +17,12 @@ parts:
   questions  overlap of two sets of IDs, and the owner of an ID (criterion, vesta-intf)
   numbers    check symbols, shuffled numbers, serials (criterion, vesta-intf, vesta-service)
   segments   a number of a segment tag, by handle and by name (criterion and slices, vesta-service)
-  inproc     the generator inside a process, beside its floors and another generator, in pinned and
+  inproc     the generator inside a process, against its floors and another generator, in pinned and
              undisturbed slices (vesta-service)
   capacity   callers that want more than a machine ID has (vesta-service)
   client     an ID from a prefetching client (criterion, vesta-client)
-  e2e        vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
-             vesta serve beside vesta-server, streams, workers, stops, idling, prefetching
+  e2e        vesta-server against a bare tonic echo, vesta-rest against a bare actix-web hello,
+             vesta serve against vesta-server, streams, workers, stops, idling, prefetching
              (vesta-load run);
              --only PART,.. runs some of them, --help lists them
   static     the generator and the servers linked statically with musl, as released, and with glibc,

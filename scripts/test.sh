@@ -251,7 +251,7 @@ fi
 # ---- what every change must pass, and what takes hours ----
 
 watch torture torture:: || failed "the torture"
-# Processes mostly wait: beside them runs a test that uses the remaining processor time.
+# Processes mostly wait, so a test that uses the remaining processor time runs along with them.
 with_processes=races
 [ $tier = all ] || with_processes=mutants
 setsid nice -n 15 "scripts/$with_processes.sh" >"$folder/beside.log" 2>&1 &

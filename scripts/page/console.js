@@ -17,7 +17,7 @@ function samples(text) {
   }
   return found;
 }
-// The counters that the console shows, by what they count.
+// The counters that the console shows, by their meaning.
 function counters(text) {
   const now = { at: performance.now(), issued: 0, requests: new Map(), buckets: new Map() };
   for (const { name, labels, value } of samples(text)) {

@@ -56,7 +56,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             } = claim;
             let (host, claimed) = (plain(&claim.host), exact(claim.claimed, &layout));
             let ended = if claim.owner == 0 {
-                "given back"
+                "released"
             } else {
                 "reserved"
             };
@@ -71,7 +71,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             when(last.bound)
         ),
         Some(Origin::Skipped(next)) => format!(
-            "no: it lies below where claim {} of machine {machine} began, {}, and above what was reserved \
+            "no: it is below the start of claim {} of machine {machine}, {}, and above everything reserved \
              before",
             next.epoch,
             when(next.from)

@@ -39,22 +39,22 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Part {
-    /// Unary GenId beside a bare tonic echo
+    /// Unary GenId compared with a bare tonic echo
     Grpc,
-    /// GET /genid beside a bare actix-web hello
+    /// GET /genid compared with a bare actix-web hello
     Rest,
-    /// GET /v1/id beside GET /genid
+    /// GET /v1/id compared with GET /genid
     Json,
-    /// GET /genid of vesta-rest with an OpenTelemetry collector, beside one without: no caller is
+    /// GET /genid of vesta-rest with an OpenTelemetry collector, compared with one without: no caller is
     /// traced
     Traces,
-    /// `vesta serve` beside vesta-server: unary GenId
+    /// `vesta serve` compared with vesta-server: unary GenId
     Programs,
     /// Cost of idle servers
     Idle,
-    /// A prefetching client beside an embedded service
+    /// A prefetching client compared with an embedded service
     Prefetch,
-    /// All IDs over one connection, beside the server of another generator
+    /// All IDs over one connection, compared with the server of another generator
     Stream,
     /// REST on shared cores, by number of workers
     Workers,

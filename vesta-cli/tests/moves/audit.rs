@@ -245,7 +245,7 @@ fn an_audit_reports_its_column_or_asks_for_one() {
 }
 
 #[test]
-fn small_numbers_of_a_migrated_table_are_reported_but_not_advised_on() {
+fn small_numbers_of_a_migrated_table_are_reported_apart() {
     let numbers = (1..=5000)
         .map(|number| format!("{number}\n"))
         .collect::<String>();

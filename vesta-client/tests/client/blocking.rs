@@ -122,7 +122,7 @@ fn batches_and_try_calls_come_from_memory() {
 }
 
 #[test]
-fn an_unreachable_server_is_an_error_or_covered_by_the_local_service() {
+fn the_local_service_covers_an_unreachable_server() {
     let url = Loopback::start(&Fake::new(1)).url();
     let retry = Retry {
         max_attempts: 2,

@@ -210,7 +210,7 @@ async fn a_second_signal_exits_at_once_unless_within_a_second() {
 }
 
 #[tokio::test]
-async fn readiness_drops_before_a_stop_and_a_second_signal_ends_the_delay() {
+async fn readiness_drops_first_and_a_second_signal_ends_the_delay() {
     let folder = folder();
     let mut running = start(
         folder.path(),

@@ -227,7 +227,7 @@ fn store_commands_require_a_store_in_the_settings() {
 }
 
 #[test]
-fn a_waiting_program_is_alive_but_not_ready_until_the_store_answers() {
+fn a_program_waiting_for_its_store_is_alive_but_not_ready() {
     let folder = folder();
     assert_eq!(store(folder.path(), &["init"]).0, Some(0));
     let database = folder.path().join("vesta-data/vesta.db");

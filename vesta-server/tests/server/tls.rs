@@ -244,7 +244,7 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
         socket
     };
     until_closed(connect(b""));
-    // The head of a record with a ClientHello of 512 bytes, and three of them.
+    // The header of a record with a ClientHello of 512 bytes, and its first three bytes.
     until_closed(connect(&[22, 3, 1, 2, 0, 1, 0, 1]));
     assert_eq!(failures(&server), 2);
     // On a busy machine a handshake may need more than `short`.
