@@ -14,7 +14,7 @@ mod memory;
 /// Answers a question:
 ///
 /// - `explain`, text, layout (empty for a guess), now, and the first and last time at which it may have
-/// been made (or empty; milliseconds since 1970),
+///   been made (or empty; milliseconds since 1970),
 /// - `layouts`,
 /// - `layout`, bits of time, seq and machine, microseconds of a tick, epoch,
 /// - `design`, years, machines, IDs per second, epoch.

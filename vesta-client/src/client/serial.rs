@@ -58,7 +58,7 @@ impl SerialTag {
     /// # Errors
     /// * [`IdError::NotFound`]: the servers know no such tag (they learn of new ones within a minute).
     /// * [`IdError::Unsupported`]: the server has no serials, or not the key of the tag.
-    /// [`IdError::Unavailable`], also if the counter has outgrown its digits, until the next period.
+    /// * [`IdError::Unavailable`], also if the counter has outgrown its digits, until the next period.
     /// * Otherwise as for [`gen_id`](vesta_intf::AsyncIdService::gen_id).
     pub async fn next(&self) -> Result<Serial, IdError> {
         // The list has exactly one.
