@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the alerts and the dashboard in ops/: promtool checks every expression and replays the histories in which
 # each alert must and must not fire. They are then compared with the metrics of a program and with the table in
-# docs/OPERATIONS.md.
+# docs/operate/operations.md.
 #
 #   scripts/ops.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
 #   scripts/ops.sh --write                        rewrites the table

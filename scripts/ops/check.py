@@ -1,4 +1,4 @@
-"""Checks the alerts of ops/ against their tests, the metrics of a program, and the table in docs/OPERATIONS.md.
+"""Checks the alerts of ops/ against their tests, the metrics of a program, and the table in docs/operate/operations.md.
 
     check.py VESTA [--write]        VESTA: the program; --write rewrites the table
     check.py --rules                prints the expressions of the dashboard as a rule file

@@ -1,4 +1,4 @@
-//! The commands, as docs/CLI.md shows them.
+//! The commands, as docs/use/cli.md shows them.
 
 mod chaos;
 mod line;

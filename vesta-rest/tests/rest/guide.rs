@@ -1,4 +1,4 @@
-//! docs/REST.md matches the server.
+//! docs/use/rest.md matches the server.
 
 use vesta_intf::{ErrorKind, IdFormat, IdMeta};
 use vesta_rest::app::ENDPOINTS;
