@@ -62,6 +62,7 @@ if ! cargo-deb --version 2>/dev/null | grep -qx "$deb_version"; then
   echo "installing cargo-deb $deb_version"
   cargo install --quiet --locked "cargo-deb@$deb_version" --root "$target/tools"
 fi
+scripts/book.sh --install
 
 # No path of the machine that builds is in the programs.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
@@ -73,6 +74,7 @@ export SOURCE_DATE_EPOCH=$moment
 
 rm -rf "$out"
 mkdir -p "$stage"/{man,completions}
+cp -r "$target/book" "$stage/"
 # Those of the machine that builds: the pages and completions are the same everywhere.
 own=$(uname -m)
 case " ${architectures[*]} " in
@@ -124,7 +126,7 @@ for architecture in "${architectures[@]}"; do
   done
   cp -r deploy/{README.md,compose,image,k8s,systemd} "$stage/$name/deploy/"
   cp -r docs "$stage/$name/"
-  cp -r "$stage/book" "$stage/$name/docs/"
+  cp -r "$stage/book" "$stage/$name/docs/book"
   install -m 644 ./*.md LICENSE "$stage/$name/"
   install -m 644 "$proto/vesta.proto" "$stage/$name/$proto/"
   cp "$stage"/man/*.gz "$stage"/man/servers/* "$stage/$name/man/"

@@ -269,6 +269,7 @@ if [ $tier = full ]; then
   cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
     --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
   scripts/chaos.sh || failed "the planted fault that chaos finds"
+  scripts/peers.sh || failed "other generators under the same faults"
   scripts/release.sh || failed "building what is released"
   scripts/packages.sh || failed "the packages"
   scripts/fuzz.sh 10 || failed "fuzzing"

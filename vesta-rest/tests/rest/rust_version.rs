@@ -130,5 +130,8 @@ fn the_documents_name_what_the_programs_need() {
     for readme in READMES {
         assert_eq!(named(readme), [all, lean]);
     }
-    assert_eq!(named(include_str!("../../../docs/operate/configuration.md")), [lean, all]);
+    assert_eq!(
+        named(include_str!("../../../docs/operate/install.md")),
+        [all, lean]
+    );
 }

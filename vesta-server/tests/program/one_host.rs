@@ -130,7 +130,7 @@ fn two_users_of_a_host_share_the_machine_ids_of_a_small_range() {
     let said = text(&third.stderr);
     assert_eq!(third.status.code(), Some(69), "{said}");
     assert!(
-        said.contains("another process of this host holds this machine ID"),
+        said.contains("another process on this host holds this machine ID"),
         "{said}"
     );
     let (code, log) = one.stop();
