@@ -157,11 +157,11 @@ async fn what_is_no_serial_of_the_tag_is_refused_with_what_is_wrong() {
         ),
         (
             "?serial=INV-261199-0000427",
-            "serial: at character 9: there is no day 99",
+            "serial: at character 9: day 99 does not exist",
         ),
         (
             "?serial=",
-            "characters, such as INV-261122-0000013, but not 0",
+            "characters, such as INV-261122-0000013; this one has 0",
         ),
         ("", "serial is missing; it must be one of the tag"),
     ] {
