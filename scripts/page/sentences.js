@@ -43,7 +43,7 @@ const SENTENCES = {
   "layout: {}": "布局：{0}",
   "it must be decimal, hexadecimal (up to 16 digits), base62 (11 characters), Crockford's base32 (13; 14 with its check symbol) or a TID (13)":
     "必须是十进制、十六进制（至多 16 位）、base62（11 个字符）、Crockford base32（13 个字符；带校验符 14 个）或 TID（13 个字符）",
-  "a negative one must be -9223372036854775808 or above": "负数不得小于 -9223372036854775808",
+  "a negative ID must be -9223372036854775808 or above": "负数不得小于 -9223372036854775808",
   "ambiguous: {} ({}) or {} ({}); pass that number instead": "既可能是 {0} 的 {1}，也可能是 {2} 的 {3}：请直接给出该数字",
   "as a ULID it is above 128 bits": "作为 ULID 它超过 128 位",
   "{} takes exactly {} characters, not {}": "{0} 需要恰好 {1} 个字符，而不是 {2} 个",

@@ -11,7 +11,8 @@ pub struct Rounded {
     pub until: u64,
 }
 
-/// JavaScript's text of an ID: of the decimal numbers that are nearest to the same double, the one with the fewest digits.
+/// JavaScript's text of an ID: of the decimal numbers that are nearest to the same double, the one with the
+/// fewest digits.
 ///
 /// ```
 /// assert_eq!(vesta_intf::in_javascript(1_785_223_470_585_921_538), "1785223470585921500");
@@ -40,8 +41,9 @@ const fn halfway(bits: u64) -> u128 {
 /// JavaScript: a number from 2^56 on that JavaScript prints unchanged. One in 16 of the numbers there is such a
 /// number, from 2^60 on one in 256; every rounded one is. Below 2^56 it would be one in ten, so nothing is reported.
 ///
-/// Excel: 15 digits and at least two zeros, one number in a hundred or fewer. The digits after the fifteenth become zeros.
-/// Since JavaScript also prints some numbers that way, the numbers that it rounds to this one are within the bounds.
+/// Excel: 15 digits and at least two zeros, one number in a hundred or fewer. The digits after the fifteenth
+/// become zeros. Since JavaScript also prints some numbers that way, the numbers that it rounds to this one
+/// are within the bounds.
 pub fn rounded(id: u64) -> Option<Rounded> {
     let zeros = id.checked_ilog10()?.saturating_sub(14);
     let step = 10u64.pow(zeros);

@@ -10,7 +10,7 @@ use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 ///
 /// | part | stands for |
 /// |---|---|
-/// | `{date:FORMAT}` | the date: `yy`, `yyyy`, `MM`, `dd`, `DDD` (day of the year), `HH`, and other characters that are not letters |
+/// | `{date:FORMAT}` | the date: `yy`, `yyyy`, `MM`, `dd`, `DDD` (day of the year), `HH`, and non-letters |
 /// | `{n:W}` | the counter in `W` digits; a counter that does not fit is an error |
 /// | `{n:W+}` | the same, but it grows |
 /// | `{n:W:DIGITS}` | the same in `decimal`, `base36`, `base62` or `crockford` digits |

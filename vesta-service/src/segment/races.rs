@@ -112,7 +112,7 @@ fn two_callers_use_up_what_there_is() {
 }
 
 #[test]
-fn a_caller_and_the_end() {
+fn a_caller_races_with_closing() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("a caller and the end", move || {

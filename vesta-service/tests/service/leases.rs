@@ -235,7 +235,7 @@ fn a_pool_that_is_free_but_used_beyond_the_clock_says_up_to_when() {
         assert!(*now < UnixMillis(START.0 - 3_500_000), "{error}");
         let sentence = error.to_string();
         for part in [
-            "no machine ID of 3 to 4 can be had",
+            "no machine ID of 3 to 4 is available",
             &used_until.to_string(),
             &now.to_string(),
         ] {

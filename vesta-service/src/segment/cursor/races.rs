@@ -136,7 +136,7 @@ fn a_chunk_begins_under_three_callers() {
 }
 
 #[test]
-fn a_caller_and_the_end() {
+fn a_caller_races_with_stopping() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("line", move || {
