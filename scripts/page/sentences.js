@@ -33,9 +33,9 @@ const SENTENCES = {
   "tag `{}` is not in the table": "标签 {0} 不在数据表中",
   "the row of tag `{}` needs whole numbers: a step above 0, a max_id not below": "标签 {0} 的行需要整数：step 大于 0，max_id 不小于 0",
   "the row of tag `{}` needs a delta above 0, and a remainder below that": "标签 {0} 的行需要大于 0 的 delta，以及小于它的 remainder",
-  "tag `{}` has another delta in the table than the {} it began with; restart this server": "数据表中标签 {0} 的 delta 已不是启动时的 {1}；请重启此服务器",
-  "tag `{}` has no more numbers of 63 bits": "标签 {0} 的 63 位号码已用尽",
-  "the store went back: set max_id of tag `{}` above {}, and above everything that any server gave out":
+  "the delta of tag `{}` in the table is no longer the {} it started with; restart this server": "数据表中标签 {0} 的 delta 已不是启动时的 {1}；请重启此服务器",
+  "tag `{}` has used up its 63-bit numbers": "标签 {0} 的 63 位号码已用尽",
+  "the store was rolled back: set max_id of tag `{}` above {}, and above everything that any server issued":
     "存储退回到较早的状态：请把标签 {0} 的 max_id 设为大于 {1}，并大于任何服务器已发出的号码",
   // Errors of the page's own questions.
   "{} must be {} to {}, but is {}": "{0} 必须在 {1} 到 {2} 之间，实际为 {3}",

@@ -227,7 +227,7 @@ async fn a_counter_that_is_used_up_is_503() {
     assert_eq!(serials.get(&format!("{uri}?count=9")).await.status, 200);
     let detail = serials.get(uri).await.problem(503, "UNAVAILABLE");
     assert!(
-        detail.starts_with("tag `few` has no more serials: its counter came to 9"),
+        detail.starts_with("tag `few` has no more serials: its counter reached 9"),
         "{detail}"
     );
     assert_eq!(serials.issued(), 9, "refusals are not counted");

@@ -140,8 +140,8 @@ fn a_counter_that_has_outgrown_its_digits_says_until_when() {
     world.create("few", "{date:yyMMdd}{n:1}", Reset::Day);
     let nine: Vec<_> = (0..9).map(|_| world.next("few")).collect();
     assert_eq!(nine.last().map(String::as_str), Some("2611229"));
-    let said = "tag `few` has no more serials until the next day: its counter came to 9, and \
-                {date:yyMMdd}{n:1} has room for no more";
+    let said = "tag `few` has no more serials until the next day: its counter reached 9, the \
+                maximum of {date:yyMMdd}{n:1}";
     for _ in 0..2 {
         let error = world.refused("few");
         assert_eq!(
@@ -243,7 +243,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_stored() {
             "a",
             "{date:yy}{n:6}",
             None,
-            "zone: the pattern has a date: name the time zone whose, such as Asia/Shanghai",
+            "zone: the pattern has a date: name its time zone, such as Asia/Shanghai",
         ),
         (
             "a\u{202e}",
@@ -267,7 +267,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_stored() {
             "a",
             "{n:6}",
             Some("UTC"),
-            "zone: the pattern has no date that would need one",
+            "zone: the pattern has no date, so it needs no time zone",
         ),
         (
             "a",
@@ -331,7 +331,8 @@ fn no_period_begins_on_a_clock_that_is_far_ahead_of_the_stores() {
         panic!("it is the store");
     };
     let error = error.to_string();
-    let said = "no period begins on a clock that is ahead; set the right time: this host's clock shows 2027-11-22";
+    let said =
+        "no period begins while the clock is ahead; correct it: this host's clock shows 2027-11-22";
     assert!(error.starts_with(said), "{error}");
     // Nor with a new tag.
     let pattern = Pattern::new("{date:yyyy}{n:4}", Reset::Year).expect("a pattern");

@@ -243,7 +243,7 @@ fn at_the_end_of_63_bits_there_is_an_error_and_no_wrap() {
     assert_eq!(error.kind(), ErrorKind::Sealed);
     assert_eq!(
         error.to_string(),
-        "the generator has stopped: tag `orders` has no more numbers of 63 bits"
+        "the generator has stopped: tag `orders` has used up its 63-bit numbers"
     );
     assert_eq!(
         numbers,
