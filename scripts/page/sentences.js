@@ -20,7 +20,7 @@ const SENTENCES = {
   // Why a process is not ready.
   "the generator has stopped: {}": "生成器已停止：{0}",
   "another machine ID is being claimed: {}": "正在取得另一个机器 ID：{0}",
-  "the clock stands {} s behind IDs already issued": "时钟比已发出的 ID 落后 {0} 秒",
+  "the clock is {} s behind IDs already issued": "时钟比已发出的 ID 落后 {0} 秒",
   "the store has not confirmed a window; {} ms are left; {}": "存储尚未确认新的窗口；剩余 {0} 毫秒；{1}",
   "the store has not confirmed a window; {} ms are left": "存储尚未确认新的窗口；剩余 {0} 毫秒",
   "the layout's time field has run out": "布局的时间字段已用尽",

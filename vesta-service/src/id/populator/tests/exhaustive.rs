@@ -58,7 +58,7 @@ fn scenarios() -> Vec<Scenario> {
             15,
         ),
         at(
-            "the clock stands behind the line",
+            "the clock is behind the position",
             Small::new(2, 2, 0),
             10,
             1,
