@@ -54,10 +54,17 @@ impl Form {
     }
 }
 
-/// Reads an ID in any form: decimal, signed decimal, a literal of JavaScript (`1n`) or Java (`1L`), hexadecimal (`0x`
-/// and up to 16 digits; without `0x` exactly 16, or 9, 10, 12 or 15 where no other form has that length), base62 (11
-/// characters), Crockford's base32 (13 characters, 14 with its check symbol), a TID. Also recognises longer IDs: UUID,
-/// ULID, KSUID, XID and MongoDB's `ObjectId`. Surrounding blanks and quotes are ignored.
+/// Reads an ID in any form:
+/// * decimal, or signed decimal
+/// * a literal of JavaScript (`1n`) or Java (`1L`)
+/// * hexadecimal: `0x` and up to 16 digits; without `0x` exactly 16, or 9, 10, 12 or 15 where no other form has that
+///   length
+/// * base62 (11 characters)
+/// * Crockford's base32 (13 characters, 14 with its check symbol)
+/// * a TID
+///
+/// Also recognises longer IDs: UUID, ULID, KSUID, XID and MongoDB's `ObjectId`. Surrounding blanks and quotes are
+/// ignored.
 ///
 /// Digits alone are decimal, without a check digit. A text that begins with `0x` may also be base62 or Crockford's
 /// base32; if it is valid both ways, it is refused. 13 TID characters that begin with `3`, as those of 2005 to 2041 do,

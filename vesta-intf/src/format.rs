@@ -195,9 +195,8 @@ impl IdFormat {
     /// The ID of a text.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `id`: the text is too short or too long, contains a character that is not
-    /// a digit of this format (signs, blanks and prefixes are not), exceeds [`u64::MAX`], or its check
-    /// symbol is wrong.
+    /// [`IdError::Invalid`] for `id`: the text is too short or too long, or exceeds [`u64::MAX`]; a character
+    /// is not a digit of this format (signs, blanks and prefixes are not); or its check symbol is wrong.
     pub fn parse(self, text: &str) -> Result<u64, IdError> {
         let invalid = |reason| Err(IdError::invalid("id", reason));
         let (min, max) = self.lengths();

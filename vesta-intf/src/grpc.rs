@@ -1,9 +1,8 @@
 //! The protocol of `vesta-server`: messages, client and server stubs, and the encoding of [`IdError`].
 //!
-//! An error is a `tonic::Status` with the code from this crate's one table, a message for humans,
-//! `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind), `google.rpc.BadRequest` with the
-//! field of a bad request and, where a retry can succeed, `google.rpc.RetryInfo`. Programs never need to
-//! parse the message.
+//! An error is a `tonic::Status` with the code from this crate's one table and a message for humans. Its details are
+//! `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind), `google.rpc.BadRequest` with the field of
+//! a bad request and, where a retry can succeed, `google.rpc.RetryInfo`. Programs never need to parse the message.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -163,8 +163,8 @@ impl Builder {
         }
     }
 
-    /// First sequence number of a new tick. With the default, `Zero`, low traffic and a layout whose lowest
-    /// field is the sequence, nearly every ID ends in the same digits, and `id % n` maps them to one shard.
+    /// First sequence number of a new tick. Default: `Zero`. With `Zero`, low traffic and a layout whose lowest
+    /// field is the sequence, nearly every ID ends in the same digits, so `id % n` maps them to one shard.
     /// `Random(100)` spreads them, as Leaf does, at the cost of up to a hundred IDs of each tick's capacity.
     pub fn sequence_start(self, sequence_start: SequenceStart) -> Self {
         Self {
@@ -220,10 +220,10 @@ impl Builder {
         }
     }
 
-    /// Declares whether the store may forget acknowledged writes, where that cannot be detected: a proxy or a
-    /// managed database with a lagging replica that may take over (`true`), or one whose fail-over loses nothing
-    /// (`false`). Default: as detected. With a store that may forget, the first ID after a claim comes about 7 s
-    /// later. Once recorded in the namespace, only [`Leases::trust`](crate::lease::Leases::trust) ends this.
+    /// Declares whether the store may forget acknowledged writes, where that cannot be detected. `true`: a proxy
+    /// or a managed database with a lagging replica that may take over. `false`: its fail-over loses nothing.
+    /// Default: as detected. With a store that may forget, the first ID after a claim comes about 7 s later.
+    /// Once recorded in the namespace, only [`Leases::trust`](crate::lease::Leases::trust) ends this.
     pub fn store_may_forget(self, may_forget: bool) -> Self {
         Self {
             store_may_forget: Some(may_forget),

@@ -17,8 +17,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The generating path takes one atomic change; it makes no system call, allocates nothing and never
-//! talks to a store. Every issued ID is below a bound that was made durable in advance, so IDs do
+//! The generating path makes one atomic change; it makes no system call, allocates nothing and never
+//! talks to a store. Every issued ID is below a bound that was made durable in advance. So IDs do
 //! not repeat after a crash, a restart within the same millisecond, a clock step, or when another
 //! process gets the machine ID. docs/SAFETY.md has the argument.
 //!

@@ -190,7 +190,7 @@ pub(crate) fn in_region(meta: &IdMeta, number: u64) -> u64 {
 }
 
 /// The machine ID of this host by the number at the end of its name, as assigned by a Kubernetes StatefulSet
-/// (`vesta-3`); it counts from the first machine ID of the layout's region. With `of`, the name before the
+/// (`vesta-3`). It counts from the first machine ID of the layout's region. With `of`, the name before the
 /// number must equal it.
 ///
 /// # Errors

@@ -21,19 +21,19 @@
 //! # How a burst waits for the database instead of failing
 //!
 //! Only one request of a tag is in flight at a time. Two could be answered in any order, but the
-//! numbers of one process have to increase; the second would also pay for another round trip to get
+//! numbers of one process have to increase. The second would also pay for another round trip to get
 //! numbers that a larger first request could have brought. So all that is needed is requested at once:
 //! `max_id` grows by whole steps, as many as the pace of the callers requires.
 //!
-//! - The **size** of a request, in whole steps of the table and at least one, follows the pace at which
-//!   the callers use up the available numbers (time without numbers does not count): enough for one
-//!   second, or for eight times the duration of a fetch, but for no longer than 5 s. If callers had to
-//!   wait, it is at least twice the previous size. It does not grow beyond 1,000,000.
+//! - The **size** of a request follows the pace at which the callers use up the available numbers; time
+//!   without numbers does not count. It is enough for one second, or for eight times the duration of a
+//!   fetch, but for no longer than 5 s. It is in whole steps of the table, and at least one. If callers
+//!   had to wait, it is at least twice the previous size. It does not grow beyond 1,000,000.
 //! - It is **bounded by recent use**: together with the unused numbers it is no more than twice the numbers
-//!   used in the last 10 s, and two steps. So a burst from idle triples the size from fetch to fetch: with
+//!   used in the last 10 s, and two steps. So a burst from idle triples the size from fetch to fetch. With
 //!   a fetch of 50 ms, a step of 1,000 and 100,000 numbers a second, no caller waits after the first 0.4 s.
 //! - The **moment** is when a tenth of the present range is used and the next one has not been
-//!   fetched, as in Leaf, or earlier, when the rest will not last for 100 ms or four fetches.
+//!   fetched, as in Leaf. It is earlier if the rest will not last for 100 ms or four fetches.
 //!
 //! # What is lost
 //!

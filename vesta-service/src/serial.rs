@@ -8,7 +8,7 @@
 //!  service.rs, tag.rs   the public API
 //! ```
 //!
-//! A serial tag is a segment tag whose numbers are positions, `period << 40 | n` (see [`Pattern`]): its
+//! A serial tag is a segment tag whose numbers are positions, `period << 40 | n` (see [`Pattern`]). Its
 //! ranges, its threads and its local record on this host are those of any segment tag. Only two things
 //! are added. The store starts a range at the present period, if it has not reached it yet; and the
 //! rest of an ended period is given up.

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The default folder of state files: the same for all programs of one user on one host, regardless of
-/// their working folder, so that none of them knows less than the others. It is the first of
-/// `$STATE_DIRECTORY` (as systemd sets it), `$XDG_STATE_HOME/vesta`, `$HOME/.local/state/vesta` and
-/// `/var/lib/vesta` that is set to an absolute path. It is chosen even if it is not writable: falling
-/// through to another folder would be another pool.
+/// The default folder of state files: the same for all programs of one user on one host, whatever their working
+/// folder. So none of them knows less than the others. It is the first of `$STATE_DIRECTORY` (as systemd sets
+/// it), `$XDG_STATE_HOME/vesta`, `$HOME/.local/state/vesta` and `/var/lib/vesta` that is set to an absolute
+/// path. It is chosen even if it is not writable: falling through to another folder would mean another pool.
 pub fn default_state_dir() -> PathBuf {
     choose(|name| std::env::var_os(name))
 }

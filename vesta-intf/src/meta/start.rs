@@ -8,8 +8,8 @@ use crate::IdError;
 
 /// First sequence number of a new tick. In configurations: `zero`, or `random:N`.
 ///
-/// With one ID per tick now and then, all IDs have the same sequence number, 0: in the order time, machine,
-/// sequence they are all even, and a table that is sharded by the lowest bits of the ID fills one shard
+/// If ticks have one ID at most, all IDs have the same sequence number, 0. In the order time, machine,
+/// sequence they are then all even, and a table that is sharded by the lowest bits of the ID fills one shard
 /// only. Leaf therefore starts at a random number below 100. The price: a tick holds up to N − 1 fewer IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SequenceStart {

@@ -170,8 +170,8 @@ impl Ticks {
             return self.clock.until(begin);
         }
         let left = Duration::from_millis(begin.since(reading.effective).unwrap_or(0));
-        // While ahead of the wall clock, it runs 10 % slow until the wall clock has caught up, rounded
-        // down at each observation; while the wall clock is ignored, it follows the monotonic clock.
+        // While it leads the wall clock, it runs 10 % slow until the wall clock has caught up, rounded
+        // down at each observation. While the wall clock is ignored, it follows the monotonic clock.
         (left + left / 9 + Duration::from_micros(1)).min(left + reading.lead)
     }
 

@@ -14,9 +14,9 @@ impl IpMap {
     /// Parses `10.0.0.1=1,10.0.0.2=2`.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for an entry that is not `address=number`, for an address or a number that occurs
-    /// twice, and for an address that does not identify a single host: loopback, link-local, unspecified,
-    /// multicast or broadcast. Every host has those, so two hosts would take the same machine ID.
+    /// [`IdError::Invalid`] for an entry that is not `address=number`, and for an address or a number that
+    /// occurs twice. Also for an address that does not identify a single host: loopback, link-local,
+    /// unspecified, multicast or broadcast. Every host has those, so two hosts would take the same machine ID.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let flaw = |reason: String| IdError::invalid("machine IPs", reason);
         let mut map = BTreeMap::new();

@@ -1,9 +1,9 @@
 //! The state of one tag: the available numbers, the request in flight, and the next request. Pure:
 //! the time and the store's replies come in as values, ranges and requests go out as values.
 //!
-//! A fetched range is handed to the callers in **chunks**, its first tenth and three more, so that handing
-//! out the second one signals that a tenth is used and the next range is due. Only one request of a tag is
-//! in flight at a time: its replies then come in the order of their numbers, which strictly increasing IDs
+//! A fetched range is handed to the callers in **chunks**, its first tenth and three more. So handing out
+//! the second one signals that a tenth is used and the next range is due. Only one request of a tag is in
+//! flight at a time. Its replies then come in the order of their numbers, which strictly increasing IDs
 //! need, and no reply can overtake another. A larger size replaces parallel requests (see [`Plan`]).
 
 #[cfg(feature = "serial")]

@@ -333,8 +333,8 @@ impl Core {
         self.listed.notify();
         let (now, keys) = (self.now(), self.keys());
         keys.iter().for_each(|key| key.end(now, Health::Closed));
-        // A host that remembers more than the table has would take the table for one that was rolled
-        // back; and numbers given back to a store that forgets may belong to others already.
+        // If the local record is ahead of the table, the next start would take the table for a
+        // rolled-back one. And numbers given back to a store that forgets may belong to others already.
         if !self.remember() || self.known.lock().doubt.is_some() {
             keys.iter().for_each(|key| key.state.lock().forget_unused());
         }

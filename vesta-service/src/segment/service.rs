@@ -36,19 +36,19 @@ use crate::error::{BuildError, StoreError, ask_store};
 /// ```
 ///
 /// # The guarantee
-/// No number of a tag is issued twice, by this process or by any other on the same table: only numbers that the
-/// database has already counted are issued, and none below those that this process had before. Within a process
-/// the numbers of a tag increase: a call that starts after another has returned gets a larger number. Each
-/// process has its own ranges. [`close`](Self::close) gives fetched but unissued numbers back to the database,
-/// unless another process has taken a range since. A killed process leaves a gap: at most twice the numbers used
-/// in the 10 s before the fetch, and two steps of the table.
+/// No number of a tag is issued twice, by this process or by any other on the same table. A number is issued
+/// only after the database has counted it, and only if it is above all that this process had before. Within a
+/// process the numbers of a tag increase: a call that starts after another has returned gets a larger number.
+/// Each process has its own ranges. [`close`](Self::close) gives fetched but unissued numbers back to the
+/// database, unless another process has taken a range since. A killed process leaves a gap: at most twice the
+/// numbers used in the 10 s before the fetch, and two steps of the table.
 ///
 /// # The path of a number
 /// Taking a number of a [`Segment`] is one compare-and-swap: no lock, no allocation, no clock. Threads of the service
 /// fetch the next range when a tenth of the present one is used, or earlier if the rest would not last for a few
-/// fetches. Each request brings what the pace of the callers needs for a second: whole **steps** of the table, as many
-/// as the use in the last 10 s justifies, up to [`step_cap`](SegmentBuilder::step_cap) numbers. A burst that is faster
-/// than the database waits for up to [`max_wait`](SegmentBuilder::max_wait); it does not fail.
+/// fetches. Each request brings what the callers need for a second at their pace, in whole **steps** of the table. The
+/// use in the last 10 s and [`step_cap`](SegmentBuilder::step_cap) bound its size. A burst that is faster than the
+/// database waits for up to [`max_wait`](SegmentBuilder::max_wait); it does not fail.
 ///
 /// # Failures
 /// A failed fetch is retried after a second at the latest. Calls are served from the available

@@ -39,16 +39,16 @@ use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
 ///
 /// # The guarantee
 /// No serial of a tag is issued twice, by this process or by any other on the same store. Date and counter of
-/// a serial belong to one period. No period is continued after another process, or this one, has begun a later
-/// one, whatever the clocks show: if a clock was set back, serials carry the date on which the later period
-/// began. Within a process the counters of a period increase by 1, except for those given to other processes.
+/// a serial belong to one period. No period is continued after this or another process has begun a later one,
+/// whatever the clocks show. If a clock was set back, serials carry the date on which the later period began.
+/// Within a process the counters of a period increase by 1, except for those given to other processes.
 ///
 /// A period begins with the first serial requested in it, by the clock of the requesting process. If
 /// that clock is more than a minute ahead of the store's clock, where the store has one, no period
 /// begins and calls fail until the clock is right.
 ///
-/// Ranges of counters are fetched ahead like those of a [`SegmentService`]: the counters that a process
-/// holds when it is killed are a gap, and so are those it has left at the end of a period.
+/// Ranges of counters are fetched ahead like those of a [`SegmentService`]. The counters that a process
+/// holds when it is killed, or at the end of a period, are a gap.
 #[derive(Debug)]
 pub struct SerialService {
     segments: SegmentService,

@@ -247,7 +247,7 @@ fn an_operator_can_overrule_the_stores_doubt() {
     assert!(trusting.try_gen_id().is_err());
 }
 
-/// The loss is within the distance that claims keep, so refusing for ever is unnecessary.
+/// The loss is within the distance that claims keep, so a permanent refusal is unnecessary.
 #[test]
 fn a_host_slightly_ahead_of_a_doubtful_store_claims_above_its_record() {
     let setting = Setting::new();

@@ -154,7 +154,7 @@ fn marks_of_others_are_left_unchanged() {
 }
 
 #[test]
-fn marks_of_another_namespace_are_ignored() {
+fn marks_of_another_namespace_are_replaced() {
     let opened = Opened::new();
     let foreign = Record {
         namespace: opened.uuid + 1,

@@ -62,8 +62,8 @@ impl World {
         self.faultless_since = Some(self.time.now());
         self.shared.weather(Weather::default());
         self.shared.deliver(true);
-        // Sequential claims would each watch for so long, without renewals in between, that the first
-        // owners would look expired again, and so on for ever.
+        // Sequential claims would each watch an expired owner without renewals in between. By then
+        // the first owners would look expired again, and this would never end.
         self.time.watch_for(SECOND.min(self.plan.renew * 3 / 2));
         for number in 0..self.nodes.len() {
             let node = &mut self.nodes[number];
