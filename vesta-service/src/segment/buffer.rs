@@ -212,7 +212,7 @@ impl Buffer {
         self.chunks.iter().map(Chunk::size).sum()
     }
 
-    /// A thread starts the queued fetch. Returns the number of numbers to request; the thread then
+    /// A thread starts the queued fetch. Returns how many numbers to request; the thread then
     /// has to report the outcome. `None` if they are no longer needed.
     pub(crate) fn begin(&mut self, now: Duration) -> Option<u64> {
         let Phase::Queued(since) = self.phase else {
@@ -228,7 +228,7 @@ impl Buffer {
         Some(size)
     }
 
-    /// The number of numbers that a fetch would bring now.
+    /// Size of a fetch made now.
     fn size(&self, now: Duration) -> u64 {
         self.plan.size(now, self.starved, self.unused())
     }
