@@ -71,7 +71,7 @@ impl SegmentService {
         SegmentBuilder::new(store)
     }
 
-    /// A tag, from which any number of numbers can be taken. A clone of it can be kept without the service. A tag that
+    /// A tag, for taking numbers from it. A clone of it can be kept without the service. A tag that
     /// was requested before is found without a lock or reading the clock. An unknown tag is looked up in the table,
     /// once a second for all unknown tags together; the call waits for that, for up to
     /// [`max_wait`](SegmentBuilder::max_wait).

@@ -27,7 +27,7 @@ pub enum Request<'a> {
 
 /// The reply to a [`Request`], in the same order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "what the methods of KvStore return")]
+#[allow(missing_docs, reason = "the results of the methods of KvStore")]
 pub enum Answer {
     Entries(Vec<(String, String)>),
     Value(Option<String>),
