@@ -29,7 +29,7 @@ FAULTS = {
         "vesta-service/src/lease/state/attempt.rs",
         "if namespace.uuid != self.ground.namespace {",
         "if namespace.uuid != self.ground.namespace && self.mine.is_none() {",
-        f"{SERVICE} --test service floors::namespace_that_is_replaced",
+        f"{SERVICE} --test service floors::a_claim_is_void_if_the_namespace",
     ),
     "later-doubt-overwrites-the-first": (
         "vesta-service/src/lease/record.rs",
@@ -41,7 +41,7 @@ FAULTS = {
         "vesta-service/src/segment/ends.rs",
         "                    *highest = end.max(*highest);",
         "                    *highest = end;",
-        f"{SERVICE} --lib segment::ends::tests::highest_end",
+        f"{SERVICE} --lib segment::ends::tests::the_highest_end",
     ),
     "earlier-ends-dropped": (
         "vesta-service/src/segment/ends.rs",
@@ -95,7 +95,7 @@ FAULTS = {
         "vesta-service/src/segment/cursor.rs",
         "        self.end.store(0, Ordering::Relaxed);\n",
         "",
-        f"{SERVICE} --test fork child_gives_out_no_segment",
+        f"{SERVICE} --test fork forked_child_issues_no_segment",
     ),
     "prefetched-ids-in-a-child": (
         "vesta-client/src/prefetch/ring.rs",

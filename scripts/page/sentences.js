@@ -21,7 +21,7 @@ const SENTENCES = {
   // Reasons why a process is not ready.
   "the generator has stopped: {}": "生成器已停止：{0}",
   "another machine ID is being claimed: {}": "正在取得另一个机器 ID：{0}",
-  "the clock stands {} s behind IDs already issued": "时钟比已发出的 ID 落后 {0} 秒",
+  "the clock is {} s behind IDs already issued": "时钟比已发出的 ID 落后 {0} 秒",
   "the store has not confirmed a window; {} ms are left; {}": "存储尚未确认新的窗口；剩余 {0} 毫秒；{1}",
   "the store has not confirmed a window; {} ms are left": "存储尚未确认新的窗口；剩余 {0} 毫秒",
   "the layout's time field has run out": "布局的时间字段已用尽",
@@ -34,9 +34,9 @@ const SENTENCES = {
   "tag `{}` is not in the table": "标签 {0} 不在数据表中",
   "the row of tag `{}` needs whole numbers: a step above 0, a max_id not below": "标签 {0} 的行需要整数：step 大于 0，max_id 不小于 0",
   "the row of tag `{}` needs a delta above 0, and a remainder below that": "标签 {0} 的行需要大于 0 的 delta，以及小于它的 remainder",
-  "tag `{}` has another delta in the table than the {} it began with; restart this server": "数据表中标签 {0} 的 delta 已不是启动时的 {1}；请重启此服务器",
-  "tag `{}` has no more numbers of 63 bits": "标签 {0} 的 63 位号码已用尽",
-  "the store went back: set max_id of tag `{}` above {}, and above everything that any server gave out":
+  "the delta of tag `{}` in the table is no longer the {} it started with; restart this server": "数据表中标签 {0} 的 delta 已不是启动时的 {1}；请重启此服务器",
+  "tag `{}` has used up its 63-bit numbers": "标签 {0} 的 63 位号码已用尽",
+  "the store was rolled back: set max_id of tag `{}` above {}, and above everything that any server issued":
     "存储退回到较早的状态：请把标签 {0} 的 max_id 设为大于 {1}，并大于任何服务器已发出的号码",
   // Errors of the page's own questions.
   "{} must be {} to {}, but is {}": "{0} 必须在 {1} 到 {2} 之间，实际为 {3}",
@@ -44,8 +44,8 @@ const SENTENCES = {
   "layout: {}": "布局：{0}",
   "it must be decimal, hexadecimal (up to 16 digits), base62 (11 characters), Crockford's base32 (13; 14 with its check symbol) or a TID (13)":
     "必须是十进制、十六进制（至多 16 位）、base62（11 个字符）、Crockford base32（13 个字符；带校验符 14 个）或 TID（13 个字符）",
-  "a negative one must be -9223372036854775808 or above": "负数不得小于 -9223372036854775808",
-  "it may be {}, {}, or {}, {}: give that number": "既可能是 {0} 的 {1}，也可能是 {2} 的 {3}：请直接给出该数字",
+  "a negative ID must be -9223372036854775808 or above": "负数不得小于 -9223372036854775808",
+  "ambiguous: {} ({}) or {} ({}); pass that number instead": "既可能是 {0} 的 {1}，也可能是 {2} 的 {3}：请直接给出该数字",
   "as a ULID it is above 128 bits": "作为 ULID 它超过 128 位",
   "{} takes exactly {} characters, not {}": "{0} 需要恰好 {1} 个字符，而不是 {2} 个",
   "{} takes {} to {} characters, not {}": "{0} 需要 {1} 到 {2} 个字符，而不是 {3} 个",

@@ -1,4 +1,4 @@
-//! Cost of a number for people: text formats with check symbols, and shuffled numbers.
+//! Cost of a human-readable number: text formats with check symbols, and shuffled numbers.
 
 use std::hint::black_box;
 

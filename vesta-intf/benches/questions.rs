@@ -1,4 +1,4 @@
-//! Cost of a question: whether two sets of IDs meet, and whose ID this is.
+//! Cost of a query: whether two sets of IDs overlap, and which layout an ID has.
 
 use std::hint::black_box;
 
@@ -24,8 +24,8 @@ fn questions(c: &mut Criterion) {
         .unwrap();
     assert!(overlap(&leaf, &meeting).is_some() && overlap(&old, &new).is_none());
 
-    let mut group = c.benchmark_group("what does a question cost");
-    group.bench_function("overlap, they meet", |b| {
+    let mut group = c.benchmark_group("a query");
+    group.bench_function("overlap, sets that meet", |b| {
         b.iter(|| overlap(black_box(&leaf), black_box(&meeting)));
     });
     group.bench_function("overlap, disjoint", |b| {

@@ -1,18 +1,18 @@
-//! IDs in whatever form a person pastes them.
+//! IDs in any form that a person may paste.
 
 mod long;
 
 use crate::format::TID;
 use crate::{IdError, IdFormat, UnixMillis};
 
-/// A text that was recognised.
+/// A recognised text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
     /// An ID of 64 bits.
     Id {
         /// The ID.
         id: u64,
-        /// The form that it was written in.
+        /// The form it is written in.
         form: Form,
     },
     /// An ID of more than 64 bits.
@@ -21,7 +21,7 @@ pub enum Written {
         kind: String,
         /// Its width.
         bits: u32,
-        /// The moment at which it was made, if it holds one.
+        /// The moment at which it was made, if it encodes one.
         moment: Option<UnixMillis>,
     },
 }
@@ -31,18 +31,18 @@ pub enum Written {
 pub enum Form {
     /// One of the text formats.
     Format(IdFormat),
-    /// A negative number: the same bits as a signed number.
+    /// A negative number: the same bits read as a signed number.
     Signed,
     /// A literal of JavaScript's `BigInt`: `1n`.
     BigInt,
     /// A literal of Java's `long`: `1L`.
     JavaLong,
-    /// A TID of the AT Protocol, as Bluesky has them.
+    /// A TID of the AT Protocol, as in Bluesky.
     Tid,
 }
 
 impl Form {
-    /// The name: that of the format, or `signed`, `bigint`, `long`, `tid`.
+    /// Name of the form: that of the format, or `signed`, `bigint`, `long`, `tid`.
     pub const fn name(self) -> &'static str {
         match self {
             Form::Format(format) => format.name(),
@@ -54,13 +54,21 @@ impl Form {
     }
 }
 
-/// Reads an ID in any form: decimal, signed decimal, a literal of JavaScript (`1n`) or Java (`1L`), hexadecimal
-/// (`0x` and up to 16 digits; 16 alone, or 9, 10, 12 or 15 where no other form has that length), base62 (11 characters), Crockford's base32 (13 characters, 14 with
-/// its check symbol), a TID; and recognises longer IDs: UUID, ULID, KSUID, XID and MongoDB's `ObjectId`. Blanks and quotes around it do not
-/// matter.
+/// Reads an ID in any form:
+/// * decimal, or signed decimal
+/// * a literal of JavaScript (`1n`) or Java (`1L`)
+/// * hexadecimal: `0x` and up to 16 digits; without `0x` exactly 16, or 9, 10, 12 or 15 where no other form has that
+///   length
+/// * base62 (11 characters)
+/// * Crockford's base32 (13 characters, 14 with its check symbol)
+/// * a TID
 ///
-/// Digits alone are decimal, without a check digit. What begins with `0x` may also be base62 or Crockford's base32; if
-/// it is a number both ways, it is refused. 13 characters of a TID that begin with `3`, as those of 2005 to 2041 do, are one.
+/// Also recognises longer IDs: UUID, ULID, KSUID, XID and MongoDB's `ObjectId`. Surrounding blanks and quotes are
+/// ignored.
+///
+/// Digits alone are decimal, without a check digit. A text that begins with `0x` may also be base62 or Crockford's
+/// base32; if it is valid both ways, it is refused. 13 TID characters that begin with `3`, as those of 2005 to 2041 do,
+/// are a TID.
 ///
 /// ```
 /// use vesta_intf::{Form, IdFormat, Written, read};
@@ -71,7 +79,7 @@ impl Form {
 /// ```
 ///
 /// # Errors
-/// [`IdError::Invalid`] for `id`, with the forms there are, or what is wrong with the one it seems to be.
+/// [`IdError::Invalid`] for `id`, with the accepted forms, or the defect of the form it appears to have.
 pub fn read(text: &str) -> Result<Written, IdError> {
     let text = text.trim().trim_matches(['"', '\'', '`']).trim();
     for (suffix, form) in [("n", Form::BigInt), ("L", Form::JavaLong)] {
@@ -102,7 +110,8 @@ pub fn read(text: &str) -> Result<Written, IdError> {
     match (hex(digits), plain) {
         (Ok(Written::Id { id: hex, .. }), Ok(Written::Id { id, form })) => {
             let (form, name) = (form.name(), "hexadecimal");
-            let reason = format!("it may be {name}, {hex}, or {form}, {id}: give that number");
+            let reason =
+                format!("ambiguous: {name} ({hex}) or {form} ({id}); pass that number instead");
             Err(IdError::invalid("id", reason))
         }
         (Err(_), Ok(plain)) => Ok(plain),
@@ -135,14 +144,14 @@ fn signed(text: &str, form: Form) -> Result<Written, IdError> {
         });
     };
     let id = text.parse::<i64>().ok().filter(|_| is_decimal(digits));
-    let reason = "a negative one must be -9223372036854775808 or above";
+    let reason = "a negative ID must be -9223372036854775808 or above";
     let id = id
         .ok_or_else(|| IdError::invalid("id", reason))?
         .cast_unsigned();
     Ok(Written::Id { id, form })
 }
 
-/// Its highest bit is 0, and so are those above the 53 of the time from 2005 to 2041.
+/// The highest bit is 0, and so are those above the 53 bits of the time from 2005 to 2041.
 fn tid(text: &str) -> Option<Written> {
     let mut values = text.chars().map(|digit| TID.value(digit));
     let id = values.try_fold(0, |id, value| Some(id << 5 | u64::from(value?)))?;
@@ -179,7 +188,8 @@ mod tests {
         }
         for format in IdFormat::ALL {
             let text = format.encode(ID);
-            // Others look like these: base36 like Crockford's base32, a check digit like one more digit.
+            // Other formats look alike: base36 like Crockford's base32, a check digit like one more
+            // digit.
             let looks_like_another = matches!(
                 format,
                 IdFormat::Base36
@@ -221,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_as_hexadecimal_may_be_base62_or_crockford() {
+    fn a_text_with_0x_may_be_base62_or_crockford() {
         for format in [IdFormat::Base62, IdFormat::Crockford] {
             let form = Form::Format(format);
             let last = "zzzzzzzzzzz"
@@ -235,14 +245,14 @@ mod tests {
         for (text, both) in [
             (
                 "0x123456789",
-                "hexadecimal, 4886718345, or base62, 798913663704924021: give",
+                "hexadecimal (4886718345) or base62 (798913663704924021); pass",
             ),
-            ("0x123456789ab", "or crockford, 1046034823752459595: give"),
+            ("0x123456789ab", "or crockford (1046034823752459595); pass"),
         ] {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains(both), "{text}: {error}");
         }
-        // A zero more, and it is hexadecimal alone.
+        // One more zero, and it can only be hexadecimal.
         assert!(matches!(
             read("0x0123456789"),
             Ok(Written::Id {
@@ -254,7 +264,7 @@ mod tests {
 
     /// The examples of RFC 9562, Appendix A, and of the ULID specification.
     #[test]
-    fn what_has_128_bits_is_named() {
+    fn ids_of_128_bits_are_named() {
         let moment = Some(UnixMillis(1_645_557_742_000));
         for (text, version) in [
             ("C232AB00-9414-11EC-B3C8-9F6BDECED846", 1),
@@ -282,7 +292,7 @@ mod tests {
         });
         let random = read("919108f7-52d1-4320-9bac-f847db4148a8");
         assert_eq!(random.ok(), unversioned);
-        let digits = read("12345678901242348901234567890123"); // all decimal, but too many
+        let digits = read("12345678901242348901234567890123"); // all decimal, but too many digits
         assert_eq!(digits.ok(), unversioned);
     }
 
@@ -394,7 +404,7 @@ mod tests {
         ] {
             assert!(read(text).is_err(), "{text}");
         }
-        // Where another form has the length, that form it is.
+        // A length that another form has is read as that form.
         assert!(matches!(
             read("7E39C56700C00"),
             Ok(Written::Id {
@@ -404,7 +414,7 @@ mod tests {
         ));
     }
 
-    /// The specification: each of these has the highest bit, or a character that is none of a TID.
+    /// By the specification: each of these has the highest bit set, or a character that no TID has.
     #[test]
     fn other_texts_of_13_characters_are_not_tids() {
         for text in ["3jzfcijpj2z21", "3JZFCIJPJ2Z2A", "22tjvrqoooozx"] {
@@ -421,7 +431,7 @@ mod tests {
         }
     }
 
-    /// Characters of more than one byte, at every length and place.
+    /// Multi-byte characters, at every length and place.
     #[test]
     fn no_text_makes_the_reader_panic() {
         for length in 0..48 {
@@ -435,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nothing_is_refused_with_what_would_be() {
+    fn an_unreadable_text_is_refused_with_the_accepted_forms() {
         for (text, said) in [
             ("", "it must be decimal"),
             ("hello", "base62 (11 characters)"),

@@ -1,22 +1,24 @@
-//! Check symbols: what is appended to a number so that a typing mistake in it is noticed.
+//! Check symbols: appended to a number so that a typing mistake is noticed.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::IdError;
 
-/// A method of check symbols. All of them notice every wrong digit; all but [`Luhn`](Self::Luhn) also
-/// every swap of two neighbours. docs/use/serials.md has the rates that were measured.
+/// A check symbol method. All of them detect every wrong digit; all but [`Luhn`](Self::Luhn) also
+/// every swap of two neighbours. docs/use/serials.md has the measured detection rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CheckSymbol {
-    /// One digit, by the quasigroup of H. Michael Damm's dissertation of 2004. The one to take for digits.
+    /// One digit, by the quasigroup of H. Michael Damm's dissertation of 2004. The recommended one for
+    /// digits.
     Damm,
-    /// Two digits, by ISO 7064 MOD 97-10, as in an IBAN. Also notices most other mistakes.
+    /// Two digits, by ISO 7064 MOD 97-10, as in an IBAN. Also detects most other mistakes.
     Mod97,
     /// One of 37 symbols, by Douglas Crockford's base32: `0`-`9`, `A`-`Z` without I, L and O, and
-    /// `*~$=`. The one to take for letters.
+    /// `*~$=`. The recommended one for letters.
     Crockford,
-    /// One digit, by ISO/IEC 7812, as on payment cards. It misses 09 for 90: only for systems that insist.
+    /// One digit, by ISO/IEC 7812, as on payment cards. It misses 09 for 90; only for systems that require
+    /// it.
     Luhn,
 }
 
@@ -48,7 +50,8 @@ impl Symbols {
         Self::one(CROCKFORD[digit])
     }
 
-    /// The two that leave 1 when the whole number is divided by 97; `rest` is that of the number itself.
+    /// The two digits that make the whole number leave 1 when divided by 97; `rest` is that of the
+    /// number itself.
     fn mod_97(rest: usize) -> Self {
         let check = 98 - rest * 100 % 97;
         Self {
@@ -58,7 +61,7 @@ impl Symbols {
     }
 }
 
-/// The symbols of Crockford's base32, then the five that only check.
+/// The symbols of Crockford's base32, then the five used only as check symbols.
 const CROCKFORD: &[u8; 37] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
 
 /// The quasigroup of order 10 of Damm's dissertation, page 111.
@@ -75,7 +78,7 @@ const DAMM: [[u8; 10]; 10] = [
     [2, 5, 8, 1, 4, 3, 6, 7, 9, 0],
 ];
 
-/// Three digits in one step: at `1000 * state + digits` a thousand times the next state.
+/// Three digits in one step: index `1000 * state + digits` holds a thousand times the next state.
 static DAMM_STEPS: [u16; 10_000] = {
     let (mut steps, mut place) = ([0; 10_000], 0);
     while place < steps.len() {
@@ -122,8 +125,8 @@ impl CheckSymbol {
         }
     }
 
-    /// The symbols of a text. What has no value in this method is passed over: letters for digits alone,
-    /// and what is neither.
+    /// The symbols of a text. Characters without a value in this method are skipped: letters in a method
+    /// for digits, and anything that is neither letter nor digit.
     pub(crate) fn of_text(self, text: &[u8]) -> Symbols {
         let digits = text
             .iter()
@@ -153,8 +156,8 @@ impl CheckSymbol {
         }
     }
 
-    /// True if the symbols that were given are the right ones: in either case, and of Crockford's I and L
-    /// count as 1, O as 0.
+    /// True if the given symbols are the right ones, in either case; for Crockford, I and L count as 1, O
+    /// as 0.
     pub(crate) fn agrees(self, given: &str, right: &str) -> bool {
         let meant = given
             .chars()
@@ -166,8 +169,8 @@ impl CheckSymbol {
         meant.eq(right.chars())
     }
 
-    /// The refusal of a text with other symbols. It does not name the right ones: they would make a
-    /// wrong number look right.
+    /// The error for wrong symbols. It does not name the right ones: they would make a wrong number
+    /// look right.
     pub(crate) fn wrong(self, field: &'static str) -> IdError {
         let symbols = if self.count() == 1 {
             "symbol is"
@@ -201,7 +204,7 @@ impl FromStr for CheckSymbol {
     }
 }
 
-/// Of a number: zeros in front change nothing.
+/// The check digit of a number: leading zeros change nothing.
 #[inline]
 fn damm(mut number: u64) -> usize {
     let (mut digits, mut first) = ([0; 7], 7);
@@ -217,7 +220,7 @@ fn damm(mut number: u64) -> usize {
         / 1000
 }
 
-/// Of a number, four digits at a time.
+/// The check digit of a number, four digits at a time.
 #[inline]
 fn luhn(mut number: u64) -> usize {
     let mut sum = 0;
@@ -234,7 +237,8 @@ const fn up_to_ten(sum: usize) -> usize {
     (10 - sum % 10) % 10
 }
 
-/// The sum of four digits: every second one from the right counts double, 9 less if that has two digits.
+/// Sums of four digits: every second one from the right is doubled, and reduced by 9 if that has two
+/// digits.
 static LUHN_SUMS: [u8; 10_000] = {
     let (mut sums, mut digits) = ([0; 10_000], 0);
     while digits < sums.len() {

@@ -3,7 +3,7 @@
 use crate::time::{civil_from_days, days_from_civil};
 use crate::{Id, IdError, IdMeta, UnixMillis};
 
-/// True if a text looks like a [friendly ID](IdMeta::friendly): three numbers with hyphens between them.
+/// True if a text looks like a [friendly ID](IdMeta::friendly): three numbers separated by hyphens.
 pub fn is_friendly(text: &str) -> bool {
     parts(text).is_some()
 }
@@ -18,9 +18,9 @@ fn parts(text: &str) -> Option<[&str; 3]> {
 }
 
 impl IdMeta {
-    /// An ID as CosId shows it to people: the time that clocks somewhere show, to the millisecond, or to
-    /// the second where ticks are that long; the machine ID; the sequence. `local` is that time of a
-    /// moment, as if it were UTC; `None` if there is none.
+    /// An ID in CosId's form for people: the local time, to the millisecond, or to the second where
+    /// ticks are that long; the machine ID; the sequence. `local` returns the local time of a moment, as
+    /// if it were UTC, or `None` if that time zone has none.
     ///
     /// ```
     /// use vesta_intf::{IdMeta, UnixMillis};
@@ -36,7 +36,7 @@ impl IdMeta {
     /// ```
     ///
     /// # Errors
-    /// As [`unpack`](Self::unpack), and [`IdError::Invalid`] if `local` has no time.
+    /// As for [`unpack`](Self::unpack), and [`IdError::Invalid`] if `local` returns `None`.
     pub fn friendly(
         &self,
         raw: u64,
@@ -44,8 +44,8 @@ impl IdMeta {
     ) -> Result<String, IdError> {
         let id = self.unpack(raw)?;
         let time = local(self.moment_of(id.time)?);
-        let time =
-            time.ok_or_else(|| IdError::invalid("id", "its time is not one of that zone"))?;
+        let time = time
+            .ok_or_else(|| IdError::invalid("id", "its time does not exist in that time zone"))?;
         let time = time.to_string(); // 2026-01-31T12:00:00.123Z
         let digits = time
             .chars()
@@ -59,13 +59,14 @@ impl IdMeta {
         ))
     }
 
-    /// The ID of a friendly text, whose machine ID and sequence may begin with zeros. What else a layout
-    /// has is 0, and the type its own. `moment` is when clocks show a time, which it gets as if it were
-    /// UTC; `None` if they never do.
+    /// The ID of a friendly text, whose machine ID and sequence may have leading zeros. Every other
+    /// field of the layout is 0, and the type is the layout's own. `moment` receives a local time as if
+    /// it were UTC and returns the moment at which clocks show it; `None` if they never do.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] if the text is none of this layout, or its time is outside the layout or
-    /// between two ticks; [`IdError::OutOfRange`] for a machine ID or sequence that does not fit.
+    /// [`IdError::Invalid`] if the text is not a friendly ID of this layout, or its time is outside
+    /// the layout or between two ticks; [`IdError::OutOfRange`] for a machine ID or sequence that
+    /// does not fit.
     pub fn parse_friendly(
         &self,
         text: &str,
@@ -80,7 +81,7 @@ impl IdMeta {
                 "a friendly ID of {name} is {form}-MACHINE-SEQUENCE"
             )));
         };
-        let never = || invalid(format!("there is no time {time} ({form})"));
+        let never = || invalid(format!("the time {time} does not exist (expected {form})"));
         let moment = civil(time).and_then(moment).ok_or_else(never)?;
         let tick = self.tick_within(moment)?;
         if self.moment_of(tick)? != moment {

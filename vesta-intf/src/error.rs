@@ -6,11 +6,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Error of making, explaining or assembling an ID.
+/// Error of generating, explaining or assembling an ID.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum IdError {
-    /// Not now; says when another attempt makes sense.
+    /// Not possible now; carries the delay after which to retry.
     NotReady(NotReady),
     /// A value is outside its range.
     OutOfRange {
@@ -30,18 +30,18 @@ pub enum IdError {
         /// The defect, and what a valid value looks like.
         reason: Box<str>,
     },
-    /// The layout's time field has run out. No ID will be made any more; the layout has to change.
+    /// The layout's time field has run out. No further ID can be made; the layout has to change.
     TimeExhausted,
     /// The generator has stopped for good: it was shut down, or it lost its machine ID.
     Sealed {
         /// The reason it stopped.
         reason: Box<str>,
     },
-    /// The caller's deadline passed before there was an answer.
+    /// The caller's deadline passed before an answer was ready.
     DeadlineExceeded,
-    /// Nothing of that name exists.
+    /// The named thing does not exist.
     NotFound {
-        /// The thing that was not found.
+        /// Description of the thing that was not found.
         what: Box<str>,
     },
     /// The service does not offer the requested feature, or it is disabled.
@@ -54,7 +54,7 @@ pub enum IdError {
         /// The missing or rejected credential.
         reason: Box<str>,
     },
-    /// The caller may not do this.
+    /// The caller lacks a permission.
     PermissionDenied {
         /// The missing permission.
         reason: Box<str>,
@@ -77,10 +77,10 @@ pub enum IdError {
     },
 }
 
-/// "Not now", with the time after which to try again.
+/// "Not now", with the delay after which to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotReady {
-    /// After this time another attempt makes sense; before it, none does.
+    /// Delay after which a retry can succeed; earlier retries cannot.
     pub retry_after: Duration,
     /// The condition being waited for.
     pub why: NotReadyReason,
@@ -90,9 +90,9 @@ pub struct NotReady {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotReadyReason {
-    /// The next tick: every sequence number of the current one is used.
+    /// The next tick: every sequence number of the current one has been issued.
     SequenceUsedUp,
-    /// The store's acknowledgement of the next window: the durable bound is reached.
+    /// The store's acknowledgement of the next window: the durable bound has been reached.
     AwaitingLease,
     /// The wall clock: it is too far behind the IDs already issued.
     ClockBehind,
@@ -247,7 +247,8 @@ impl fmt::Display for NotReadyReason {
     }
 }
 
-/// Kind and sentence in one line, as `unwrap` shows them; an underlying error is at [`Error::source`].
+/// Kind and message in one line, as `unwrap` prints them; [`Error::source`] returns the underlying
+/// error.
 impl fmt::Debug for IdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "IdError({}: {self})", self.kind().name())
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_retried_says_when() {
+    fn retryable_errors_carry_a_delay() {
         let hold = NotReady {
             retry_after: Duration::from_millis(3),
             why: NotReadyReason::SequenceUsedUp,

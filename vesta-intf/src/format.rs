@@ -1,4 +1,4 @@
-//! IDs as text: for URLs, file names, columns that sort as strings.
+//! IDs as text: for URLs, file names, string columns that sort.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,31 +18,31 @@ use crate::check::CheckSymbol;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IdFormat {
-    /// Decimal digits, 1 to 20 of them, without leading zeros; those are accepted when parsing.
+    /// Decimal digits, 1 to 20 of them, without leading zeros, though parsing accepts them.
     #[default]
     Decimal,
     /// Decimal digits, always 20.
     PaddedDecimal,
     /// Lower-case hexadecimal digits, always 16. Both cases are accepted when parsing.
     Hex,
-    /// Digits, upper-case and lower-case letters in the order of ASCII, always 11 characters.
+    /// Digits, upper-case and lower-case letters in ASCII order, always 11 characters.
     Base62,
     /// Crockford's base32 in upper case, always 13 characters, without check symbol. When parsing,
-    /// lower case is accepted too, and I and L for 1, O for 0; hyphens are not.
+    /// lower case is accepted too, and I and L for 1, O for 0; hyphens are not accepted.
     Crockford,
     /// Digits and upper-case letters, always 13 characters. Both cases are accepted when parsing.
     Base36,
-    /// [`Crockford`](Self::Crockford) and its check symbol, always 14 characters.
+    /// [`Crockford`](Self::Crockford) plus its check symbol, always 14 characters.
     CrockfordCheck,
-    /// Decimal digits and the check digit of [`CheckSymbol::Damm`], 2 to 21 characters.
+    /// Decimal digits plus the check digit of [`CheckSymbol::Damm`], 2 to 21 characters.
     DecimalDamm,
-    /// Decimal digits and the two check digits of [`CheckSymbol::Mod97`], 3 to 22 characters.
+    /// Decimal digits plus the two check digits of [`CheckSymbol::Mod97`], 3 to 22 characters.
     DecimalMod97,
-    /// Decimal digits and the check digit of [`CheckSymbol::Luhn`], 2 to 21 characters.
+    /// Decimal digits plus the check digit of [`CheckSymbol::Luhn`], 2 to 21 characters.
     DecimalLuhn,
 }
 
-/// Digits of a format, and the value of each byte; `NONE` for bytes that are no digit.
+/// Digits of a format, and the value of each byte; `NONE` for a byte that is not a digit.
 pub(crate) struct Digits {
     pub(crate) symbols: &'static [u8],
     values: [u8; 256],
@@ -82,7 +82,7 @@ impl Digits {
         (value != NONE).then_some(value)
     }
 
-    /// The same digits, with these bytes parsed as those.
+    /// The same digits, with these bytes parsed like those.
     const fn same(mut self, these: &[u8], those: &[u8]) -> Self {
         assert!(these.len() == those.len());
         let mut i = 0;
@@ -125,13 +125,14 @@ impl IdFormat {
         }
     }
 
-    /// True if the texts sort byte by byte in the order of the IDs as unsigned numbers. A database column of
-    /// [`Base62`](Self::Base62) needs a collation that does so too ("C", binary).
+    /// True if the texts sort bytewise in the order of the IDs as unsigned numbers. A database column of
+    /// [`Base62`](Self::Base62) needs a collation that does the same ("C", binary).
     pub const fn is_sortable(self) -> bool {
         self.lengths().0 == self.lengths().1
     }
 
-    /// The method of its check symbols, and the format of what stands before them; `None` if it has none.
+    /// The check symbol method, and the format of the text before the symbols; `None` without check
+    /// symbols.
     pub const fn check(self) -> Option<(CheckSymbol, IdFormat)> {
         match self {
             IdFormat::CrockfordCheck => Some((CheckSymbol::Crockford, IdFormat::Crockford)),
@@ -166,7 +167,7 @@ impl IdFormat {
         }
     }
 
-    /// The text of an ID, without an allocation.
+    /// The text of an ID, without allocation.
     pub fn format(self, id: u64) -> IdText {
         let (check, body) = match self.check() {
             Some((check, body)) => (Some(check), body),
@@ -194,9 +195,8 @@ impl IdFormat {
     /// The ID of a text.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `id`: the text is too short or too long, a character of it is no
-    /// digit of this format (signs, blanks and prefixes are none), it is above [`u64::MAX`], or its check
-    /// symbol is wrong.
+    /// [`IdError::Invalid`] for `id`: the text is too short or too long, or exceeds [`u64::MAX`]; a character
+    /// is not a digit of this format (signs, blanks and prefixes are not); or its check symbol is wrong.
     pub fn parse(self, text: &str) -> Result<u64, IdError> {
         let invalid = |reason| Err(IdError::invalid("id", reason));
         let (min, max) = self.lengths();
@@ -278,20 +278,20 @@ impl FromStr for IdFormat {
     }
 }
 
-/// The text of an ID: at most 22 ASCII characters, kept in place.
+/// The text of an ID: at most 22 ASCII characters, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IdText {
-    /// The digits end at `DIGITS`, after them come check symbols; `0` in all other places.
+    /// The digits end at `DIGITS`, check symbols follow; all other places are `0`.
     bytes: [u8; DIGITS + 2],
     start: usize,
     end: usize,
 }
 
-/// The most digits of a number.
+/// Maximum number of digits.
 const DIGITS: usize = 20;
 
 impl IdText {
-    /// The radix is a constant, so that the compiler need not divide.
+    /// The radix is a constant so that the compiler can avoid divisions.
     pub(crate) fn of<const RADIX: u64>(digits: &Digits, mut id: u64, least: usize) -> Self {
         let mut bytes = [b'0'; DIGITS + 2];
         let mut start = DIGITS;
@@ -309,7 +309,7 @@ impl IdText {
         }
     }
 
-    /// The same text, of this ID, with its check symbols.
+    /// The same text with the check symbols of this ID.
     fn checked(mut self, check: CheckSymbol, id: u64) -> Self {
         let symbols = check.of_number(id);
         self.end += symbols.as_bytes().len();

@@ -1,9 +1,8 @@
 //! The protocol of `vesta-server`: messages, client and server stubs, and the encoding of [`IdError`].
 //!
-//! An error is a `tonic::Status` with the code of the one table in this crate, a sentence for
-//! humans, `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind), `google.rpc.BadRequest`
-//! with the field of a bad request and, where another attempt can succeed, `google.rpc.RetryInfo`. Programs
-//! never need to parse the sentence.
+//! An error is a `tonic::Status` with the code from this crate's one table and a message for humans. Its details are
+//! `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind), `google.rpc.BadRequest` with the field of
+//! a bad request and, where a retry can succeed, `google.rpc.RetryInfo`. Programs never need to parse the message.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,8 +54,8 @@ impl From<IdError> for Status {
     }
 }
 
-/// The kind of the error that a status stands for: from its details, or for a status without them (from a
-/// proxy, or from the transport) from its code.
+/// The error kind of a status: from its details, or, for a status without them (from a proxy or the
+/// transport), from its code.
 #[must_use]
 pub fn kind_of(status: &Status) -> ErrorKind {
     let info = status
@@ -84,7 +83,7 @@ impl From<Status> for IdError {
             ErrorKind::SequenceUsedUp => not_ready(NotReadyReason::SequenceUsedUp),
             ErrorKind::AwaitingLease => not_ready(NotReadyReason::AwaitingLease),
             ErrorKind::ClockBehind => not_ready(NotReadyReason::ClockBehind),
-            // The range is not transmitted as numbers; the message names it.
+            // The range is not transmitted as numbers; the message contains it.
             ErrorKind::OutOfRange | ErrorKind::Invalid => IdError::Invalid {
                 field: "request",
                 reason: message,
@@ -223,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_and_the_moment_survive_the_wire() {
+    fn kind_and_retry_delay_survive_the_wire() {
         for why in [
             NotReadyReason::SequenceUsedUp,
             NotReadyReason::AwaitingLease,
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_keeps_its_sentence() {
+    fn a_refusal_keeps_its_message() {
         let sent = IdError::PermissionDenied {
             reason: "the token `ci` has no scope `read`".into(),
         };
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_the_transport_is_judged_by_its_code() {
+    fn a_transport_status_is_mapped_by_its_code() {
         let back = IdError::from(Status::unavailable("connection refused"));
         assert_eq!(back.kind(), ErrorKind::Unavailable);
         assert_eq!(back.retry_after(), None);

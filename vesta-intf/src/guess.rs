@@ -1,4 +1,4 @@
-//! Guessing the layout of an ID from its bits.
+//! Guesses the layout of an ID from its bits.
 
 use std::ops::RangeInclusive;
 
@@ -6,12 +6,12 @@ use crate::preset::{Known, Spread, known};
 use crate::time::civil_from_days;
 use crate::{Field, Id, IdMeta, UnixMillis};
 
-/// What an ID may be.
+/// Result of a guess.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guesses {
     /// The layouts that fit, the likeliest first.
     pub candidates: Vec<Guess>,
-    /// The probability that another system made it. With those of the candidates it adds up to 1.
+    /// Probability that another system made the ID. Together with those of the candidates it adds up to 1.
     pub other: f64,
 }
 
@@ -20,11 +20,11 @@ pub struct Guesses {
 pub struct Guess {
     /// The layout.
     pub layout: IdMeta,
-    /// The probability, 0 to 1.
+    /// Its probability, 0 to 1.
     pub probability: f64,
-    /// The fields of the ID in it.
+    /// The fields of the ID in this layout.
     pub id: Id,
-    /// The moment at which it was made, by its time field.
+    /// The moment at which the ID was made, by its time field.
     pub moment: UnixMillis,
 }
 
@@ -34,29 +34,29 @@ const DAY: u64 = 86_400_000;
 /// Milliseconds of a year.
 const YEAR: f64 = 31_557_600_000.0;
 
-/// Mean age of an ID that is asked about, in milliseconds.
+/// Mean age of an ID to be guessed, in milliseconds.
 const AGE: f64 = 6.0 * YEAR;
 
-/// Clocks of those who made an ID may be this far ahead, in milliseconds.
+/// Clocks of generators may be ahead by up to this much, in milliseconds.
 const AHEAD: u64 = DAY;
 
-/// Weight of another system with the bits of a layout, beside that of the layout itself for an ID of now. Such a
-/// system has another epoch, so its weight is the same for every time. Hence by the bits alone no layout gets
-/// more than `1 / (1 + TWIN)`, 60 %.
+/// Weight of another system with the bits of a layout, relative to that of the layout itself for an ID made now.
+/// Such a system has another epoch, so its weight is the same for every time. Hence, from the bits alone, no
+/// layout gets more than `1 / (1 + TWIN)`, 60 %.
 const TWIN: f64 = 2.0 / 3.0;
 
-/// Numbers of any kind, beside the priors of the layouts.
+/// Weight of numbers of any kind, relative to the priors of the layouts.
 const ANY_NUMBER: f64 = 20.0;
 
-/// The layouts that an ID may have, and how likely it is none of them.
+/// Guesses the layouts that an ID may have, and the probability that it has none of them.
 ///
-/// A guess is no proof: by the bits alone no layout gets more than 60 %. `made`, the day or the month in which
-/// it was made, leaves out layouts that say another time, and makes it unlikely that a layout says this one by
-/// chance.
+/// A guess is not a proof: from the bits alone no layout gets more than 60 %. `made` is the day or month in
+/// which the ID was made. It rules out layouts that yield another time, and makes it unlikely that a layout
+/// yields this time by chance.
 ///
-/// The score of a layout is its prior, times the probability of this time (younger IDs are
-/// likelier), of this machine and this sequence number. Other systems get the score of the layout that
-/// fits best whatever the time, and a share for numbers of any size.
+/// The score of a layout is its prior, times the probabilities of this time (younger IDs are
+/// likelier), this machine and this sequence number. Other systems get the score of the layout that
+/// fits best regardless of the time, plus a share for numbers of any size.
 ///
 /// ```
 /// use vesta_intf::{UnixMillis, guess};
@@ -95,7 +95,7 @@ pub fn guess(raw: u64, now: UnixMillis, made: Option<RangeInclusive<UnixMillis>>
     }
     let mut other = twin + ANY_NUMBER / (float(raw) + 1.0) / 2f64.powi(64).ln();
     if let Some(made) = made {
-        // That an ID of any system is from this time.
+        // Probability that an ID of any system is from this time.
         let length = made
             .end()
             .0
@@ -117,8 +117,8 @@ const fn float(number: u64) -> f64 {
     number as f64
 }
 
-/// Whether the fields that hardly vary have their usual values: the type is that of the layout, and the
-/// version bit is in use by Vesta alone.
+/// True if the fields that hardly vary have their usual values: the type is that of the layout, and the
+/// version bit is used by Vesta only.
 fn is_usual(layout: &IdMeta, id: &Id) -> bool {
     match layout.bits(Field::Type) {
         0 => id.version == 0,
@@ -126,12 +126,12 @@ fn is_usual(layout: &IdMeta, id: &Id) -> bool {
     }
 }
 
-/// How likely IDs of this age are, beside those of now.
+/// Relative frequency of IDs of this age, compared with those made now.
 fn youth(moment: UnixMillis, now: UnixMillis) -> f64 {
     (-float(now.0.saturating_sub(moment.0)) / AGE).exp()
 }
 
-/// The probability that an ID is of a layout and has these fields, if it is from now.
+/// The probability that an ID has this layout and these fields, if it was made now.
 fn score(layout: &IdMeta, known: &Known, id: &Id) -> f64 {
     let tick = float(layout.spec().unit.micros()) / 1000.0 / AGE;
     let mass = |field, spread| mass(id.get(field), layout.bits(field), spread);
@@ -140,7 +140,7 @@ fn score(layout: &IdMeta, known: &Known, id: &Id) -> f64 {
     prior * tick * upper * mass(Field::Machine, machine) * mass(Field::Seq, seq)
 }
 
-/// The probability of a value of a field. Whatever the spread, one value in five is any of them.
+/// The probability of a value of a field. Whatever the spread, one value in five is assumed to be arbitrary.
 fn mass(value: u64, bits: u8, spread: Spread) -> f64 {
     let values = f64::from(bits).exp2();
     let place = float(value) + 1.0;

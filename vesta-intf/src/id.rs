@@ -2,7 +2,7 @@
 
 use crate::Field;
 
-/// An ID taken apart. Plain numbers: [`IdMeta::pack`](crate::IdMeta::pack) checks that each fits
+/// Fields of an ID, as plain numbers: [`IdMeta::pack`](crate::IdMeta::pack) checks that each fits
 /// its field, nothing is masked. A field that a layout does not have is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -10,7 +10,7 @@ use crate::Field;
 pub struct Id {
     /// Generation method: see [`GenMethod`]. Vesta layouts only.
     pub gen_method: u64,
-    /// The machine ID (worker ID) that made it.
+    /// The ID of the machine (worker) that made it.
     pub machine: u64,
     /// The position inside its tick.
     pub seq: u64,
@@ -49,7 +49,7 @@ pub struct IdRun {
 }
 
 impl IdRun {
-    /// Adds the run to others: it joins the last of them if it follows that one without a gap.
+    /// Appends the run to others: it is merged into the last of them if it follows that one without a gap.
     pub fn append_to(self, runs: &mut Vec<IdRun>) {
         let follows = |last: &&mut IdRun| {
             let length = u64::from(last.count).checked_mul(last.step);
@@ -62,12 +62,12 @@ impl IdRun {
         }
     }
 
-    /// Writes the first IDs of the run, as many as `out` has room for.
+    /// Writes the first IDs of the run, as many as fit into `out`.
     pub fn write_to(&self, out: &mut [u64]) {
         let mut id = self.first;
         for slot in out.iter_mut().take(self.iter().len()) {
             *slot = id;
-            // May wrap after the last one; that value is not written.
+            // May wrap after the last ID; that value is not written.
             id = id.wrapping_add(self.step);
         }
     }
@@ -110,7 +110,7 @@ pub enum GenMethod {
     Central = 1,
     /// By a REST server.
     Rest = 2,
-    /// Reserved, as in the original.
+    /// Reserved, as in the original Vesta.
     Reserved = 3,
 }
 

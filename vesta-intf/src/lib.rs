@@ -1,4 +1,4 @@
-//! The contract of Vesta: the definition of an ID, and the interface of services that make IDs.
+//! The contract of Vesta: the definition of an ID, and the interface of services that generate IDs.
 //!
 //! ```
 //! use vesta_intf::{Id, IdMeta};
@@ -11,13 +11,13 @@
 //! # Ok::<(), vesta_intf::IdError>(())
 //! ```
 //!
-//! This crate has no mandatory dependency and knows no clock, no thread and no I/O. Code written
-//! against [`IdService`] runs with an embedded generator (`vesta-service`) or with a remote one
-//! (`vesta-client`) unchanged.
+//! This crate has no mandatory dependencies and uses no clock, thread or I/O. Code written against
+//! [`IdService`] runs unchanged with an embedded generator (`vesta-service`) or a remote one
+//! (`vesta-client`).
 //!
-//! Features: `grpc` adds the protocol of `vesta-server` (`grpc` module), `serde` adds
-//! serialisation of [`Id`], [`MakeId`] and [`VestaId`], `shuffle` adds shuffled numbers. `sqlx` and
-//! `diesel` put a [`VestaId`] in a `BIGINT` column, `utoipa` describes it in an OpenAPI document.
+//! Features: `grpc` adds the protocol of `vesta-server` (`grpc` module), `serde` adds serialisation
+//! of [`Id`], [`MakeId`] and [`VestaId`], `shuffle` adds shuffled numbers. `sqlx` and `diesel` map
+//! a [`VestaId`] to a `BIGINT` column, `utoipa` describes it in an OpenAPI document.
 #![forbid(unsafe_code)]
 #![deny(
     clippy::cast_possible_truncation,
@@ -71,11 +71,11 @@ pub use vesta_id::VestaId;
 #[cfg(feature = "serde")]
 pub use vesta_id::serialized::number as id_as_number;
 
-/// The protocol of gRPC, as Protocol Buffers write it: `vesta/v1/vesta.proto`.
+/// The gRPC protocol in Protocol Buffers: `vesta/v1/vesta.proto`.
 pub const PROTO: &str = include_str!("../proto/vesta/v1/vesta.proto");
 
-/// Maximum number of IDs per batch call (`gen_ids` over gRPC; `GET /v1/ids` has a lower one).
+/// Maximum number of IDs per batch call (`gen_ids` over gRPC; the maximum of `GET /v1/ids` is lower).
 pub const MAX_IDS_PER_CALL: u32 = 10_000;
 
-/// Maximum number of IDs per call for runs.
+/// Maximum number of IDs per call that returns runs.
 pub const MAX_RUN_IDS_PER_CALL: u32 = 1_048_576;

@@ -1,8 +1,7 @@
 //! Parts of an ID to assemble.
 
-/// Parts of an ID to assemble: `time` and `seq` always, the others only to override the service's
-/// own value. Replaces the five `makeId` overloads of the Java Vesta, whose argument
-/// order was easily swapped.
+/// Parts of an ID to assemble: `time` and `seq` always, the others only to override the service's own
+/// value. Replaces the five `makeId` overloads of the Java Vesta, whose arguments were easily swapped.
 ///
 /// ```
 /// use vesta_intf::MakeId;
@@ -36,7 +35,7 @@ pub struct MakeId {
 }
 
 impl MakeId {
-    /// An ID of this time and sequence; everything else as the service has it.
+    /// Parts with this time and sequence; everything else takes the service's value.
     pub const fn new(time: u64, seq: u64) -> Self {
         Self {
             time,

@@ -34,11 +34,10 @@ pub struct LayoutSpec {
     pub epoch: UnixMillis,
 }
 
-/// A checked layout: how an ID is packed and taken apart, and how its time is counted.
+/// A checked layout: how IDs are packed and unpacked, and how their time is counted.
 ///
-/// A **tick** is the time since the epoch in the layout's unit. A **position** is
-/// `tick << seq_bits | seq`: where a generator stands on the line of one machine ID. An ID and its
-/// (position, machine) determine each other.
+/// A **tick** is the time since the epoch in the layout's unit. A **position** is `tick << seq_bits | seq`:
+/// the progress of a generator on one machine ID. An ID and its (position, machine) determine each other.
 ///
 /// Everything is range-checked, nothing is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,7 +45,7 @@ pub struct IdMeta {
     name: &'static str,
     id_type: u64,
     spec: LayoutSpec,
-    /// The upper bits of the machine field that are fixed, and their value.
+    /// Width and value of the fixed upper bits of the machine field.
     region: (u8, u64),
 }
 
@@ -62,7 +61,7 @@ impl IdMeta {
     /// A custom layout to make IDs with, named `custom`.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] with the rule that is broken: those of [`foreign`](Self::foreign) and
+    /// [`IdError::Invalid`] with the rule that is violated: those of [`foreign`](Self::foreign) and
     /// those of [`check_generates`](Self::check_generates).
     pub fn new(spec: LayoutSpec) -> Result<Self, IdError> {
         let meta = Self::foreign(spec)?;
@@ -70,12 +69,11 @@ impl IdMeta {
         Ok(meta)
     }
 
-    /// A layout of foreign IDs, to explain and assemble them, named `custom`.
+    /// A layout of foreign IDs, for explaining and assembling them, named `custom`.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] with the rule that is broken: at most 64 bits in all, at least one bit of
-    /// time, at most one version bit, and a time field whose end can be expressed in milliseconds
-    /// since 1970.
+    /// [`IdError::Invalid`] with the rule that is violated: at most 64 bits in total, at least one bit of
+    /// time, at most one version bit, and a time field whose end can be expressed in milliseconds since 1970.
     pub fn foreign(spec: LayoutSpec) -> Result<Self, IdError> {
         match Self::validation_error(&spec) {
             Some(reason) => Err(IdError::invalid("layout", reason)),
@@ -87,9 +85,8 @@ impl IdMeta {
     /// [`PRESETS`](Self::PRESETS) pass, whether or not their time has run out.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] with the reason why not: the time must stand above the machine, or a new
-    /// ID would not sort after older ones; and time and sequence must together have at most 62 bits,
-    /// as positions have.
+    /// [`IdError::Invalid`] with the reason: the time must be above the machine, or a new ID would not
+    /// sort after older ones; and time and sequence together must have at most 62 bits, as positions have.
     pub fn check_generates(&self) -> Result<(), IdError> {
         match Self::blocker(&self.spec) {
             Some(reason) => Err(IdError::invalid(
@@ -133,7 +130,7 @@ impl IdMeta {
         if s.time_bits == 0 {
             return Some("the time field needs at least 1 bit");
         }
-        // The end of the time field must be a representable moment, with room for arithmetic.
+        // The end of the time field must be a representable moment, with headroom for arithmetic.
         let span = match s.time_bits {
             62.. => None,
             bits => s.unit.millis_in(1u64 << bits),
@@ -144,7 +141,7 @@ impl IdMeta {
         }
     }
 
-    /// Reason why no generator can use a layout.
+    /// The reason why no generator can use a layout.
     pub(crate) const fn blocker(s: &LayoutSpec) -> Option<&'static str> {
         if !s.order.sorts_by_time() {
             return Some(
@@ -178,12 +175,12 @@ impl IdMeta {
         self.id_type
     }
 
-    /// True for Vesta's two layouts, which an ID's type bit distinguishes.
+    /// True for Vesta's two layouts, which the type bit of an ID distinguishes.
     pub fn is_vesta(&self) -> bool {
         self.same_bits(&Self::MAX_PEAK) || self.same_bits(&Self::MIN_GRANULARITY)
     }
 
-    /// True if both make the same IDs, regardless of their names.
+    /// True if both produce the same IDs, regardless of their names.
     fn same_bits(&self, other: &Self) -> bool {
         self.spec == other.spec && self.id_type == other.id_type
     }
@@ -196,11 +193,11 @@ impl IdMeta {
         }
     }
 
-    /// The layout with this value in the type field, seen from a service of this layout: of Vesta's
-    /// two the one with that type, else this layout itself.
+    /// The layout with this value in the type field, for a service that uses this layout: among
+    /// Vesta's two the one with that type, otherwise this layout itself.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if there is no such type.
+    /// [`IdError::OutOfRange`] if the type does not exist.
     pub fn of_type_value(&self, id_type: u64) -> Result<Self, IdError> {
         IdError::check("type", id_type, 0, self.max(Field::Type))?;
         Ok(match (self.is_vesta(), id_type) {
@@ -210,8 +207,8 @@ impl IdMeta {
         })
     }
 
-    /// The layout that explains this ID: of Vesta's two the one that its type bit names, else this
-    /// layout itself.
+    /// The layout that explains this ID: among Vesta's two the one that its type bit selects,
+    /// otherwise this layout itself.
     pub fn explaining(&self, raw: u64) -> Self {
         match (self.is_vesta(), raw >> 62 & 1) {
             (false, _) => *self,
@@ -220,9 +217,9 @@ impl IdMeta {
         }
     }
 
-    /// This layout in one region: the upper `bits` of the machine field are `region`, so that two regions
-    /// never make the same ID, whatever else they share. `bits` is the same in all of them, and at most the
-    /// width of the machine field; `region` is 0 to `2^bits - 1`. With 0 bits there are no regions.
+    /// This layout restricted to one region: the upper `bits` of the machine field are `region`, so that two
+    /// regions never produce the same ID, whatever else they share. `bits` must be the same in all regions, and
+    /// at most the width of the machine field; `region` is 0 to `2^bits - 1`. With 0 bits there are no regions.
     ///
     /// ```
     /// use vesta_intf::IdMeta;
@@ -233,7 +230,7 @@ impl IdMeta {
     /// ```
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if the machine field has not so many bits, or the region needs more.
+    /// [`IdError::OutOfRange`] if the machine field has fewer bits, or the region needs more.
     pub fn in_region(self, bits: u8, region: u64) -> Result<Self, IdError> {
         IdError::check(
             "region bits",
@@ -248,7 +245,7 @@ impl IdMeta {
         })
     }
 
-    /// The machine IDs of the layout, or of its region.
+    /// The machine IDs of the layout, or of its region if it has one.
     pub const fn machines(&self) -> RangeInclusive<u64> {
         let (bits, region) = self.region;
         let below = self.bits(Field::Machine) - bits;
@@ -268,12 +265,12 @@ impl IdMeta {
         }
     }
 
-    /// The largest value of a field.
+    /// The maximum value of a field.
     pub const fn max(&self, field: Field) -> u64 {
         max_of(self.bits(field))
     }
 
-    /// The fields, most significant first; those that the layout does not have are 0 bits wide.
+    /// The fields, most significant first; a field that the layout does not have is 0 bits wide.
     pub const fn fields(&self) -> [Field; 6] {
         let [first, second, third] = self.spec.order.fields();
         [
@@ -286,7 +283,7 @@ impl IdMeta {
         ]
     }
 
-    /// Distance of a field from the lowest bit.
+    /// Position of the field's lowest bit in the ID.
     pub const fn shift(&self, field: Field) -> u8 {
         use FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
         let s = &self.spec;
@@ -333,7 +330,7 @@ impl IdMeta {
         Ok(raw)
     }
 
-    /// Takes an ID of this layout apart.
+    /// Splits an ID of this layout into its fields.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if the number has more bits than the layout.
@@ -353,8 +350,8 @@ impl IdMeta {
         })
     }
 
-    /// The ID at a position, on the line of `base`: the ID of the same fields at time 0, sequence 0.
-    /// The position must be inside the time field; generation sees to that.
+    /// The ID at a position of the machine ID of `base`, which is the ID of the same fields at time
+    /// 0, sequence 0. The position must be inside the time field; the generator ensures that.
     #[inline]
     pub const fn id_at(&self, base: u64, position: u64) -> u64 {
         let s = &self.spec;
@@ -369,7 +366,7 @@ impl IdMeta {
     }
 
     /// The distance between the IDs of neighbouring positions. In the order time, machine, sequence
-    /// it holds within one tick only.
+    /// it is valid within one tick only.
     pub const fn step(&self) -> u64 {
         match self.spec.order {
             FieldOrder::TimeSeqMachine => 1 << self.spec.machine_bits,
@@ -377,8 +374,8 @@ impl IdMeta {
         }
     }
 
-    /// Lowest bits that are the same in all IDs of one machine ID. `id % 2^k` sends them to one shard as long as
-    /// `k` is at most that; a hash or an odd modulus does not. 0 if the sequence number lies lowest.
+    /// Number of lowest bits that are the same in all IDs of one machine ID. If `k` is at most this number, `id % 2^k`
+    /// maps all of them to one shard; a hash or an odd modulus does not. 0 if the sequence number is the lowest field.
     pub const fn same_low_bits(&self) -> u8 {
         if self.shift(Field::Machine) == 0 {
             self.bits(Field::Machine)
@@ -395,7 +392,7 @@ impl IdMeta {
     /// The tick to which a moment belongs.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] before the epoch, [`IdError::TimeExhausted`] from the layout's end on.
+    /// [`IdError::Invalid`] before the epoch, [`IdError::TimeExhausted`] from the end of the layout on.
     pub fn tick_at(&self, moment: UnixMillis) -> Result<u64, IdError> {
         let Some(since) = moment.since(self.spec.epoch) else {
             return Err(IdError::invalid(
@@ -424,12 +421,12 @@ impl IdMeta {
 
     /// The moment at which the layout runs out of IDs.
     pub const fn end(&self) -> UnixMillis {
-        // Rounded up: a millisecond that has begun belongs to the layout.
+        // Rounded up: a millisecond that has begun is part of the layout.
         let ticks = self.max(Field::Time) + 1;
         self.after(ticks.next_multiple_of(self.spec.unit.per_milli()))
     }
 
-    /// The moment after so many ticks, of which the time field holds nearly as many.
+    /// The moment after this many ticks, which may slightly exceed the time field.
     const fn after(&self, ticks: u64) -> UnixMillis {
         match self.spec.unit.millis_in(ticks) {
             Some(millis) => UnixMillis(self.spec.epoch.0 + millis),

@@ -1,10 +1,10 @@
-//! Proof that two sets of IDs never meet, or a number that belongs to both.
+//! Proves that two sets of IDs are disjoint, or finds a number in both.
 
 use std::ops::RangeInclusive;
 
 use crate::{Field, Id, IdError, IdMeta, UnixMillis};
 
-/// A set of numbers: the IDs of a layout whose fields lie in ranges, or a range of plain numbers.
+/// A set of numbers: the IDs of a layout whose fields are in given ranges, or a range of plain numbers.
 ///
 /// ```
 /// use vesta_intf::{Field, IdMeta, IdSet, overlap};
@@ -18,15 +18,14 @@ use crate::{Field, Id, IdError, IdMeta, UnixMillis};
 pub struct IdSet {
     /// `None` for plain numbers.
     layout: Option<IdMeta>,
-    /// Width, smallest and largest value of each field, from the highest bit on; 64 bits together.
+    /// Width, smallest and largest value of each field, from the highest bit down; 64 bits in total.
     fields: [(Option<Field>, u8, u64, u64); 7],
-    /// False while the version is 0 because nobody has given it.
+    /// False while the version is 0 by default.
     has_version: bool,
 }
 
 impl IdSet {
-    /// Every ID of a layout, or of its [region](IdMeta::in_region), that has version 0 and the layout's own
-    /// type.
+    /// Every ID of a layout, or of its [region](IdMeta::in_region), with version 0 and the layout's own type.
     pub fn of(layout: &IdMeta) -> Self {
         let mut fields = [(None, 64 - layout.total_bits(), 0, 0); 7];
         for (slot, field) in fields[1..].iter_mut().zip(layout.fields()) {
@@ -45,7 +44,7 @@ impl IdSet {
         }
     }
 
-    /// Plain numbers: those of a counter, a sequence or a segment.
+    /// Plain numbers, such as those of a counter, a sequence or a segment.
     pub fn counter(numbers: RangeInclusive<u64>) -> Self {
         let mut fields = [(None, 0, 0, 0); 7];
         fields[0] = (None, 64, *numbers.start(), *numbers.end());
@@ -56,11 +55,11 @@ impl IdSet {
         }
     }
 
-    /// The IDs of the set with this field in a range, and in those that were given before.
+    /// Restricts a field of the set to a range, in addition to the ranges given before.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if the field cannot hold the range; [`IdError::Invalid`] if no value is left,
-    /// or the set is one of plain numbers.
+    /// or the set consists of plain numbers.
     pub fn with(mut self, field: Field, range: RangeInclusive<u64>) -> Result<Self, IdError> {
         let Some(layout) = self.layout else {
             return Err(IdError::invalid(
@@ -73,7 +72,7 @@ impl IdSet {
         }
         let slot = self.fields.iter_mut().find(|slot| slot.0 == Some(field));
         if let Some((_, _, low, high)) = slot {
-            // A version that is given replaces the 0 that nobody gave.
+            // A given version replaces the default of 0.
             if field == Field::Version && !std::mem::replace(&mut self.has_version, true) {
                 *high = layout.max(field);
             }
@@ -81,17 +80,17 @@ impl IdSet {
             if low > high {
                 return Err(IdError::invalid(
                     field.name(),
-                    "no value is in every range given",
+                    "the given ranges have no value in common",
                 ));
             }
         }
         Ok(self)
     }
 
-    /// The IDs of the set whose time lies between two moments, both included.
+    /// The IDs of the set whose time is between two moments, both inclusive.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for a moment outside the layout's time, or if the second is before the first.
+    /// [`IdError::Invalid`] for a moment outside the layout's time, or if the end is before the start.
     pub fn between(self, moments: RangeInclusive<UnixMillis>) -> Result<Self, IdError> {
         let Some(layout) = self.layout else {
             return Err(IdError::invalid("time", "plain numbers have no time"));
@@ -105,7 +104,7 @@ impl IdSet {
     /// The IDs of the set that belong to a region: the upper `bits` of the machine field are `region`.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if the machine field has not so many bits, or the region needs more.
+    /// [`IdError::OutOfRange`] if the machine field has fewer bits, or the region needs more.
     pub fn region(self, bits: u8, region: u64) -> Result<Self, IdError> {
         let Some(layout) = self.layout else {
             return Err(IdError::invalid("region", "plain numbers have no machine"));
@@ -113,15 +112,14 @@ impl IdSet {
         self.with(Field::Machine, layout.in_region(bits, region)?.machines())
     }
 
-    /// The fields of a number that belongs to the set; `None` if it does not, or the set is one of plain
-    /// numbers.
+    /// The fields of a number in the set; `None` if it is not in the set, or the set consists of plain numbers.
     pub fn reading(&self, raw: u64) -> Option<Id> {
         self.contains(raw)
             .then(|| self.layout?.unpack(raw).ok())
             .flatten()
     }
 
-    /// True if a number belongs to the set.
+    /// True if a number is in the set.
     pub fn contains(&self, raw: u64) -> bool {
         let mut below = 64;
         self.fields
@@ -134,8 +132,8 @@ impl IdSet {
             })
     }
 
-    /// For each bit from the highest on: whether a field begins with it, and that bit of the field's smallest
-    /// and largest value.
+    /// For each bit from the highest down: whether a field begins with it, and that bit of the field's
+    /// smallest and largest value.
     fn bits(&self) -> [(bool, u64, u64); 64] {
         let mut bits = [(false, 0, 0); 64];
         let mut at = 0;
@@ -149,13 +147,13 @@ impl IdSet {
     }
 }
 
-/// The smallest number that belongs to both sets; `None` proves that they never meet.
+/// The smallest number in both sets; `None` proves that they are disjoint.
 ///
-/// A number is walked from its highest bit. All that its upper bits say about the lower ones is, for each
-/// set, whether the field that they lie in still agrees with the field's smallest value, and whether with the
-/// largest: if neither, the rest of the field is free. So there are 64 places with 16 states each, and from
-/// the lowest bit up it is known for each of them whether any continuation belongs to both sets. Nothing is
-/// left out, so no continuation from the start means no number.
+/// A number is walked from its highest bit. The upper bits affect the lower ones only in two ways for each
+/// set: whether the current field still equals the field's smallest value, and whether it still equals the
+/// largest. If neither, the rest of the field is free. So there are 64 places with 16 states each. From the
+/// lowest bit up, the search computes for each of them whether any continuation is in both sets. Nothing is
+/// left out, so no continuation from the start means no common number.
 pub fn overlap(a: &IdSet, b: &IdSet) -> Option<u64> {
     let (a, b) = (a.bits(), b.bits());
     // possible[i][s]: bits i.. can be completed from state s.
@@ -184,8 +182,8 @@ pub fn overlap(a: &IdSet, b: &IdSet) -> Option<u64> {
     Some(number)
 }
 
-/// The state after a bit; `None` if it leaves one of the sets. Two bits for each set: still as small as the
-/// field's smallest value, still as large as its largest.
+/// The state after a bit; `None` if it leaves one of the sets. Two bits for each set: still equal to the
+/// field's smallest value, still equal to its largest.
 fn step(a: (bool, u64, u64), b: (bool, u64, u64), state: usize, bit: u64) -> Option<usize> {
     let one = |(begins, low, high): (bool, u64, u64), tight: usize| {
         let tight = if begins { 0b11 } else { tight };

@@ -1,7 +1,7 @@
-//! Text of others, shown so that it reads as it is.
+//! Escapes foreign text so that it displays as it is stored.
 
-/// Returns whether a character is a control, or changes the direction of the text around it (the
-/// bidirectional controls of Unicode, UAX 9): with one of these a text reads otherwise than it is.
+/// Returns whether a character is a control character or changes the direction of the text around it (the
+/// bidirectional controls of Unicode, UAX 9). Such a character makes a text look different from what it is.
 #[must_use]
 pub const fn is_control(character: char) -> bool {
     matches!(
@@ -11,8 +11,8 @@ pub const fn is_control(character: char) -> bool {
     )
 }
 
-/// Text of others for people and logs: each [control](is_control) as `\u202e`. JSON, whose line ends are
-/// escaped already, keeps its value.
+/// Escapes foreign text for people and logs: each [control](is_control) becomes `\u202e` or alike. JSON,
+/// whose line ends are escaped already, keeps its value.
 ///
 /// ```
 /// assert_eq!(vesta_intf::plain("db\u{202e}1-"), r"db\u202e1-");
@@ -32,7 +32,7 @@ pub fn plain(text: &str) -> String {
     plain
 }
 
-/// As [`plain`], for a text of several lines.
+/// Like [`plain`], for a text of several lines.
 #[must_use]
 pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")

@@ -35,11 +35,10 @@ const fn preset(name: &'static str, id_type: u64, spec: LayoutSpec) -> IdMeta {
 }
 
 impl IdMeta {
-    /// `max-peak`, Vesta's type 0: 30 bits of seconds, 2^20 IDs in each, 1,024 machines, until
-    /// 2049-01-09.
+    /// `max-peak`, Vesta's type 0: 30 bits of seconds, 2^20 IDs per second, 1,024 machines, until 2049-01-09.
     pub const MAX_PEAK: IdMeta = vesta("max-peak", 0, 30, 20, TimeUnit::Second);
 
-    /// `min-granularity`, Vesta's type 1: 40 bits of milliseconds, 2^10 IDs in each, 1,024
+    /// `min-granularity`, Vesta's type 1: 40 bits of milliseconds, 2^10 IDs per millisecond, 1,024
     /// machines, until 2049-11-03.
     pub const MIN_GRANULARITY: IdMeta = vesta("min-granularity", 1, 40, 10, TimeUnit::Millisecond);
 
@@ -61,9 +60,8 @@ impl IdMeta {
         },
     );
 
-    /// `uid`: Baidu uid-generator's default, sign 1, delta seconds 28, worker 22, sequence 13,
-    /// since 2016-05-20T00:00:00+08:00. Its time ended on 2024-11-20; start new ones with a custom
-    /// epoch.
+    /// `uid`: Baidu uid-generator's default, sign 1, delta seconds 28, worker 22, sequence 13, since
+    /// 2016-05-20T00:00:00+08:00. Its time ended on 2024-11-20; new deployments need a custom epoch.
     pub const UID: IdMeta = preset(
         "uid",
         0,
@@ -80,8 +78,8 @@ impl IdMeta {
         },
     );
 
-    /// `js-safe`: 53 bits, so that JavaScript numbers hold it exactly; 31 bits of seconds, 2^14 IDs
-    /// in each, 256 machines, until 2083-01-18.
+    /// `js-safe`: 53 bits, so that JavaScript numbers represent it exactly; 31 bits of seconds,
+    /// 2^14 IDs per second, 256 machines, until 2083-01-18.
     pub const JS_SAFE: IdMeta = preset(
         "js-safe",
         0,
@@ -98,7 +96,7 @@ impl IdMeta {
         },
     );
 
-    /// The layouts in which Vesta makes IDs.
+    /// The layouts in which Vesta generates IDs.
     pub const PRESETS: [IdMeta; 5] = [
         Self::MAX_PEAK,
         Self::MIN_GRANULARITY,
@@ -107,22 +105,21 @@ impl IdMeta {
         Self::JS_SAFE,
     ];
 
-    /// The layout of this name among [`PRESETS`](Self::PRESETS).
+    /// The layout with this name among [`PRESETS`](Self::PRESETS).
     pub fn preset(name: &str) -> Option<Self> {
         Self::PRESETS.into_iter().find(|meta| meta.name() == name)
     }
 
-    /// Every layout that has a name: [`PRESETS`](Self::PRESETS) and then
-    /// [`FOREIGN`](Self::FOREIGN).
+    /// Every named layout: [`PRESETS`](Self::PRESETS), then [`FOREIGN`](Self::FOREIGN).
     pub fn all_known() -> impl Iterator<Item = Self> {
         Self::PRESETS.into_iter().chain(Self::FOREIGN)
     }
 
-    /// The layout of this name among all that have one, to explain an ID with. Not each of them can
-    /// make IDs: see [`check_generates`](Self::check_generates).
+    /// The layout with this name among all named ones, for explaining an ID. Some of them cannot
+    /// generate IDs: see [`check_generates`](Self::check_generates).
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `layout`, with the names there are.
+    /// [`IdError::Invalid`] for `layout`, with the known names.
     pub fn known(name: &str) -> Result<Self, IdError> {
         Self::all_known()
             .find(|meta| meta.name() == name)
@@ -135,6 +132,6 @@ impl IdMeta {
 
     /// One-line description of the layout.
     pub fn about(&self) -> &'static str {
-        known(self).map_or("a layout of one's own", |it| it.4)
+        known(self).map_or("a custom layout", |it| it.4)
     }
 }

@@ -1,17 +1,17 @@
-//! IDs that were rounded: by programs that keep numbers as doubles, or 15 digits of them.
+//! Rounded IDs: from programs that keep numbers as doubles, or keep 15 digits of them.
 
-/// A number that may be what is left of an ID.
+/// The origin of a rounded ID, and the IDs it may have been.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rounded {
     /// `JavaScript` or `Excel`.
     pub by: &'static str,
-    /// The smallest number that becomes this one.
+    /// The smallest number that is rounded to this one.
     pub from: u64,
-    /// The largest number that becomes this one.
+    /// The largest number that is rounded to this one.
     pub until: u64,
 }
 
-/// What JavaScript prints for an ID: of the decimal numbers that are nearest to the same double, the one with the
+/// JavaScript's text of an ID: of the decimal numbers that are nearest to the same double, the one with the
 /// fewest digits.
 ///
 /// ```
@@ -26,7 +26,7 @@ const fn double(id: u64) -> f64 {
     id as f64
 }
 
-/// The whole number that is halfway between a double, given by its bits, and the next one.
+/// The integer halfway between a double, given by its bits, and the next one.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -36,13 +36,14 @@ const fn halfway(bits: u64) -> u128 {
     (f64::from_bits(bits) as u128 + f64::from_bits(bits + 1) as u128) / 2
 }
 
-/// Whether an ID has the shape of a rounded one, and the IDs that become it.
+/// Detects whether an ID has the shape of a rounded one, and returns the range of IDs that are rounded to it.
 ///
-/// JavaScript: a number from 2^56 on that it prints as it stands. Of the numbers there one in 16 is such a number, of
-/// those from 2^60 on one in 256; every rounded one is. Below 2^56 it would be one in ten, so nothing is said.
+/// JavaScript: a number from 2^56 on that JavaScript prints unchanged. One in 16 of the numbers there is such a
+/// number, from 2^60 on one in 256; every rounded one is. Below 2^56 it would be one in ten, so nothing is reported.
 ///
-/// Excel: 15 digits and at least two zeros, one number in a hundred or fewer. The digits after the fifteenth become
-/// zeros; since JavaScript prints some numbers so too, those that it rounds to this one are within the bounds.
+/// Excel: 15 digits and at least two zeros, one number in a hundred or fewer. The digits after the fifteenth
+/// become zeros. Since JavaScript also prints some numbers that way, the numbers that it rounds to this one
+/// are within the bounds.
 pub fn rounded(id: u64) -> Option<Rounded> {
     let zeros = id.checked_ilog10()?.saturating_sub(14);
     let step = 10u64.pow(zeros);
@@ -50,7 +51,7 @@ pub fn rounded(id: u64) -> Option<Rounded> {
     if !is_excels && (id < 1 << 56 || in_javascript(id) != id.to_string()) {
         return None;
     }
-    // What is halfway goes to the double whose lowest bit is 0.
+    // A halfway case is rounded to the double whose lowest bit is 0.
     let bits = double(id).to_bits();
     let odd = u128::from(bits & 1);
     let (from, mut until) = (halfway(bits - 1) + odd, halfway(bits) - odd);

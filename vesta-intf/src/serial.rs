@@ -1,5 +1,5 @@
-//! Serials: numbers that read as a pattern says, such as `INV-261122-0000427`, with a counter that starts
-//! anew each day, month or year. Pure: the date comes in as a value.
+//! Serials: numbers formatted by a pattern, such as `INV-261122-0000427`, with a counter that restarts
+//! each day, month or year. Pure: the date is passed in as a value.
 //!
 //! ```text
 //!  civil.rs    dates, and the periods of a counter
@@ -9,10 +9,10 @@
 //! ```
 //!
 //! # Why no serial repeats
-//! The counter of a period and the period itself are one number, a **position**: `period << 40 | n`. The
-//! positions of a tag are handed out like the numbers of any segment tag, each once, and only grow. Date
-//! and counter of a serial both come from its position, so that they are always of one period; and since
-//! positions only grow, a period that is over is never continued, whatever a clock shows.
+//! The counter of a period and the period itself form one number, a **position**: `period << 40 | n`.
+//! The positions of a tag are issued like the numbers of any segment tag: each once, and ascending. Date
+//! and counter of a serial both come from its position, so they always belong to the same period. Since
+//! positions only grow, a period that has ended is never continued, whatever a clock shows.
 
 mod civil;
 mod pattern;

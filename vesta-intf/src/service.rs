@@ -1,56 +1,56 @@
-//! Interface of services that make IDs, blocking and asynchronous.
+//! Interface of services that generate IDs, blocking and asynchronous.
 
 use std::time::SystemTime;
 
 use crate::{Id, IdError, IdRun, MakeId};
 
-/// Makes 64-bit IDs that never repeat, and explains them.
+/// Generates 64-bit IDs that never repeat, and explains them.
 ///
 /// Implemented by the embedded service (`vesta_service::LocalIdService`) and by the blocking client
-/// (`vesta_client::blocking::Client`), so that a program can change from one to the other without a
-/// change of its code. The trait is dyn-compatible: `Arc<dyn IdService>` works.
+/// (`vesta_client::blocking::Client`), so that a program can switch between them without code
+/// changes. The trait is dyn-compatible: `Arc<dyn IdService>` works.
 ///
-/// The IDs of one service strictly increase on each machine ID it holds.
+/// On each machine ID that a service holds, its IDs strictly increase.
 pub trait IdService: Send + Sync {
-    /// A new ID. May wait, at most for the service's `max_wait`.
+    /// A new ID. May wait for up to the service's `max_wait`.
     ///
     /// # Errors
-    /// [`IdError::NotReady`] if nothing was free within `max_wait`; otherwise what [`IdError`] lists.
+    /// [`IdError::NotReady`] if no ID became available within `max_wait`; otherwise any [`IdError`].
     fn gen_id(&self) -> Result<u64, IdError>;
 
     /// A new ID without waiting.
     ///
     /// # Errors
-    /// [`IdError::NotReady`] if there is none now; it says when.
+    /// [`IdError::NotReady`], with the delay after which to retry, if none is available now.
     fn try_gen_id(&self) -> Result<u64, IdError>;
 
-    /// Fills `out` with new IDs, ascending. May wait, at most for the service's `max_wait`.
+    /// Fills `out` with new IDs, ascending. May wait for up to the service's `max_wait`.
     ///
     /// # Errors
-    /// As for [`gen_id`](Self::gen_id). `out` then holds nothing of value; IDs that had been
-    /// claimed for it are never used.
+    /// As for [`gen_id`](Self::gen_id). The contents of `out` are then meaningless; IDs that had
+    /// been claimed for it are never used.
     fn gen_ids(&self, out: &mut [u64]) -> Result<(), IdError>;
 
-    /// Fills the beginning of `out` with as many new IDs as there are now, ascending, and says how
-    /// many.
+    /// Fills the beginning of `out` with as many new IDs as are available now, ascending, and
+    /// returns their number.
     ///
     /// # Errors
-    /// [`IdError::NotReady`] if there is none at all; it says when.
+    /// [`IdError::NotReady`], with the delay after which to retry, if none is available.
     fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError>;
 
-    /// Explains an ID: takes it apart. Of Vesta's two layouts, the ID's own type bit chooses.
+    /// Explains an ID: splits it into its fields. Of Vesta's two layouts, the ID's own type bit selects one.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if the number has more bits than the layout.
     fn exp_id(&self, raw: u64) -> Result<Id, IdError>;
 
-    /// Assembles an ID from its parts, for tests and repairs. It is not a new ID.
+    /// Assembles an ID from its parts, for tests and repairs. The result is not a new ID.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] for a part that does not fit its field.
     fn make_id(&self, parts: &MakeId) -> Result<u64, IdError>;
 
-    /// The moment at which a tick of this number begins.
+    /// The moment at which the tick with this number begins.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if the number does not fit the time field.
@@ -59,7 +59,7 @@ pub trait IdService: Send + Sync {
 
 /// Asynchronous twin of [`IdService`], awaited by the servers and implemented by the client.
 ///
-/// No future of it needs a certain runtime unless the implementation says so. Dropping a future
+/// Its futures need no particular runtime unless the implementation says so. Dropping a future
 /// before it is ready never issues an ID and never pushes the service's position into the future.
 pub trait AsyncIdService: Send + Sync {
     /// See [`IdService::gen_id`].
@@ -68,8 +68,8 @@ pub trait AsyncIdService: Send + Sync {
     /// `count` new IDs, ascending. See [`IdService::gen_ids`].
     fn gen_ids(&self, count: u32) -> impl Future<Output = Result<Vec<u64>, IdError>> + Send;
 
-    /// `count` new IDs as runs, in the order of their first IDs. The IDs of a run ascend; runs reach
-    /// into each other only where the service holds several machine IDs.
+    /// `count` new IDs as runs, in the order of their first IDs. The IDs of a run ascend; runs
+    /// overlap only where the service holds several machine IDs.
     fn gen_runs(&self, count: u32) -> impl Future<Output = Result<Vec<IdRun>, IdError>> + Send;
 
     /// See [`IdService::exp_id`].
@@ -82,14 +82,14 @@ pub trait AsyncIdService: Send + Sync {
     fn trans_time(&self, time: u64) -> impl Future<Output = Result<SystemTime, IdError>> + Send;
 }
 
-/// The calls of [`IdService`] as methods of a type, so that programs import no trait for them.
+/// The calls of [`IdService`] as inherent methods of a type, so that programs need not import the trait.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! inherent_calls {
     ($service:ty) => {
         impl $service {
-            /// A new ID, as whatever the program keeps it in: [`VestaId`]($crate::VestaId), `u64`, or its
-            /// own type. May wait, as [`gen_id`](Self::gen_id).
+            /// A new ID, in the type that the program keeps it in: [`VestaId`]($crate::VestaId), `u64`,
+            /// or its own type. May wait, as [`gen_id`](Self::gen_id) does.
             ///
             /// # Errors
             /// As for [`gen_id`](Self::gen_id).
@@ -121,7 +121,7 @@ macro_rules! inherent_calls {
                 $crate::IdService::try_gen_ids(self, out)
             }
 
-            /// Takes an ID apart: see [`IdService::exp_id`]($crate::IdService::exp_id).
+            /// Splits an ID into its fields: see [`IdService::exp_id`]($crate::IdService::exp_id).
             pub fn exp_id(&self, raw: impl Into<u64>) -> Result<$crate::Id, $crate::IdError> {
                 $crate::IdService::exp_id(self, raw.into())
             }

@@ -1,11 +1,9 @@
-//! Shuffled numbers: a secret permutation of 0 to N − 1, so that consecutive numbers read as if drawn at
-//! random.
+//! Shuffled numbers: a secret permutation of 0 to N − 1, so that consecutive numbers look random.
 //!
-//! A Feistel network of ten rounds with HMAC-SHA256 as its round function permutes the numbers of 2b bits,
-//! b the least with 2^2b ≥ N; a result that is N or more is permuted again (cycle walking, J. Black and
-//! P. Rogaway 2002), four times at most on average. Without the key nobody can tell the permutation from
-//! one drawn at random, given that HMAC-SHA256 is a pseudorandom function; ten rounds are as many as NIST's
-//! FF1 has (SP 800-38G).
+//! A Feistel network of ten rounds with HMAC-SHA256 as its round function permutes the numbers of 2b bits, where
+//! b is the smallest with 2^2b ≥ N. A result of N or more is permuted again (cycle walking, J. Black and P.
+//! Rogaway 2002), four times at most on average. Without the key, the permutation cannot be distinguished from a
+//! random one, provided that HMAC-SHA256 is a pseudorandom function; NIST's FF1 (SP 800-38G) has ten rounds too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,19 +14,19 @@ use crate::IdError;
 
 const ROUNDS: u8 = 10;
 
-/// Halves of up to so many bits have a table of all values of the round function, at most 1.3 MB: a number
-/// then costs a twentieth.
+/// Halves of up to this many bits use a table of all values of the round function, at most 1.3 MB: a
+/// number then costs a twentieth.
 const TABLE_BITS: u32 = 16;
 
-/// A secret key of 256 bits. It is shown nowhere; [`fingerprint`](Self::fingerprint) tells it from others.
+/// A secret key of 256 bits. It is never printed; [`fingerprint`](Self::fingerprint) distinguishes it from others.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ShuffleKey {
-    /// States of HMAC-SHA256 after the block of the key.
+    /// States of HMAC-SHA256 after the key block.
     inner: [u32; 8],
     outer: [u32; 8],
 }
 
-/// The permutation of 0 to `size` − 1 that a key decides.
+/// The permutation of 0 to `size` − 1 that a key selects.
 ///
 /// ```
 /// use vesta_intf::{Shuffle, ShuffleKey};
@@ -43,14 +41,14 @@ pub struct ShuffleKey {
 pub struct Shuffle {
     key: ShuffleKey,
     size: u64,
-    /// Bits of a half.
+    /// Bits of each half.
     bits: u32,
-    /// The round function of each round and half; empty if they are too many.
+    /// Round function by round and half; empty if there are too many values.
     table: Arc<[u16]>,
 }
 
 impl ShuffleKey {
-    /// A key of 32 bytes, drawn at random by who makes it.
+    /// A key of 32 bytes, drawn at random by the caller.
     pub fn new(key: &[u8; 32]) -> Self {
         let padded = |pad: u8| {
             let mut block = [pad; 64];
@@ -66,10 +64,10 @@ impl ShuffleKey {
         }
     }
 
-    /// A key of 64 hexadecimal digits, as in a key file; white space around them does not matter.
+    /// A key of 64 hexadecimal digits, as in a key file; surrounding white space is ignored.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `key`, which does not repeat any of it.
+    /// [`IdError::Invalid`] for `key`, without any part of the key.
     pub fn from_hex(text: &str) -> Result<Self, IdError> {
         let text = text.trim().as_bytes();
         let digit = |byte: u8| {
@@ -93,7 +91,7 @@ impl ShuffleKey {
         }
     }
 
-    /// Eight bytes as hexadecimal digits that tell this key from others, and nothing more about it.
+    /// Eight bytes as hexadecimal digits that identify this key and reveal nothing more about it.
     pub fn fingerprint(&self) -> String {
         format!("{:016x}", self.hmac(b"vesta shuffle key fingerprint"))
     }
@@ -118,7 +116,7 @@ impl fmt::Debug for ShuffleKey {
 
 impl Shuffle {
     /// The permutation of 0 to `size` − 1. Takes up to 60 ms where a table of up to 1.3 MB makes numbers
-    /// cheap, for sizes up to 2^32: keep it.
+    /// cheap, for sizes up to 2^32; keep the result.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] for `size` if it is not 1 to 2^63.
@@ -134,7 +132,7 @@ impl Shuffle {
         if bits <= TABLE_BITS {
             let halves = |round| (0..1u64 << bits).map(move |half| (round, half));
             let value = |(round, half)| u16::try_from(shuffle.compute(round, half)).ok();
-            // A value has as many bits as a half: none is left out.
+            // A value has as many bits as a half: none is truncated.
             shuffle.table = (0..ROUNDS).flat_map(halves).filter_map(value).collect();
         }
         Ok(shuffle)
@@ -155,7 +153,7 @@ impl Shuffle {
         })
     }
 
-    /// The number whose shuffled number this is.
+    /// Inverse of [`shuffle`](Self::shuffle): the number with this shuffled number.
     ///
     /// # Panics
     /// If the shuffled number is not below the size.
@@ -174,7 +172,7 @@ impl Shuffle {
         })
     }
 
-    /// Permutes until the number is one of ours again: its cycle leads back to it at the latest.
+    /// Permutes until the number is in range again: its cycle returns to the start at the latest.
     fn walk(&self, mut number: u64, permute: impl Fn(&Self, u64) -> u64) -> u64 {
         loop {
             number = permute(self, number);
@@ -215,7 +213,7 @@ impl fmt::Debug for Shuffle {
     }
 }
 
-/// The state that SHA-256 begins with: FIPS 180-4, 5.3.3.
+/// The initial state of SHA-256: FIPS 180-4, 5.3.3.
 const INITIAL: [u32; 8] = [
     0x6a09_e667,
     0xbb67_ae85,
@@ -227,15 +225,15 @@ const INITIAL: [u32; 8] = [
     0x5be0_cd19,
 ];
 
-/// The state after one more block. HMAC as a crate keeps it costs half as much again for messages so
-/// short: the states of the key are the same for all of them.
+/// The state after one more block. The `hmac` crate costs half as much again for messages this
+/// short: here the states of the key are computed once for all messages.
 fn hash(state: &[u32; 8], block: &[u8; 64]) -> [u32; 8] {
     let mut state = *state;
     compress256(&mut state, std::slice::from_ref(block));
     state
 }
 
-/// A message of at most 55 bytes that follows a block of the key, with its padding.
+/// A message of at most 55 bytes that follows the key block, with its padding.
 fn last_block(message: &[u8]) -> [u8; 64] {
     let mut block = [0; 64];
     block[..message.len()].copy_from_slice(message);

@@ -1,4 +1,4 @@
-//! Moments and units of time. Values only: nothing here reads a clock.
+//! Moments and units of time. Values only: this module never reads a clock.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ impl UnixMillis {
         UNIX_EPOCH + Duration::from_millis(self.0)
     }
 
-    /// The milliseconds from `earlier` to this moment; `None` if this moment is the earlier one.
+    /// Milliseconds from `earlier` to this moment; `None` if this moment is before `earlier`.
     pub const fn since(self, earlier: UnixMillis) -> Option<u64> {
         self.0.checked_sub(earlier.0)
     }
@@ -78,7 +78,7 @@ pub enum TimeUnit {
     TenMillis,
     /// One millisecond.
     Millisecond,
-    /// Ten microseconds. Moments have milliseconds, so that no generator goes by it.
+    /// Ten microseconds. Moments have millisecond precision, so no generator can use this unit.
     TenMicros,
     /// One microsecond, likewise.
     Microsecond,
@@ -104,7 +104,7 @@ impl TimeUnit {
         }
     }
 
-    /// Ticks of a millisecond; 1 where a tick is as long or longer.
+    /// Ticks per millisecond; 1 if a tick is a millisecond or longer.
     pub(crate) const fn per_milli(self) -> u64 {
         match 1000 / self.micros() {
             0 => 1,
@@ -112,12 +112,12 @@ impl TimeUnit {
         }
     }
 
-    /// The whole ticks that have passed after so many milliseconds; at most [`u64::MAX`].
+    /// Number of whole ticks in a span of milliseconds; saturates at [`u64::MAX`].
     pub(crate) const fn ticks_in(self, millis: u64) -> u64 {
         (millis / self.millis()).saturating_mul(self.per_milli())
     }
 
-    /// The milliseconds of so many ticks, rounded down, if they fit.
+    /// Milliseconds of a number of ticks, rounded down; `None` on overflow.
     pub(crate) const fn millis_in(self, ticks: u64) -> Option<u64> {
         (ticks / self.per_milli()).checked_mul(self.millis())
     }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_moments_read_as_the_calendar_has_them() {
+    fn known_moments_match_the_calendar() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),

@@ -1,4 +1,4 @@
-//! `VestaId`: a distinct type for IDs in the structs, tables and JSON of a program.
+//! `VestaId`: a distinct type for IDs in structs, tables and JSON.
 //!
 //! ```text
 //!  serialized.rs  serde: text, or a number on request    feature `serde`
@@ -24,9 +24,9 @@ use crate::{IdError, IdFormat, IdMeta, UnixMillis};
 
 /// A 64-bit ID. It prints and parses as decimal digits, and orders as an unsigned number.
 ///
-/// JSON has it as a string, because JavaScript rounds larger numbers than 2^53; a field with
-/// `#[serde(with = "vesta_intf::id_as_number")]` (`vesta_service::contract::id_as_number`) has it as a number. Databases have it as `BIGINT`
-/// (features `sqlx`, `diesel`).
+/// In JSON it is a string, because JavaScript rounds numbers above 2^53; a field with
+/// `#[serde(with = "vesta_intf::id_as_number")]` (`vesta_service::contract::id_as_number`) is a number. In databases it
+/// is a `BIGINT` (features `sqlx`, `diesel`).
 ///
 /// ```
 /// use vesta_intf::{IdMeta, VestaId};
@@ -43,10 +43,10 @@ use crate::{IdError, IdFormat, IdMeta, UnixMillis};
     diesel(sql_type = diesel::sql_types::BigInt)
 )]
 #[repr(transparent)]
-pub struct VestaId(i64); // the bits as a column has them: diesel borrows an i64
+pub struct VestaId(i64); // the bits as in a column: diesel borrows an i64
 
 impl VestaId {
-    /// The moment at which its tick began. Of Vesta's two layouts, its own type bit chooses.
+    /// The moment at which its tick began. Of Vesta's two layouts, the ID's own type bit selects one.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if it has more bits than the layout.
@@ -77,7 +77,7 @@ impl TryFrom<i64> for VestaId {
 
     fn try_from(id: i64) -> Result<Self, IdError> {
         if id < 0 {
-            let reason = format!("{id} is negative: it has the sign bit, which version 1 sets");
+            let reason = format!("{id} is negative: its sign bit, which version 1 sets, must be 0");
             return Err(IdError::invalid("id", reason));
         }
         Ok(Self(id))
@@ -91,7 +91,8 @@ impl TryFrom<VestaId> for i64 {
 
     fn try_from(id: VestaId) -> Result<Self, IdError> {
         if id.0 < 0 {
-            let reason = format!("{id} has the sign bit, which version 1 sets, so no i64 holds it");
+            let reason =
+                format!("{id} does not fit an i64: its sign bit, which version 1 sets, must be 0");
             return Err(IdError::invalid("id", reason));
         }
         Ok(id.0)
@@ -123,7 +124,7 @@ impl fmt::Debug for VestaId {
     }
 }
 
-/// As [`IdFormat::Decimal`] parses: digits alone.
+/// Parses as [`IdFormat::Decimal`] does: digits only.
 impl FromStr for VestaId {
     type Err = IdError;
 

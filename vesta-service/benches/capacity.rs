@@ -1,11 +1,9 @@
-//! What do callers get who want more IDs than a machine ID has: how much of its capacity, how fairly, after which
-//! waits, and at which price?
+//! Service of callers that want more IDs than a machine ID provides: share of the capacity, fairness, waits, and cost.
 //!
-//! Callers take single IDs as fast as they can. What is used up makes them wait for the next tick, or
-//! with pacing for the next slice, so the rate is the layout's and the processor time is the price of
-//! waiting. Each row is run twice: to count IDs and processor time, and again with a clock around each
-//! call. Then a burst when a second begins, and the floor of waiting: threads that do nothing but sleep until each
-//! tick or slice.
+//! Callers take single IDs as fast as they can. Once a tick is used up they wait for the next tick, or, with pacing,
+//! for the next slice. So the rate is that of the layout, and the processor time is the cost of waiting. Each row is
+//! run twice: to count IDs and processor time, and again with a clock around each call. Two more measurements follow: a
+//! burst at the start of a second, and the floor of waiting, which is threads that only sleep until each tick or slice.
 //!
 //! `cargo bench -p vesta-service --bench capacity [-- SECONDS [WAY]]` (Linux: reads /proc)
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -17,7 +15,7 @@ use std::time::{Duration, Instant};
 use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::figures::Figures;
 
-/// The processor time of this process so far, of all its threads. A unit of /proc is 10 ms.
+/// Processor time of all threads of this process so far. A unit of /proc is 10 ms.
 fn cpu() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
     let after_name = stat.rsplit_once(") ").expect("a process name").1;
@@ -30,13 +28,13 @@ fn cpu() -> Duration {
     Duration::from_millis(10) * (ticks(11).expect("utime") + ticks(12).expect("stime"))
 }
 
-/// A way to set a service up.
+/// A way to configure a service.
 type Way = fn(Builder) -> Builder;
 
 const QUESTION: &str = "Callers who want more than a machine ID has";
 const NOTHING_SET: &str = "nothing set";
 
-/// What people change where many IDs are wanted, beside what they get when they change nothing.
+/// Settings that users change for high rates, next to the defaults.
 const WAYS: [(&str, Way); 3] = [
     (NOTHING_SET, |builder| builder),
     ("throughput", Builder::throughput),
@@ -138,7 +136,7 @@ fn main() {
     figures.write();
 }
 
-/// The processor time of threads that wake up at every multiple of `tick`, and do nothing then.
+/// Processor time of threads that wake up at every multiple of `tick` and then do nothing.
 fn sleeping(threads: usize, tick: Duration, period: Duration) -> Duration {
     let before = cpu();
     let start = Instant::now();
@@ -160,7 +158,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// Durations of the calls that waited, and the number of all.
+/// Durations of the calls that waited, and the number of all calls.
 #[derive(Default)]
 struct Waits {
     calls: usize,
@@ -169,14 +167,14 @@ struct Waits {
 }
 
 impl Waits {
-    /// So long took the fastest of that share of calls that took longest.
+    /// Duration of the fastest call in this share of the slowest calls.
     fn share(&self, share: f64) -> Duration {
         let place = (self.calls as f64 * share) as usize;
         self.longest_first.get(place).copied().unwrap_or_default()
     }
 }
 
-/// The time of each call that took longer than any that does not wait.
+/// Duration of each call that took longer than any call without a wait.
 fn waits(service: &LocalIdService, callers: usize, period: Duration) -> Waits {
     const WAITED: Duration = Duration::from_micros(20);
     let stop = AtomicBool::new(false);
@@ -211,7 +209,7 @@ fn waits(service: &LocalIdService, callers: usize, period: Duration) -> Waits {
     all
 }
 
-/// IDs of each caller, with what they could have had.
+/// IDs of each caller, and the IDs that the capacity allowed.
 struct Load {
     ids: Vec<u64>,
     errors: u64,
@@ -219,7 +217,7 @@ struct Load {
     cpu: Duration,
 }
 
-/// Sleeps until a second begins, and so much longer.
+/// Sleeps until a second begins, plus `and`.
 fn sleep_until_a_second_begins(and: Duration) {
     let into_second = Duration::from_nanos(
         std::time::SystemTime::now()
@@ -229,8 +227,8 @@ fn sleep_until_a_second_begins(and: Duration) {
     std::thread::sleep(Duration::from_secs(1).saturating_sub(into_second) + and);
 }
 
-/// Lets callers take IDs for whole seconds, so that the count is not distorted by a part of a tick:
-/// from a moment after one begins, when even the laggard clocks show it, to one before another ends.
+/// Lets callers take IDs for whole seconds, so that a partial tick does not distort the count: from
+/// just after a second begins, when even lagging clocks show it, until just before another ends.
 fn load(service: &LocalIdService, callers: usize, period: Duration) -> Load {
     const MARGIN: Duration = Duration::from_millis(30);
     let stop = AtomicBool::new(false);
@@ -256,8 +254,8 @@ fn load(service: &LocalIdService, callers: usize, period: Duration) -> Load {
         let counts = workers.into_iter().map(|it| it.join().expect("no panic"));
         counts.collect()
     });
-    // Of a layout of seconds everything of each second was to be had but, with pacing, what the end of the last
-    // one has; of the other one not the margins.
+    // With a layout of seconds, all of each second counts, except, with pacing, what the end of the last one
+    // has; with the other layout, the margins are excluded.
     let margins = match service.meta().spec().unit {
         vesta_intf::TimeUnit::Second => MARGIN.mul_f64(7.0 / 8.0),
         _ => 2 * MARGIN,

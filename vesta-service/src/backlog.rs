@@ -1,9 +1,9 @@
-//! Batches that wait for ticks to come.
+//! Batches that wait for future ticks.
 //!
-//! A batch that is larger than what a tick has left takes the rest and waits for more. If more and
-//! more of them did so, all would share each tick, none would be complete in time, and what they had
-//! taken would be wasted. So a batch may wait only if every waiting batch can be served in time; it
-//! is refused at once otherwise, before it has cost more than one tick.
+//! A batch that is larger than the rest of a tick takes that rest and waits for more. If ever more
+//! batches did so, all would share each tick, none would complete in time, and the IDs they had
+//! taken would be wasted. So a batch may wait only if every waiting batch can be served in time.
+//! Otherwise it is refused at once, before it has cost more than one tick.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,24 +14,23 @@ use crate::LocalIdService;
 use crate::lease::HeldLease;
 use crate::sequence::Claim;
 
-/// IDs that all waiting batches together still need.
+/// IDs still needed by all waiting batches together.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     ids: AtomicU64,
 }
 
 impl Backlog {
-    /// Joins the wait queue, for `ids` of the `per_second` that are made. Refused if serving all
-    /// waiting batches would take more than half of `timeout`, with the time until those before it are
-    /// served. Half, because batches that share a tick do not get equal parts of it. A sole waiter
-    /// always may.
+    /// Joins the wait queue for `ids`, of `per_second` generated. Refused if serving all waiting batches
+    /// would take more than half of `timeout`; the error is the time until the earlier ones are served. Half,
+    /// because batches that share a tick do not get equal parts of it. A sole waiter is always admitted.
     pub(crate) fn enter(
         &self,
         ids: u64,
         per_second: u64,
         timeout: Duration,
     ) -> Result<(), Duration> {
-        // Relaxed: a number to estimate by; nothing else is published with it.
+        // Relaxed: used as an estimate only; nothing else is published with it.
         let before = self.ids.fetch_add(ids, Ordering::Relaxed);
         let needed = time_for(before.saturating_add(ids), per_second);
         if before > 0 && needed > timeout / 2 {
@@ -41,21 +40,21 @@ impl Backlog {
         Ok(())
     }
 
-    /// So many were served, or are no longer wanted.
+    /// Removes IDs that were served or are no longer wanted.
     fn leave(&self, ids: u64) {
         self.ids.fetch_sub(ids, Ordering::Relaxed);
     }
 }
 
-/// A batch under way. If it is dropped before it is complete, it gives back what it took, as far as
-/// nothing was taken after it; the rest is lost.
+/// A batch in progress. If it is dropped before it is complete, it gives its claims back, as far as
+/// no later position has been taken; the rest is lost.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
     service: &'a LocalIdService,
     left: u64,
-    /// True once the rest counts in the backlog.
+    /// True once the remaining IDs count in the backlog.
     queued: bool,
-    /// Every claim so far, unless they are complete.
+    /// Every claim so far, unless the batch is complete.
     taken: Vec<(&'a HeldLease, Claim)>,
 }
 
@@ -70,8 +69,8 @@ impl<'a> Batch<'a> {
     }
 
     /// Hands out runs, without waiting, until the batch is complete. After an `Err` with a
-    /// [`NotReady`](IdError::NotReady) it may go on then. It is over after any other, and after an `Ok(Err(_))`:
-    /// too many wait already.
+    /// [`NotReady`](IdError::NotReady) the batch may continue after that delay. After any other `Err`, and after
+    /// an `Ok(Err(_))`, which means that too many batches wait already, it is over.
     pub(crate) fn fill(&mut self, mut take: impl FnMut(IdRun)) -> Result<Filled, IdError> {
         while self.left > 0 {
             match self
@@ -92,7 +91,7 @@ impl<'a> Batch<'a> {
                 Err(IdError::NotReady(NotReady { why, retry_after })) if !self.queued => {
                     match self.service.enter_backlog(self.left) {
                         Ok(()) => self.queued = true,
-                        // Before both waits are over, another attempt finds what this one found.
+                        // A retry before both waits are over would get the same result.
                         Err(served_in) => {
                             let retry_after = retry_after.max(served_in);
                             return Ok(Err(IdError::NotReady(NotReady { why, retry_after })));
@@ -112,7 +111,7 @@ pub(crate) type Filled = Result<(), IdError>;
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         if self.left > 0 {
-            // The last one first: it may lie right above the one before.
+            // In reverse order: each claim may be directly above the previous one.
             let taken = self.taken.drain(..).rev();
             let lost = taken.filter(|(lease, claim)| !lease.give_back(*claim));
             self.service
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fills_up_to_half_of_the_timeout_and_says_when_to_come_back() {
+    fn the_backlog_fills_half_of_the_timeout_and_returns_a_delay() {
         let backlog = Backlog::default();
         backlog.enter(600, PER_SECOND, TIMEOUT).unwrap();
         backlog.enter(400, PER_SECOND, TIMEOUT).unwrap();
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_served_makes_room() {
+    fn served_ids_make_room() {
         let backlog = Backlog::default();
         backlog.enter(1000, PER_SECOND, TIMEOUT).unwrap();
         backlog.leave(1);
@@ -170,10 +169,10 @@ mod tests {
         assert_eq!(backlog.ids.load(Ordering::Relaxed), 0);
     }
 
-    /// Two callers that take turns by their own schedule, for eight seconds: each asks for all that a
-    /// second has, and comes back exactly when it was told.
+    /// Two callers with their own schedules, for eight seconds: each asks for all IDs of a second,
+    /// and retries exactly after the delay it got.
     #[test]
-    fn a_refused_batch_is_not_told_to_come_back_before_it_has_a_chance() {
+    fn a_refused_batch_retries_only_when_it_has_a_chance() {
         let folder = tempfile::tempdir().unwrap();
         let start = UnixMillis(1_700_000_000_000);
         let clock = ManualClock::at(start);
@@ -209,7 +208,7 @@ mod tests {
         assert!(complete >= 7, "{complete} batches");
         drop(callers);
         let queued = service.backlog.ids.load(Ordering::Relaxed);
-        assert_eq!(queued, 0, "everything is given back, and nothing twice");
+        assert_eq!(queued, 0, "everything is given back exactly once");
     }
 
     fn service(folder: &std::path::Path, clock: &ManualClock) -> LocalIdService {
@@ -217,18 +216,21 @@ mod tests {
         let builder = LocalIdService::builder().namespace(name.trim_start_matches('.'));
         let builder = builder.machine(MachineSource::Fixed(1));
         let builder = builder.state_dir(folder).clock(Arc::new(clock.clone()));
-        // All of a second at once.
+        // All of a second is available at once.
         builder.pacing(false).drive(Drive::ByHand).build().unwrap()
     }
 
     #[test]
-    fn cancelled_batch_gives_back_what_nothing_was_taken_after() {
+    fn cancelled_batch_gives_back_its_last_claims() {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
         let service = service(folder.path(), &clock);
         let cancelled = |single: Option<&mut u64>| {
             let mut batch = Batch::new(&service, 1 << 20);
-            assert!(batch.fill(|_| {}).is_err(), "it takes more than a second");
+            assert!(
+                batch.fill(|_| {}).is_err(),
+                "the batch needs more than a second"
+            );
             single
                 .into_iter()
                 .for_each(|id| *id = service.try_gen_run(1).unwrap().first);
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sole_waiter_may_always_try() {
+    fn a_sole_waiter_is_always_admitted() {
         let backlog = Backlog::default();
         backlog.enter(u64::MAX, PER_SECOND, TIMEOUT).unwrap();
         assert_eq!(refused(&backlog, 0), Some(Duration::from_nanos(u64::MAX)));

@@ -1,4 +1,4 @@
-//! From settings to a running service: checks them, and claims its machine ID.
+//! Turns settings into a running service: checks them, and claims its machine IDs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::random;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, in_place, millis, number};
 
-/// More machine IDs in one process would only be a mistake.
+/// Maximum machine IDs per process; more would only be a mistake.
 const MAX_MACHINES: u64 = 1024;
 const MAX_NAMESPACE: usize = 64;
 
 impl Builder {
-    /// Builds the service: claims its machine ID, and may wait for a store while doing so.
+    /// Builds the service: claims its machine ID, and waits for the store if necessary.
     ///
     /// # Errors
-    /// [`BuildError`]; every case says what to do.
+    /// [`BuildError`]; every variant names the remedy.
     pub fn build(mut self) -> Result<LocalIdService, BuildError> {
         let source = self.machine.take().ok_or_else(|| {
             IdError::invalid(
@@ -76,7 +76,7 @@ impl Builder {
         })
     }
 
-    /// Refuses settings that are out of range, or do not go together.
+    /// Refuses settings that are out of range or inconsistent.
     fn check(&self, source: &MachineSource) -> Result<(), BuildError> {
         let meta = &self.layout;
         check_namespace(&self.namespace)?;
@@ -86,10 +86,10 @@ impl Builder {
         let machines = number(self.machine_count);
         IdError::check("machine count", machines, 1, MAX_MACHINES)?;
         if machines > 1 && !source.hands_out() {
-            let reason = "only a pool hands out several machine IDs";
+            let reason = "several machine IDs require a pool";
             return Err(IdError::invalid("machine count", reason).into());
         }
-        // At least twice the greatest lead: a shorter one would end before it begins.
+        // At least twice the maximum lead: a shorter window would end before it begins.
         let window = millis(self.doubtful_window);
         Ok(IdError::check(
             "doubtful_window_ms",
@@ -99,7 +99,7 @@ impl Builder {
         )?)
     }
 
-    /// The state folder, where the source may use it.
+    /// The state folder, checked if the source uses it.
     fn folder(&self, source: &MachineSource) -> Result<StateFolder, BuildError> {
         let path = self.state_dir.clone();
         if !matches!(
@@ -125,7 +125,7 @@ impl Builder {
         }
     }
 
-    /// Slots of machine IDs that are used once.
+    /// Slots of single-use machine IDs.
     fn use_up(
         &self,
         nodes: &dyn WorkerNodeStore,
@@ -159,11 +159,11 @@ impl Builder {
         timing.check()?;
         timing.window += self.borrow_ahead;
         timing.takeover_grace = timing.takeover_grace.max(timing.window * 3);
-        // A state file remembers by itself, and forgets nothing.
+        // A state file is its own local record, and never forgets.
         let remembers = !is_state_file(&choice);
         let host = crate::os::host_name();
         let plan = Plan {
-            // Pools in files that do not see each other rarely begin with the same machine ID.
+            // Pools in files that do not see each other rarely start with the same machine ID.
             start_at: crc32fast::hash((host.clone() + &store.describe()).as_bytes()).into(),
             store: store.describe(),
             namespace: self.namespace.clone(),
@@ -182,7 +182,7 @@ impl Builder {
             } else {
                 Some(false)
             },
-            // Others may borrow. A state file has no other process to tell.
+            // Other processes may borrow ahead. A state file has no other processes to announce it to.
             usual_window: match remembers {
                 true => store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS),
                 false => timing.window,
@@ -196,7 +196,7 @@ impl Builder {
         Ok(plan)
     }
 
-    /// Claims machine IDs by a plan, and has a keeper hold them.
+    /// Claims machine IDs by a plan, and starts a keeper that holds them.
     fn claim(
         &self,
         plan: Plan,
@@ -219,7 +219,7 @@ impl Builder {
                 machine,
             });
         }
-        // A service with another clock is a simulated process, with its own memory.
+        // A service with a custom clock is a simulated process, with its own memory.
         let own = match clock {
             AnyClock::System(_) => Own::of_process(namespace, &plan.meta),
             AnyClock::Other(_) => Own::default(),
@@ -232,7 +232,7 @@ impl Builder {
         Ok(Slots::kept(keeper))
     }
 
-    /// The rule of generation by these settings.
+    /// The generation rules for these settings.
     fn rules(&self, source: &MachineSource) -> Result<Rules, BuildError> {
         let (meta, below) = (&self.layout, self.sequence_start.below());
         let tick = meta.spec().unit.millis();
@@ -244,7 +244,7 @@ impl Builder {
         }
         if ahead > 0 && matches!(source, MachineSource::Stateless(_)) {
             let reason =
-                "a stateless machine ID cannot borrow: a restart would repeat what was borrowed";
+                "a stateless machine ID cannot borrow: a restart would repeat the borrowed IDs";
             return Err(IdError::invalid("borrow_ahead_ms", reason).into());
         }
         let rules = Rules::new(meta.bits(Field::Time), meta.bits(Field::Seq), ahead / tick);
@@ -255,15 +255,14 @@ impl Builder {
         let rules = rules.paced(tick);
         let slice = rules.first_slice();
         if below > slice {
-            let reason =
-                format!("with pacing at most random:{slice}, which a tick has when it begins");
+            let reason = format!("with pacing at most random:{slice}, the first slice of a tick");
             return Err(IdError::invalid("sequence_start", reason).into());
         }
         Ok(rules)
     }
 }
 
-/// True if the store is a state file, which one machine ID has to itself.
+/// True if the store is a state file, which belongs to a single machine ID.
 const fn is_state_file(choice: &Choice) -> bool {
     matches!(choice, Choice::Only { alone: true, .. })
 }
@@ -281,7 +280,7 @@ fn check_namespace(name: &str) -> Result<(), IdError> {
     Err(IdError::invalid("namespace", format!("`{name}` {must}")))
 }
 
-/// A machine slot without a lease, from now on.
+/// Creates a machine slot without a lease.
 fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<MachineSlot, BuildError> {
     let now = factory.meta.tick_at(factory.clock.wall())?;
     let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;

@@ -13,7 +13,7 @@ use crate::populator::PopulatorKind;
 use crate::state_dir::default_state_dir;
 use crate::wait::Drive;
 
-/// The furthest that IDs may be made ahead of the clock, in milliseconds.
+/// Maximum time that IDs may be made ahead of the clock, in milliseconds.
 pub const MAX_BORROW_MILLIS: u64 = 10_000;
 
 /// Builds a [`LocalIdService`](crate::LocalIdService). Only [`machine`](Self::machine) has no default.
@@ -71,9 +71,9 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The layout of the IDs, or one [region](IdMeta::in_region) of it. Each machine ID must then lie within
-    /// the region, which is a pool's range by default; ordinals count from its first machine ID on. A namespace
-    /// is for one region. Default: [`IdMeta::MAX_PEAK`].
+    /// The layout of the IDs, or one [region](IdMeta::in_region) of it. Each machine ID must be within the
+    /// region. The region is the default range of a pool, and ordinals count from its first machine ID. A
+    /// namespace is for one region. Default: [`IdMeta::MAX_PEAK`].
     pub fn layout(self, layout: IdMeta) -> Self {
         Self { layout, ..self }
     }
@@ -83,8 +83,7 @@ impl Builder {
         Self { populator, ..self }
     }
 
-    /// The genMethod field. Default: [`GenMethod::Embed`]. Layouts without the field do
-    /// without it.
+    /// The genMethod field. Default: [`GenMethod::Embed`]. Ignored for layouts without the field.
     pub fn gen_method(self, gen_method: GenMethod) -> Self {
         Self { gen_method, ..self }
     }
@@ -94,13 +93,12 @@ impl Builder {
         Self { version, ..self }
     }
 
-    /// The longest wait of one call. Default: 2 s.
+    /// Maximum wait of one call. Default: 2 s.
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait, ..self }
     }
 
-    /// Another clock than the system's. A clock that does not run by itself needs
-    /// [`Drive::ByHand`].
+    /// A clock other than the system's. A clock that does not advance by itself needs [`Drive::ByHand`].
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self {
             clock: AnyClock::Other(clock),
@@ -113,7 +111,7 @@ impl Builder {
         Self { drive, ..self }
     }
 
-    /// The namespace: machine IDs whose IDs may meet in one table share it. Default: `default`.
+    /// The namespace. Machine IDs whose IDs may meet in one table must share it. Default: `default`.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -130,8 +128,8 @@ impl Builder {
         }
     }
 
-    /// Keeps state also on a network file system, where two hosts that reach the same folder may issue the
-    /// same IDs; a warning says so. Default: it is refused, on Linux.
+    /// Allows state on a network file system, with a warning. Two hosts that reach the same folder may
+    /// then issue the same IDs. Default: it is refused, on Linux.
     pub fn allow_network_fs(self, allow_network_fs: bool) -> Self {
         Self {
             allow_network_fs,
@@ -139,7 +137,7 @@ impl Builder {
         }
     }
 
-    /// Where the machine ID comes from. There is no default.
+    /// The source of the machine ID. Required.
     pub fn machine(self, machine: MachineSource) -> Self {
         Self {
             machine: Some(machine),
@@ -147,9 +145,9 @@ impl Builder {
         }
     }
 
-    /// The number of machine IDs the service holds at once, from a pool. Capacity multiplies: threads are
-    /// spread over them, each ID's line strictly increases, and the loss of one costs its share.
-    /// IDs of different lines made in one tick are in no order. Default: 1.
+    /// The number of machine IDs that the service holds at once, from a pool. Capacity multiplies:
+    /// threads are spread over the machine IDs, the IDs of each strictly increase, and losing one costs
+    /// its share. IDs made in one tick on different machine IDs are not ordered. Default: 1.
     pub fn machine_count(self, machine_count: usize) -> Self {
         Self {
             machine_count,
@@ -157,7 +155,7 @@ impl Builder {
         }
     }
 
-    /// Which of a pool's free machine IDs is taken. Default: [`ClaimOrder::Stable`].
+    /// The order in which a pool's free machine IDs are tried. Default: [`ClaimOrder::Stable`].
     pub fn claim_order(self, claim_order: ClaimOrder) -> Self {
         Self {
             claim_order,
@@ -165,9 +163,9 @@ impl Builder {
         }
     }
 
-    /// Where the sequence of a new tick begins. In a layout with the sequence lowest, with low traffic and
-    /// `Zero`, which is the default, nearly every ID ends in the same digits, and `id % n` sends them to one
-    /// shard; `Random(100)` spreads them, as Leaf does, for up to a hundred IDs of each tick's capacity.
+    /// First sequence number of a new tick. Default: `Zero`. With `Zero`, low traffic and a layout whose lowest
+    /// field is the sequence, nearly every ID ends in the same digits, so `id % n` maps them to one shard.
+    /// `Random(100)` spreads them, as Leaf does, at the cost of up to a hundred IDs of each tick's capacity.
     pub fn sequence_start(self, sequence_start: SequenceStart) -> Self {
         Self {
             sequence_start,
@@ -180,18 +178,18 @@ impl Builder {
         Self { clock_kind, ..self }
     }
 
-    /// Gives a tick out in slices of at most 4 ms, and waiting calls of
-    /// [`gen_id`](vesta_intf::IdService::gen_id) their positions in the order in which they came: at the
-    /// capacity no call then waits for the rest of a second, and none is overtaken for long. The first slice has
-    /// an eighth of the tick for bursts. Later slices of the tick include what earlier ones left; the capacity
-    /// stays the same. Without pacing the whole tick is available when it begins. Default: yes.
+    /// Releases a tick in slices of at most 4 ms, and serves waiting calls of [`gen_id`](vesta_intf::IdService::gen_id)
+    /// in the order of their arrival. At full capacity no call then waits for the rest of a second, and none
+    /// is overtaken for long. The first slice has an eighth of the tick for bursts. Later slices of the tick
+    /// include what earlier ones left; the capacity stays the same. Without pacing the whole tick is
+    /// available from its beginning. Default: yes.
     pub fn pacing(self, pacing: bool) -> Self {
         Self { pacing, ..self }
     }
 
-    /// The most IDs for the least processor time, at the price of their exact order:
-    /// [`PopulatorKind::Local`] and, if the layout set before has milliseconds, [`ClockKind::Coarse`] and 8 ms
-    /// [borrowed](Self::borrow_ahead). The time field is then up to 18 ms off, and IDs ascend in each thread.
+    /// Maximum rate at minimum processor time, at the price of exact order: [`PopulatorKind::Local`] and, if the
+    /// layout set before has milliseconds, [`ClockKind::Coarse`] and 8 ms of [borrowing](Self::borrow_ahead).
+    /// The time field is then up to 18 ms off, and IDs ascend only within each thread.
     pub fn throughput(self) -> Self {
         let fast = self.populator(PopulatorKind::Local);
         match fast.layout.spec().unit {
@@ -202,11 +200,10 @@ impl Builder {
         }
     }
 
-    /// The time that sequence numbers may be taken ahead of the clock: 0 to 10 s, rounded down to whole
-    /// ticks.
-    /// Bursts beyond the capacity of a tick are then served at once, with IDs whose time field leads
-    /// by as much, until so many ticks are used up. The window grows by it, so that a
-    /// restart repeats nothing. Default: 0.
+    /// The time by which sequence numbers may be taken ahead of the clock: 0 to 10 s, rounded down to
+    /// whole ticks. Bursts beyond the capacity of a tick are then served at once, with IDs whose time
+    /// field leads by up to this time, until those ticks are used up. The window grows by this time, so
+    /// that a restart repeats nothing. Default: 0.
     pub fn borrow_ahead(self, borrow_ahead: Duration) -> Self {
         Self {
             borrow_ahead,
@@ -214,8 +211,8 @@ impl Builder {
         }
     }
 
-    /// Makes [`build`](Self::build) wait as long as it takes for a store that does not answer, instead
-    /// of 30 s. Default: no.
+    /// Makes [`build`](Self::build) wait without limit for a store that does not answer, instead of 30
+    /// s. Default: no.
     pub fn wait_for_store(self, wait_for_store: bool) -> Self {
         Self {
             wait_for_store,
@@ -223,11 +220,10 @@ impl Builder {
         }
     }
 
-    /// Says whether the store may forget what it acknowledged, for what cannot be seen: a proxy or a
-    /// managed database with a copy that lags and may take over (`true`), or one whose fail-over loses
-    /// nothing (`false`). Default: as far as the store can tell. With a store that may forget, the
-    /// first ID after a claim comes about 7 s later. Once that is written down in the namespace, only
-    /// [`Leases::trust`](crate::lease::Leases::trust) ends it.
+    /// Declares whether the store may forget acknowledged writes, where that cannot be detected. `true`: a proxy
+    /// or a managed database with a lagging replica that may take over. `false`: its fail-over loses nothing.
+    /// Default: as detected. With a store that may forget, the first ID after a claim comes about 7 s later.
+    /// Once recorded in the namespace, only [`Leases::trust`](crate::lease::Leases::trust) ends this.
     pub fn store_may_forget(self, may_forget: bool) -> Self {
         Self {
             store_may_forget: Some(may_forget),
@@ -235,9 +231,9 @@ impl Builder {
         }
     }
 
-    /// The window from a store that may forget: 10 to 60 s. IDs are made for so long while the store is
-    /// away, less up to 4 s for the renewal that was due, and the first ID after a claim comes so much
-    /// later, less 3 s. Default: 10 s.
+    /// The window for a store that may forget: 10 to 60 s. If the store is unreachable, IDs keep
+    /// flowing for this long, less up to 4 s for the renewal that was due. The first ID after a claim
+    /// comes later by this time, less 3 s. Default: 10 s.
     pub fn doubtful_window(self, doubtful_window: Duration) -> Self {
         Self {
             doubtful_window,
@@ -245,7 +241,7 @@ impl Builder {
         }
     }
 
-    /// Other durations than the store's own.
+    /// Durations other than the store's own.
     pub fn timing(self, timing: Timing) -> Self {
         Self {
             timing: Some(timing),

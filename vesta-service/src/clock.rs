@@ -1,7 +1,7 @@
-//! The clock port and the system's clocks. Nothing else in Vesta reads time or puts a thread to sleep.
+//! The clock port and the system's clocks. No other code in Vesta reads time or puts a thread to sleep.
 //!
-//! Uniqueness does not depend on any clock. A clock here may lag by a little, be stepped, or stand
-//! still: what is issued stays unique, only its time field gets worse.
+//! Uniqueness does not depend on any clock. A clock here may lag slightly, be stepped, or stand
+//! still: issued IDs stay unique, only their time field gets less accurate.
 
 mod cycles;
 mod effective;
@@ -17,9 +17,9 @@ use vesta_intf::UnixMillis;
 pub(crate) use effective::{EffectiveClock, MAX_LEAD, Reading};
 pub use pair::ClockPair;
 
-/// The time, as a generator needs it.
+/// Time source of a generator.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The wall clock, right to the millisecond. Moments before 1970 read as 0.
+    /// The wall clock, accurate to the millisecond. Moments before 1970 read as 0.
     fn wall(&self) -> UnixMillis;
 
     /// The wall clock in whole seconds since 1970. May lag behind [`wall`](Self::wall) by a few
@@ -28,8 +28,8 @@ pub trait Clock: Send + Sync + fmt::Debug {
         self.wall().0 / 1000
     }
 
-    /// A number that changes when the wall clock goes on, and means nothing else. May lag by a timer
-    /// interrupt (1 to 10 ms) where that is cheaper.
+    /// A number that changes when the wall clock advances, and has no other meaning. May lag by a
+    /// timer interrupt (1 to 10 ms) where that is cheaper.
     fn wall_coarse(&self) -> u64 {
         self.wall().0
     }
@@ -39,16 +39,16 @@ pub trait Clock: Send + Sync + fmt::Debug {
         Duration::from_millis(moment.since(self.wall()).unwrap_or(0))
     }
 
-    /// Time since an arbitrary moment, never stepped; counts a suspended machine's sleep where the
-    /// system can.
+    /// Time since an arbitrary moment, never stepped; includes the time that the machine is
+    /// suspended where the system supports that.
     fn monotonic(&self) -> Duration;
 
     /// Puts the calling thread to sleep.
     fn park(&self, duration: Duration);
 
-    /// A random number that names an incarnation, a record or a request, and is never 0. Two that are
-    /// equal could make two owners one: only a simulation that repeats its histories has another source
-    /// than the operating system.
+    /// A random number, never 0, that identifies an incarnation, a record or a request. Two equal ones
+    /// could merge two owners into one, so only a simulation with reproducible histories may use
+    /// another source than the operating system.
     #[doc(hidden)]
     fn random(&self) -> u128 {
         crate::random::u128()
@@ -111,8 +111,8 @@ fn since_1970() -> Duration {
         .unwrap_or(Duration::ZERO)
 }
 
-/// `CLOCK_BOOTTIME`: unlike `CLOCK_MONOTONIC` it goes on while the machine is suspended, so that a
-/// laptop that slept for hours does not look as if its wall clock had jumped.
+/// `CLOCK_BOOTTIME`: unlike `CLOCK_MONOTONIC` it advances while the machine is suspended, so that
+/// the wall clock of a laptop that slept for hours does not appear to have jumped.
 #[cfg(target_os = "linux")]
 fn monotonic() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -122,7 +122,8 @@ fn monotonic() -> Duration {
     )
 }
 
-/// `CLOCK_MONOTONIC`, which goes on there; the standard library's clock of macOS stops.
+/// `CLOCK_MONOTONIC`, which advances during suspension on these systems; the standard library's
+/// clock on macOS does not.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn monotonic() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -132,7 +133,7 @@ fn monotonic() -> Duration {
     )
 }
 
-/// `QueryPerformanceCounter`, which counts the time that the machine sleeps.
+/// `QueryPerformanceCounter`, which includes the time that the machine sleeps.
 #[cfg(windows)]
 fn monotonic() -> Duration {
     use std::sync::LazyLock;
@@ -157,7 +158,7 @@ fn coarse_seconds() -> u64 {
     seconds.cast_unsigned()
 }
 
-/// The coarse clock: `time(2)` of musl reads the precise one, so that an ID would cost 28 ns instead of 5.
+/// The coarse clock: musl's `time(2)` reads the precise one, with which an ID would cost 28 ns instead of 5.
 #[cfg(all(target_os = "linux", not(target_env = "gnu")))]
 #[inline]
 fn coarse_seconds() -> u64 {
@@ -174,11 +175,11 @@ fn coarse_seconds() -> u64 {
 #[inline]
 fn coarse_nanos() -> u64 {
     let now = coarse();
-    // Nanoseconds have 30 bits.
+    // Nanoseconds fit in 30 bits.
     now.tv_sec.cast_unsigned() << 30 | now.tv_nsec.cast_unsigned()
 }
 
-/// `CLOCK_REALTIME_COARSE`: the kernel's own note of the time, made at each timer interrupt.
+/// `CLOCK_REALTIME_COARSE`: the time that the kernel recorded at the last timer interrupt.
 #[cfg(target_os = "linux")]
 #[inline]
 fn coarse() -> rustix::time::Timespec {
@@ -190,7 +191,7 @@ fn coarse_nanos() -> u64 {
     u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Time between two moments of this process, to the nanosecond, for pauses that are shorter than any sleep.
+/// A moment of this process, precise to the nanosecond, for measuring pauses that are shorter than any sleep.
 pub(crate) fn instant() -> std::time::Instant {
     #[allow(
         clippy::disallowed_methods,
@@ -212,29 +213,29 @@ fn cycle_counter() -> u64 {
     }
 }
 
-/// No counter to read: `cycles` then never trusts one.
+/// No counter is available: `cycles` then never trusts one.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 fn cycle_counter() -> u64 {
     0
 }
 
-/// Precision of a glance at the clock.
+/// Precision of the cheap clock reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClockKind {
-    /// The time field is right to the millisecond. The default.
+    /// The time field is accurate to the millisecond. The default.
     #[default]
     Precise,
     /// The time field of a layout of milliseconds may lag by one timer interrupt (1 to 10 ms), and
-    /// never leads; an ID then costs half as much. That a tick is used up is believed from the precise
+    /// never leads; an ID then costs half as much. Whether a tick is used up is decided by the precise
     /// clock only. Layouts of whole seconds are always this cheap.
     Coarse,
 }
 
 impl ClockKind {
-    /// Every kind there is.
+    /// All kinds.
     pub const ALL: [ClockKind; 2] = [Self::Precise, Self::Coarse];
 
-    /// The name in configurations.
+    /// Name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             ClockKind::Precise => "precise",
@@ -256,20 +257,20 @@ impl Default for AnyClock {
     }
 }
 
-/// The cheapest reading that tells whether the time of a layout went on.
+/// The cheapest reading that shows whether the time of a layout has advanced.
 ///
 /// The two cheapest readings have a flag each: a `match` over all readings would jump through a table for
 /// each ID, and the inlined code of the others would use up the registers.
 #[derive(Debug, Clone)]
 pub(crate) struct Glance {
-    /// The second of the system's clock.
+    /// Read the second of the system's clock.
     seconds: bool,
-    /// Its coarse reading.
+    /// Read its coarse time.
     coarse: bool,
     other: Reader,
 }
 
-/// Another reading.
+/// Any other reading.
 #[derive(Debug, Clone)]
 enum Reader {
     Precise,
@@ -277,7 +278,7 @@ enum Reader {
 }
 
 impl Glance {
-    /// At a clock, for a layout of whole seconds or a finer one.
+    /// Chooses the reading of a clock, for a layout of whole seconds or a finer one.
     pub(crate) fn new(clock: &AnyClock, seconds: bool, kind: ClockKind) -> Self {
         let is_coarse = kind == ClockKind::Coarse;
         match clock {
@@ -301,8 +302,8 @@ impl Glance {
         }
     }
 
-    /// A number that changes when the time goes on, and means nothing else.
-    #[inline(always)] // on the way of every ID: a call would show
+    /// A number that changes when the time advances, and has no other meaning.
+    #[inline(always)] // on the path of every ID: a call would be measurable
     pub(crate) fn read(&self) -> u64 {
         if self.seconds {
             coarse_seconds()

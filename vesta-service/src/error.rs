@@ -1,4 +1,4 @@
-//! Errors of stores, and of a service that cannot be built, each with what to do about it.
+//! Errors of stores, and errors of building a service, each with its remedy.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use vesta_intf::{IdError, UnixMillis};
 
-/// A request to a store that was not answered, or whose answer makes no sense.
+/// A store request that was not answered, or whose reply makes no sense.
 #[derive(Debug, Clone)]
 pub struct StoreError {
     message: Box<str>,
@@ -18,7 +18,7 @@ pub struct StoreError {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What a caller can do about a [`StoreError`].
+/// Classes of [`StoreError`] by what the caller can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Unavailable,
@@ -27,8 +27,7 @@ enum Kind {
 }
 
 impl StoreError {
-    /// The store did not answer, or not in time: trying again can help. For a change it is not known
-    /// whether it happened.
+    /// The store did not answer, or not in time: a retry can help. For a write the outcome is unknown.
     pub fn unavailable(
         message: impl Into<Box<str>>,
         source: impl Error + Send + Sync + 'static,
@@ -41,8 +40,8 @@ impl StoreError {
         }
     }
 
-    /// An operator has to act: the store is damaged, foreign, or refuses. A process that starts gives
-    /// up. A process that holds a machine ID goes on to its bound and asks again.
+    /// An operator has to act: the store is damaged, foreign, or refuses. A starting process gives
+    /// up. A process that holds a machine ID continues up to its bound and retries.
     pub fn permanent(message: impl Into<Box<str>>) -> Self {
         Self {
             message: message.into(),
@@ -51,8 +50,8 @@ impl StoreError {
         }
     }
 
-    /// The file behind the store was replaced or can no longer be written, so nothing that this process
-    /// writes there protects its IDs: a holder stops for good.
+    /// The file behind the store was replaced or is no longer writable, so nothing that this process
+    /// writes there protects its IDs: an owner stops for good.
     pub fn replaced(message: impl Into<Box<str>>) -> Self {
         Self {
             message: message.into(),
@@ -66,7 +65,7 @@ impl StoreError {
         self.kind != Kind::Unavailable
     }
 
-    /// True if a holder must stop for good.
+    /// True if an owner must stop for good.
     pub fn is_replaced(&self) -> bool {
         self.kind == Kind::Replaced
     }
@@ -88,8 +87,8 @@ impl Error for StoreError {
     }
 }
 
-/// Asks a store. A panic of it counts as a request without an answer: the thread that keeps a lease,
-/// or fetches for a tag, must not end with it.
+/// Sends a request to a store. A panic in the store counts as an unanswered request: it must not end
+/// the thread that keeps a lease or fetches for a tag.
 pub(crate) fn ask_store<T>(
     question: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
@@ -101,7 +100,7 @@ pub(crate) fn ask_store<T>(
     })
 }
 
-/// Why a service could not be built. Every case says what to do.
+/// Reason why a service could not be built. Every variant names the remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -111,7 +110,7 @@ pub enum BuildError {
     Io {
         /// The action that failed, with the file or folder.
         doing: String,
-        /// The error of the system.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The state file of a fixed machine ID is in use by another process, or by another service in
@@ -126,53 +125,53 @@ pub enum BuildError {
     },
     /// Neither slot of the state file can be read.
     Damaged(PathBuf),
-    /// Nobody knows which segment numbers this host was given.
+    /// It is unknown which segment numbers this host was given.
     DamagedEnds {
         /// The file.
         path: PathBuf,
-        /// The flaw.
+        /// The defect.
         why: String,
     },
     /// The state file belongs to another machine ID, namespace or layout.
     Foreign {
         /// The file.
         path: PathBuf,
-        /// The identity that it names.
+        /// The identity recorded in it.
         belongs_to: String,
-        /// The identity that was wanted.
+        /// The expected identity.
         wanted: String,
     },
-    /// The store did not answer for as long as it was asked, or it refused for good.
+    /// The store did not answer within the timeout, or it refused permanently.
     Store {
         /// The store, without secrets.
         store: String,
         /// Its error.
         source: StoreError,
     },
-    /// The namespace is for another layout, or another region.
+    /// The namespace belongs to another layout, or another region.
     Fingerprint {
         /// The namespace.
         namespace: String,
-        /// The layout it is for.
+        /// The layout it belongs to.
         theirs: String,
         /// The layout that was configured.
         ours: String,
     },
-    /// No machine ID in question is free.
+    /// No machine ID in the range is free.
     Exhausted {
-        /// Their holders: machine ID, host, process.
+        /// Their owners: machine ID, host, process.
         holders: Vec<(u64, String, u32)>,
-        /// The machine IDs in question.
+        /// The machine IDs that were considered.
         range: RangeInclusive<u64>,
-        /// Of those that nobody holds, if there are any: up to when the first was used, which is too
-        /// far ahead of the clock, and what the clock shows.
+        /// If some of them have no owner: the moment up to which the first of those was used, which
+        /// is too far ahead of the clock, and the clock's time.
         ahead: Option<(UnixMillis, UnixMillis)>,
     },
-    /// The fixed machine ID was used up to a moment too far ahead of the clock.
+    /// The fixed machine ID was used up to a moment that is too far ahead of the clock.
     ClockBehind {
         /// The machine ID.
         machine: u64,
-        /// Up to when it was used.
+        /// The moment up to which it was used.
         used_until: UnixMillis,
         /// The clock's time.
         now: UnixMillis,
@@ -184,10 +183,10 @@ pub enum BuildError {
         /// The store's.
         theirs: UnixMillis,
     },
-    /// The clock jumped ahead by more than an hour while there was no machine ID, and the store has no
-    /// clock that shows the same.
+    /// The clock jumped ahead by more than an hour while no machine ID was held, and the store has no
+    /// clock that confirms it.
     ClockSuspect,
-    /// The table of worker nodes gave a number outside the layout's machine IDs, or its region's.
+    /// The table of worker nodes returned a number outside the machine IDs of the layout or its region.
     WorkerNodeOutside {
         /// The table's store, without secrets.
         store: String,
@@ -197,7 +196,7 @@ pub enum BuildError {
         machines: RangeInclusive<u64>,
     },
     /// The store does not know what it once acknowledged to this host: it was wiped, restored, lost
-    /// changes in a fail-over, or is another one.
+    /// changes in a fail-over, or is a different store.
     StoreRegressed {
         /// The store, without secrets.
         store: String,
@@ -205,10 +204,10 @@ pub enum BuildError {
         namespace: String,
         /// The machine ID that this host remembers.
         machine: u64,
-        /// Up to when it was reserved.
+        /// The moment up to which it was reserved.
         used_until: UnixMillis,
     },
-    /// Somebody deleted the record of the machine ID, or put another one in its place.
+    /// The record of the machine ID was deleted or replaced.
     RecordLost {
         /// The store, without secrets.
         store: String,
@@ -217,7 +216,7 @@ pub enum BuildError {
         /// The machine ID.
         machine: u64,
     },
-    /// The clock stands before the layout's epoch or after its end.
+    /// The clock is before the layout's epoch or after its end.
     Time(IdError),
 }
 
@@ -229,7 +228,7 @@ impl BuildError {
         }
     }
 
-    /// `true` if a setting has to change: trying again with the same ones cannot help.
+    /// `true` if a setting has to change: a retry with the same settings cannot help.
     pub fn is_configuration(&self) -> bool {
         match self {
             Self::Setting(_)
@@ -241,7 +240,7 @@ impl BuildError {
             | Self::Damaged(_)
             | Self::DamagedEnds { .. }
             | Self::Foreign { .. } => true,
-            // A pool can have a free machine ID later; one chosen by its number is taken.
+            // A pool can have a free machine ID later; a machine ID chosen by its number stays in use.
             Self::Exhausted {
                 range, ahead: None, ..
             } => range.start() == range.end(),
@@ -275,7 +274,7 @@ impl fmt::Display for BuildError {
             ),
             Self::Damaged(path) => write!(
                 f,
-                "state file {} is damaged or empty, so nobody knows up to where its machine ID was \
+                "state file {} is damaged or empty, so it is unknown how far its machine ID was \
                  used; restore the file, or use a machine ID that was never used in this namespace, \
                  or delete the file only if no ID was made with this machine ID in the last minute \
                  and the clock has not been set back since",
@@ -283,9 +282,9 @@ impl fmt::Display for BuildError {
             ),
             Self::DamagedEnds { path, why } => write!(
                 f,
-                "{} cannot be used: {why}; it says which segment numbers this host was given, so that \
-                 a database that forgot some is noticed. Restore it, or delete it if the database \
-                 was not set back since",
+                "{} cannot be used: {why}; it records which segment numbers this host was given, so that \
+                 a database that lost some is detected; restore it, or delete it if the database \
+                 has not been rolled back since",
                 path.display()
             ),
             Self::Foreign { path, belongs_to, wanted } => write!(
@@ -327,14 +326,14 @@ impl fmt::Display for BuildError {
             Self::RecordLost { store, namespace, machine } => write!(
                 f,
                 "{store}: the record of machine ID {machine} of namespace `{namespace}` was deleted \
-                 or replaced, so nobody knows up to where it was used; make sure that no process \
-                 uses it, then create it anew (`vesta-server store repair {machine}`)"
+                 or replaced, so it is unknown how far it was used; make sure that no process \
+                 uses it, then recreate it (`vesta-server store repair {machine}`)"
             ),
         }
     }
 }
 
-/// In use, or ahead of the clock; one machine ID, or several.
+/// All machine IDs are in use or ahead of the clock; for one machine ID, or several.
 fn exhausted(
     f: &mut fmt::Formatter<'_>,
     holders: &[(u64, String, u32)],
@@ -365,12 +364,12 @@ fn exhausted(
     };
     write!(
         f,
-        "no machine ID of {first} to {last} can be had:{are}{held}{others} the first was used up to \
+        "no machine ID of {first} to {last} is available:{are}{held}{others} the first was used up to \
          {used_until}, but the clock shows {now}; set the clock, or {way_out}"
     )
 }
 
-/// Below the machine IDs of the region, or beyond their end.
+/// The number is below the region's machine IDs, or beyond their end.
 fn worker_node_outside(
     f: &mut fmt::Formatter<'_>,
     store: &str,
@@ -382,14 +381,14 @@ fn worker_node_outside(
     if number < *first {
         write!(
             f,
-            "this region's machine IDs begin with {first}; let the numbers of the table begin there, or \
-             use the region's own"
+            "this region's machine IDs begin with {first}; start the table's numbers there, or \
+             use the region's own table"
         )
     } else {
         write!(
             f,
             "the machine IDs end at {last} and each is used once; use a layout with more machine bits, or \
-             the strategy `lease`, which uses numbers again"
+             the strategy `lease`, which reuses numbers"
         )
     }
 }
@@ -404,7 +403,7 @@ fn list(holders: &[(u64, String, u32)]) -> String {
 impl Error for BuildError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // Shown as a whole by Display; what stands behind it is next.
+            // Display shows the whole error; its source is next.
             Self::Setting(error) => error.source(),
             Self::Io { source, .. } => Some(source),
             Self::Store { source, .. } => Some(source),
@@ -418,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advice_about_machine_ids_in_use_fits_one_that_is_fixed() {
+    fn advice_about_machine_ids_in_use_fits_a_fixed_one() {
         let said = |range| {
             let holders = vec![(7, "a".to_owned(), 42)];
             BuildError::Exhausted {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::os;
 
-/// Network file systems, by the number that Linux's `statfs` reports. Any FUSE counts as one, whatever is
-/// behind it: sshfs, GlusterFS, virtiofs. Overlayfs, which containers have, is local.
+/// Network file systems by the magic number that Linux's `statfs` reports. Any FUSE counts as one,
+/// whatever its backend: sshfs, GlusterFS, virtiofs. Overlayfs, which containers use, is local.
 #[rustfmt::skip]
 const NETWORK: [(i64, &str); 17] = [
     (0x6969, "NFS"), (0x517b, "SMB"), (0xfe53_4d42, "SMB"), (0xff53_4d42, "CIFS"), (0x6573_5546, "FUSE"),
@@ -14,7 +14,7 @@ const NETWORK: [(i64, &str); 17] = [
     (0x786f_4256, "vboxsf"), (0xbacb_acbc, "vmhgfs"), (0x1983_0326, "BeeGFS"), (0xaad7_aaea, "PanFS"),
 ];
 
-/// The network file system of a number; `None` for a local one.
+/// The network file system with this magic number; `None` for a local one.
 fn network(number: i64) -> Option<&'static str> {
     NETWORK
         .iter()
@@ -22,11 +22,11 @@ fn network(number: i64) -> Option<&'static str> {
         .map(|known| known.1)
 }
 
-/// Refuses a path that is on a network file system, or will be once it exists; warns of it instead if that is
-/// allowed. Other systems than Linux do not say what a path is on.
+/// Refuses a path that is on a network file system, or will be once it exists; if that is allowed, only logs
+/// a warning. Systems other than Linux do not report the file system of a path.
 ///
 /// # Errors
-/// A sentence that says what to do.
+/// A message that names the remedy.
 pub fn check_local(path: &Path, allowed: bool) -> Result<(), String> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.into());
     let Some(kind) = whole
@@ -37,8 +37,8 @@ pub fn check_local(path: &Path, allowed: bool) -> Result<(), String> {
         return Ok(());
     };
     let said = format!(
-        "{} is on a network file system ({kind}), whose locks may not keep two hosts apart; name a folder on a \
-         local disk (--state-dir), or a network store (--machine-store); state.allow_network_fs = true insists",
+        "{} is on a network file system ({kind}), whose locks may not keep two hosts apart; use a folder on a \
+         local disk (--state-dir), or a network store (--machine-store); state.allow_network_fs = true overrides this",
         path.display()
     );
     allowed.then(|| tracing::warn!("{said}")).ok_or(said)
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_known_by_their_numbers_and_local_ones_are_not_among_them() {
+    fn network_file_systems_are_recognised_and_local_ones_are_not() {
         for (number, kind) in [
             (0x6969, "NFS"),
             (0xff53_4d42, "CIFS"),

@@ -1,17 +1,17 @@
-//! Fork: the child has a copy of every position that its parent issues from, and must issue none.
+//! Fork protection: the child has a copy of every position that its parent issues from, and must issue none.
 //!
-//! The fast paths do not look for a fork, which would cost every ID. Instead a handler of the C library
-//! closes them in the child, before `fork` returns there; the slow paths compare [`Process`]es. A child
-//! of a raw `clone` runs no handler: only its slow paths notice.
+//! The fast paths do not check for a fork, which would cost time for every ID. Instead, a fork handler
+//! of the C library closes them in the child before `fork` returns there; the slow paths compare
+//! [`Process`]es. A child created by a raw `clone` runs no handlers: only its slow paths notice.
 
 use vesta_intf::IdError;
 
-/// The process that a service was built in.
+/// The process in which a service was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     id: u32,
-    /// Forks between the first process and this one: in another PID namespace a child may have the ID of
-    /// its parent.
+    /// Number of forks between the first process and this one: in another PID namespace a child may have
+    /// the same ID as its parent.
     forks: u64,
 }
 
@@ -23,13 +23,13 @@ impl Process {
         }
     }
 
-    /// True in a child that was forked after the service was built.
+    /// True if the current process is a child that was forked after the service was built.
     pub(crate) fn is_parent(self) -> bool {
         self != Self::this()
     }
 }
 
-/// Error of every call in such a child.
+/// The error of every call in such a child.
 pub(crate) fn refusal() -> IdError {
     let reason = "this process was forked after the service was built; build it in the child";
     IdError::Sealed {
@@ -52,14 +52,14 @@ mod system {
     static FORKS: AtomicU64 = AtomicU64::new(0);
     static PLACES: boxcar::Vec<Place> = boxcar::Vec::new();
 
-    /// Locked only while its service is built or dropped.
+    /// Locked only while its service is being built or dropped.
     #[derive(Default)]
     struct Place {
         is_free: AtomicBool,
         close: Mutex<Option<Close>>,
     }
 
-    /// Has a closure called in each child of a fork until this is dropped.
+    /// Registers a closure that is called in each forked child until this is dropped.
     #[derive(Debug)]
     pub(crate) struct AtFork(usize);
 
@@ -69,10 +69,10 @@ mod system {
             static HANDLER: Once = Once::new();
             HANDLER.call_once(|| {
                 // SAFETY: the handler is a function that is never unloaded before its module is, and in the
-                // child, which has one thread, it only loads and stores atomics: what POSIX allows there.
+                // child, which has one thread, it only loads and stores atomics: POSIX allows that there.
                 #[allow(unsafe_code)]
                 let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-                assert_eq!(failed, 0, "out of memory: no handler of forks can be added");
+                assert_eq!(failed, 0, "out of memory: cannot register a fork handler");
             });
             let free = PLACES
                 .iter()
@@ -93,7 +93,7 @@ mod system {
     extern "C" fn in_child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
         for (_, place) in &PLACES {
-            // One that is locked belongs to a service that another thread of the parent was building or
+            // A locked one belongs to a service that another thread of the parent was building or
             // dropping: no call of the child can reach it.
             if let Some(close) = place.close.try_lock().as_deref().and_then(Option::as_ref) {
                 close();
@@ -106,7 +106,7 @@ mod system {
     }
 }
 
-/// Other systems do not fork; a checker of interleavings does not either.
+/// Other systems do not fork; nor does a checker of interleavings.
 #[cfg(any(not(unix), loom, shuttle))]
 mod system {
     #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The asynchronous calls of the embedded service.
+//! Asynchronous calls of the embedded service.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -50,7 +50,7 @@ trait IdToCome: Future<Output = Result<u64, IdError>> + Send {}
 
 impl<F: Future<Output = Result<u64, IdError>> + Send> IdToCome for F {}
 
-/// An ID. Nearly always it is there at once: then nothing is allocated, and nothing else is inlined.
+/// Future of one ID. Nearly always ready at once: then nothing is allocated, and nothing else is inlined.
 struct GenId<'a> {
     service: &'a LocalIdService,
     waiting: Option<Pin<Box<dyn IdToCome + 'a>>>,

@@ -1,4 +1,4 @@
-//! One service for the whole process, for programs that do not want to pass one around.
+//! One service for the whole process, for programs that do not want to pass one along.
 //!
 //! ```
 //! use vesta_service::{LocalIdService, MachineSource, global};
@@ -13,21 +13,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A process-wide service is never dropped: call [`LocalIdService::close`] before the process ends
-//! and the next start takes up exactly where this one stopped. Without it, nothing repeats either;
+//! A process-wide service is never dropped: call [`LocalIdService::close`] before the process ends,
+//! and the next start continues exactly where this one stopped. Without it, nothing repeats either;
 //! the next start keeps a distance of at most one window.
 
 use once_cell::sync::OnceCell;
 
 use crate::{BuildError, LocalIdService};
 
-// once_cell: the standard library cannot yet initialise a cell with something that may fail.
+// once_cell: the standard library cannot yet initialise a cell fallibly.
 static SERVICE: OnceCell<LocalIdService> = OnceCell::new();
 
-/// The process-wide service; the first caller builds it, all others wait for that.
+/// The process-wide service; the first caller builds it, all others wait for it.
 ///
 /// # Errors
-/// The error of `build`; the next caller then tries again.
+/// The error of `build`; the next caller then retries.
 pub fn get_or_try_init(
     build: impl FnOnce() -> Result<LocalIdService, BuildError>,
 ) -> Result<&'static LocalIdService, BuildError> {

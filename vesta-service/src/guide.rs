@@ -1,4 +1,4 @@
-//! The guide: one short example for each question, in the order in which they come up.
+//! The guide: one short example per question, in the order in which they arise.
 //!
 //! * [A first ID](#a-first-id)
 //! * [In structs, tables and JSON](#in-structs-tables-and-json)
@@ -21,7 +21,7 @@
 //! let ids = LocalIdService::builder()
 //!     .machine(MachineSource::Fixed(7)) // no other process may use 7 in this namespace
 //! #   .namespace("guide")
-//!     .state_dir(&folder) // keeps the bound over restarts
+//!     .state_dir(&folder) // keeps the bound across restarts
 //!     .build()?;
 //!
 //! let id: VestaId = ids.next()?;
@@ -39,7 +39,7 @@
 //!
 //! # In structs, tables and JSON
 //! [`VestaId`](crate::VestaId) is a `u64` that keeps its value: a string in JSON (feature `serde`) and a `BIGINT`
-//! in a database (features `sqlx`, `diesel`). A type of the program's own needs one `From`:
+//! in a database (features `sqlx`, `diesel`). A type of your own needs one `From`:
 //!
 //! ```
 //! # use vesta_service::{LocalIdService, MachineSource};
@@ -64,7 +64,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! docs/use/embed.md has a handler that inserts a row by sqlx and answers in JSON.
+//! docs/use/embed.md has a handler that inserts a row with sqlx and responds in JSON.
 //!
 //! # The machine ID
 //! Two processes with the same machine ID duplicate IDs, so [`MachineSource`](crate::MachineSource) has no default.
@@ -80,8 +80,8 @@
 //! ```
 //!
 //! # A store for the machine IDs of many processes
-//! The crate `vesta-store` opens SQLite, MySQL, PostgreSQL, Redis, ZooKeeper and etcd. Any
-//! [`KvStore`](crate::lease::KvStore) will do:
+//! The crate `vesta-store` opens SQLite, MySQL, PostgreSQL, Redis, ZooKeeper and etcd. Any other
+//! [`KvStore`](crate::lease::KvStore) works too:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -109,7 +109,7 @@
 //! // 40 years from 2026 on, 1,000 machines, a million IDs a second: the widths follow.
 //! let spec: LayoutSpec = IdMeta::design(40, 1000, 1_000_000, UnixMillis(1_767_225_600_000))?;
 //! let ids = LocalIdService::builder()
-//!     .layout(IdMeta::new(spec)?) // or IdMeta::SNOWFLAKE, or another that has a name
+//!     .layout(IdMeta::new(spec)?) // or IdMeta::SNOWFLAKE, or another named layout
 //! #   .machine(MachineSource::Stateless(1))
 //!     .build()?;
 //! assert!(ids.meta().capacity_per_second() >= 1_000_000);
@@ -122,20 +122,20 @@
 //!
 //! let id = VestaId::from(1_285_482_222_412_933_127);
 //! assert_eq!(id.to_string(), "1285482222412933127");
-//! assert_eq!(IdFormat::Base62.encode(id.into()), "1WxWNOqQKdL"); // sorts as the IDs do
+//! assert_eq!(IdFormat::Base62.encode(id.into()), "1WxWNOqQKdL"); // sorts like the IDs
 //! assert_eq!(IdFormat::Base62.parse("1WxWNOqQKdL")?, u64::from(id));
 //! # Ok::<(), vesta_service::IdError>(())
 //! ```
 //!
 //! # Errors and waits
-//! `next` and `gen_id` wait for the next tick, at most for [`max_wait`](crate::Builder::max_wait); calls with `try_`
-//! never wait. "Not now" says when another attempt makes sense.
+//! `next` and `gen_id` wait for the next tick, for up to [`max_wait`](crate::Builder::max_wait); calls with `try_`
+//! never wait. "Not ready" errors carry the delay after which to retry.
 //!
 //! ```
 //! use std::time::Duration;
 //! use vesta_service::{IdError, LocalIdService};
 //!
-//! /// An ID at once, or the time after which to ask again.
+//! /// An ID at once, or the delay after which to retry.
 //! fn take(ids: &LocalIdService) -> Result<Result<u64, Duration>, IdError> {
 //!     match ids.try_gen_id() {
 //!         Ok(id) => Ok(Ok(id)),
@@ -164,7 +164,7 @@
 //! ```
 //!
 //! # Serials
-//! Texts for people, such as `INV-261122-0000427`, with the feature `serial`:
+//! Human-readable numbers, such as `INV-261122-0000427`, with the feature `serial`:
 //!
 //! ```
 //! # #[cfg(feature = "serial")]
@@ -185,8 +185,8 @@
 //! ```
 //!
 //! # In tests
-//! `MachineSource::Stateless(1)` is enough for most. With a [`ManualClock`](crate::testing::ManualClock) time is part
-//! of the test: waits return at once and move it.
+//! `MachineSource::Stateless(1)` is enough for most tests. With a [`ManualClock`](crate::testing::ManualClock) time
+//! is part of the test: waits return at once and advance it.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! A word to the compiler about what is likely.
+//! Branch prediction hint.
 
-/// Says that the path that calls it is rarely taken: its code then stands out of the way of the others.
+/// Marks the calling path as rarely taken: the compiler then moves its code out of the hot path.
 #[cold]
 #[inline(always)]
 pub(crate) const fn unlikely() {}

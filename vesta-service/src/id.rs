@@ -1,4 +1,4 @@
-//! The kernel: the rule about time and sequence, the position that is guarded, and the tick to go by.
+//! The generation kernel: the rules for time and sequence, the guarded position, and the current tick.
 
 pub(crate) mod gate;
 pub(crate) mod populator;

@@ -7,7 +7,7 @@
 //! let ids = LocalIdService::builder()
 //!     .machine(MachineSource::Fixed(7)) // no other process may use 7 in this namespace
 //! #   .namespace("root")
-//!     .state_dir(&folder) // where it remembers how far it came
+//!     .state_dir(&folder) // keeps the bound across restarts
 //!     .build()?;
 //!
 //! let id: VestaId = ids.next()?;
@@ -17,18 +17,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The generating path takes one atomic change; it makes no system call, allocates nothing and never
-//! talks to a store. What is issued lies below a bound that was made durable before, so that IDs do
+//! The generating path makes one atomic change; it makes no system call, allocates nothing and never
+//! talks to a store. Every issued ID is below a bound that was made durable in advance. So IDs do
 //! not repeat after a crash, a restart within the same millisecond, a clock step, or when another
-//! process gets the machine ID. The argument is in docs/inside/safety.md.
+//! process gets the machine ID. docs/inside/safety.md has the argument.
 //!
-//! No async runtime, no network and no database is needed. A pool of machine IDs comes from
-//! `vesta-store`. The [`guide`] has an example for each question; everything of `vesta-intf` is here as
-//! [`contract`].
+//! It needs no async runtime, no network and no database. `vesta-store` provides pools of machine IDs.
+//! The [`guide`] has an example for each question; all of `vesta-intf` is available as [`contract`].
 //!
 //! Features: `async` adds asynchronous calls (without a runtime), `serial` adds
-//! [`SerialService`](serial::SerialService). `serde`, `sqlx`, `diesel` and `utoipa` take a [`VestaId`] to JSON,
-//! to tables and to OpenAPI documents.
+//! [`SerialService`](serial::SerialService). `serde`, `sqlx`, `diesel` and `utoipa` map a [`VestaId`] to
+//! JSON, to tables and to OpenAPI documents.
 #![deny(unsafe_code)] // clock.rs allows two lines and fork.rs one, each with its argument
 #![deny(
     clippy::cast_possible_truncation,

@@ -18,50 +18,50 @@ use crate::BuildError;
 use crate::clock::AnyClock;
 use crate::lease::{Choice, KvStore, StateFolder};
 
-/// Source of a service's machine ID. There is no default: two services that both think they
-/// are machine 1 are the most common way to duplicate IDs.
+/// Source of a service's machine ID. It has no default: two services that both think they are
+/// machine 1 are the most common cause of duplicate IDs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum MachineSource {
     /// This number, made restart-safe by a state file in the state folder. No other process may use the
-    /// number in this namespace; on the same host the file's lock sees to that.
+    /// number in this namespace; on the same host the file's lock ensures that.
     Fixed(u64),
-    /// The number that the map has for one of this host's addresses; then as [`Fixed`](Self::Fixed).
+    /// The number that the map assigns to one of this host's addresses; then as [`Fixed`](Self::Fixed).
     IpMap(IpMap),
-    /// The number at the end of the host name, as a Kubernetes StatefulSet gives it (`vesta-3`);
+    /// The number at the end of the host name, as assigned by a Kubernetes StatefulSet (`vesta-3`);
     /// then as [`Fixed`](Self::Fixed).
     ///
-    /// A host name with several numbers is refused: `ip-10-0-3-17` is an address. One StatefulSet for each
-    /// namespace: two both have an ordinal 0, and nothing compares them.
+    /// A host name with several numbers is refused: `ip-10-0-3-17` is an address. Use one namespace per
+    /// StatefulSet: two sets both have an ordinal 0, and nothing compares them.
     HostOrdinal,
-    /// As [`HostOrdinal`](Self::HostOrdinal), of the StatefulSet with this name: another one is refused.
+    /// As [`HostOrdinal`](Self::HostOrdinal), of the StatefulSet with this name: another name is refused.
     HostOrdinalOf(String),
-    /// Any free number from a store, within the range (all of the layout's by default).
+    /// Any free number from a store, within the range (by default all of the layout's).
     Pool {
-        /// The store that knows who holds which number.
+        /// The store that records the owner of each number.
         store: Arc<dyn KvStore>,
-        /// The numbers that may be handed out.
+        /// The numbers that the pool may hand out.
         range: Option<RangeInclusive<u64>>,
     },
-    /// This number, reserved through a store: a fixed number with the full promise on any host.
+    /// This number, reserved through a store: a fixed number with the full guarantee on any host.
     Reserved {
-        /// The store that knows who holds the number.
+        /// The store that records the owner of the number.
         store: Arc<dyn KvStore>,
         /// The number.
         id: u64,
     },
     /// A number that was never used before and never will be again, from a table with a row for each
-    /// start. Needs a layout whose machine field outlasts the starts, such as `uid` with 22 bits.
+    /// start. Needs a layout with enough machine IDs for all starts, such as `uid` with 22 bits.
     Disposable {
         /// The table.
         nodes: Arc<dyn WorkerNodeStore>,
     },
-    /// This number, with nothing remembered. IDs can repeat after a restart within the same tick or
-    /// with the clock set back, and if two processes use the number. For tests.
+    /// This number, without any state. IDs can repeat after a restart within the same tick or with
+    /// the clock set back, and if two processes use the number. For tests.
     Stateless(u64),
 }
 
-/// A source, resolved to what a claim needs.
+/// A source, resolved to the input of a claim.
 #[derive(Debug)]
 pub(crate) enum Resolved {
     /// To be leased from a store.
@@ -70,14 +70,14 @@ pub(crate) enum Resolved {
         choice: Choice,
         guard: bool,
     },
-    /// Used up with each start.
+    /// Taken anew from a table at each start, and never reused.
     UsedUp(Arc<dyn WorkerNodeStore>),
     /// Held without a lease.
     Unbounded(u64),
 }
 
 impl MachineSource {
-    /// `true` if it can give one service several machine IDs.
+    /// `true` if the source can provide several machine IDs to one service.
     pub(crate) const fn hands_out(&self) -> bool {
         matches!(
             self,
@@ -85,7 +85,7 @@ impl MachineSource {
         )
     }
 
-    /// The source as a claim needs it, and as people read it.
+    /// Resolves the source to the input of a claim and a display text.
     pub(crate) fn resolve(
         self,
         meta: &IdMeta,
@@ -120,7 +120,7 @@ impl MachineSource {
             tracing::warn!(
                 machine,
                 "the machine ID is the ordinal of the host name: no other StatefulSet may use this namespace, \
-                 and nothing checks that without a store (machine.store)"
+                 and that cannot be checked without a store (machine.store)"
             );
             fixed(machine, format!("ordinal of host name {name}"))
         };
@@ -184,17 +184,17 @@ impl MachineSource {
     }
 }
 
-/// A number that counts from 0 in the region of a layout.
+/// Number counted from 0, mapped into the region of a layout.
 pub(crate) fn in_region(meta: &IdMeta, number: u64) -> u64 {
-    meta.machines().start().saturating_add(number) // what is too large is refused as it is
+    meta.machines().start().saturating_add(number) // a number that is too large is refused unchanged
 }
 
-/// The machine ID of this host by the number at the end of its name, as a Kubernetes StatefulSet gives it
-/// (`vesta-3`); it counts from the first of the layout's region on. With `of`, the name before the number must
-/// be that.
+/// The machine ID of this host by the number at the end of its name, as assigned by a Kubernetes StatefulSet
+/// (`vesta-3`). It counts from the first machine ID of the layout's region. With `of`, the name before the
+/// number must equal it.
 ///
 /// # Errors
-/// [`IdError::Invalid`] if the name is not one name, a hyphen and one number.
+/// [`IdError::Invalid`] unless the name consists of a name, a hyphen and a single number.
 pub fn host_ordinal(layout: &IdMeta, of: Option<&str>) -> Result<u64, IdError> {
     Ok(in_region(
         layout,

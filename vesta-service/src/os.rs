@@ -1,5 +1,4 @@
-//! Peculiarities of operating systems: files that are this user's alone and stay where they are, the name of
-//! the host, and what only Linux has.
+//! Operating system specifics: private files that stay in place, the host name, and features of Linux.
 
 #[cfg_attr(target_os = "linux", path = "os/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "os/not_linux.rs")]

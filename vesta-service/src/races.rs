@@ -1,4 +1,4 @@
-//! Support shared by the tests under a checker. See scripts/races.sh.
+//! Shared support for tests under a checker. See scripts/races.sh.
 
 #[cfg(loom)]
 #[path = "races/loom.rs"]
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 pub(crate) use explore::*;
 
-/// Counts the executions of one model and says at the end how many they were.
+/// Counts the executions of a model and prints their number at the end.
 pub(crate) struct Executions {
     of: String,
     count: Arc<AtomicUsize>,
@@ -52,8 +52,8 @@ impl Drop for Executions {
     }
 }
 
-/// The different ends that the executions of a model came to: a model whose threads never met would
-/// prove nothing. The checker does not see it.
+/// The distinct outcomes of a model's executions: a model whose threads never interact would prove
+/// nothing. Invisible to the checker.
 pub(crate) struct Ends<T>(Arc<Mutex<BTreeSet<T>>>);
 
 impl<T> Clone for Ends<T> {
@@ -76,8 +76,8 @@ impl<T: Ord> Ends<T> {
     }
 }
 
-/// Checks what each thread got, in its order: it grows in each, and nothing was given twice. Returns
-/// all of it in order.
+/// Checks what each thread got, in its order: ascending within each thread, and nothing issued
+/// twice. Returns all of it in order.
 pub(crate) fn unique_and_growing<'a>(
     threads: impl IntoIterator<Item = &'a Vec<Range<u64>>>,
 ) -> Vec<Range<u64>> {

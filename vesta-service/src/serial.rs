@@ -1,23 +1,23 @@
-//! Serials: the numbers of a tag as its pattern writes them, with a counter that starts anew each day,
+//! Serials: the numbers of a tag formatted by its pattern, with a counter that restarts each day,
 //! month or year of a time zone.
 //!
 //! ```text
 //!  zone.rs        the date of a moment in a time zone
-//!  definition.rs  the definition of a tag; where its numbers begin now     pure
+//!  definition.rs  the definition of a tag; the current start of its numbers pure
 //!  store.rs       serial tags in a store, as a store of segments
-//!  service.rs, tag.rs   the faces
+//!  service.rs, tag.rs   the public API
 //! ```
 //!
-//! A serial tag is a segment tag whose numbers are positions, `period << 40 | n` (see
-//! [`Pattern`]): its ranges, its threads and what this host remembers of it are those
-//! of any other. Only two things come on top. The store begins a range at the present period, if it had
-//! not come there yet; and what is left of a period that is over is given up.
+//! A serial tag is a segment tag whose numbers are positions, `period << 40 | n` (see [`Pattern`]). Its
+//! ranges, its threads and its local record on this host are those of any segment tag. Only two things
+//! are added. The store starts a range at the present period, if it has not reached it yet; and the
+//! rest of an ended period is given up.
 //!
-//! # Why each (period, n) comes once, and date and counter are of one period
-//! Positions are handed out once and only grow (the promise of segments), and a serial's date and counter
-//! both come from its position. One reading of the clock says which period it is. A position of an earlier
-//! one is not used; one of a later one is, with the date on which that period began: another process, or
-//! this one before its clock was set back, had come there already.
+//! # Why each (period, n) occurs once, and date and counter belong to one period
+//! Positions are handed out once and only grow (the guarantee of segments), and a serial's date and
+//! counter both come from its position. A single clock reading determines the present period. A position
+//! of an earlier one is not used. A position of a later one is used, with the date on which that period
+//! began: another process, or this one before its clock was set back, had already reached it.
 
 mod definition;
 mod service;

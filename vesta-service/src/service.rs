@@ -1,4 +1,4 @@
-//! The embedded service: from a call to an ID in a straight line.
+//! The embedded service: a straight path from a call to an ID.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::lease::{HeldLease, Reserved, Slots};
 use crate::sequence::{Claim, Rules};
 use crate::wait::Wait;
 
-/// Makes IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
+/// Generates IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
 /// [`global`](crate::global) module; one per process is enough.
 ///
-/// Dropping it seals it, saves how far it came and gives its machine ID back.
+/// Dropping it seals it, saves its position and releases its machine ID.
 ///
-/// A process that forks must build the service in the child: parent and child would otherwise both
-/// issue from the same positions. In the child a service that was built before makes no ID
-/// ([`IdError::Sealed`]), and touches neither the store nor its files. (A child of a raw `clone`, past the C
-/// library, makes none from the first new tick on.)
+/// A process that forks must build the service in the child: parent and child would otherwise both issue
+/// from the same positions. In the child, a service that was built before issues no ID
+/// ([`IdError::Sealed`]), and touches neither the store nor its files. (A child of a raw `clone`, bypassing
+/// the C library, issues none from the first new tick on.)
 pub struct LocalIdService {
     pub(crate) settings: Builder,
     pub(crate) rules: Rules,
-    /// The genMethod of its IDs, in its place.
+    /// The genMethod field of its IDs, shifted into place.
     pub(crate) gen_method: u64,
     pub(crate) machine_source: String,
-    /// The length of a window; `None` without a lease.
+    /// The duration of a window; `None` without a lease.
     pub(crate) window: Option<Duration>,
     pub(crate) slots: Slots,
     pub(crate) backlog: Backlog,
-    /// Positions that were taken and are never issued.
+    /// Positions that were taken and will never be issued.
     pub(crate) positions_lost: Arc<AtomicU64>,
 }
 
-/// One line, whatever the flags of the format.
+/// Always one line, regardless of the format flags.
 impl fmt::Debug for LocalIdService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Builder {
@@ -57,12 +57,12 @@ impl LocalIdService {
         Builder::default()
     }
 
-    /// The same service with another value in the genMethod field of its IDs: a second front door of one
-    /// program. Both take from the lines of the same machine IDs, so their IDs never meet. The last of
+    /// The same service with another value in the genMethod field of its IDs: a second entry point of
+    /// one program. Both take positions of the same machine IDs, so their IDs never collide. The last of
     /// them to be dropped closes it; [`close`](Self::close) closes it for both.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if the layout has no room for the value. One without such a field takes any.
+    /// [`IdError::OutOfRange`] if the value does not fit the layout. A layout without the field accepts any value.
     pub fn with_gen_method(&self, gen_method: GenMethod) -> Result<Self, IdError> {
         Ok(Self {
             gen_method: in_place(&self.settings.layout, gen_method)?,
@@ -89,14 +89,14 @@ impl LocalIdService {
         &self.settings.layout
     }
 
-    /// The machine ID now held, or the first of them. It can change while running, if another process
+    /// The current machine ID, or the first of them. It can change at runtime, if another process
     /// takes it over.
     pub fn machine(&self) -> u64 {
         self.slots.first().leases.current().machine
     }
 
     /// New IDs in one run of 1 to `want`, without waiting. A run of more than one leaves the last sixteenth of
-    /// what the clock has reached to calls for one ID.
+    /// the positions reached by the clock to calls for one ID.
     ///
     /// # Errors
     /// As [`IdService::try_gen_id`]; [`IdError::OutOfRange`] if `want` is 0.
@@ -105,11 +105,11 @@ impl LocalIdService {
         Ok(self.take_run(want)?.0)
     }
 
-    /// As [`try_gen_run`](Self::try_gen_run), with the claim behind it.
+    /// As [`try_gen_run`](Self::try_gen_run), and returns the claim too.
     pub(crate) fn take_run(&self, want: u32) -> Result<(IdRun, (&HeldLease, Claim)), IdError> {
         let (lease, claim @ Claim { start, end }) = self.slots.claim(want)?;
         let first = self.id_at(lease, start);
-        // A claim is never longer than what was wanted.
+        // A claim is never longer than requested.
         let count = u32::try_from(end - start).unwrap_or(want);
         Ok((
             IdRun {
@@ -121,8 +121,8 @@ impl LocalIdService {
         ))
     }
 
-    /// A new ID if that is a matter of nanoseconds. The usual case by itself, inlined into the caller: what it
-    /// shares with the others would go through memory.
+    /// A new ID, if the fast path has one. The usual case is separate and inlined into the caller: values
+    /// shared with the other cases would go through memory.
     #[inline(always)]
     pub(crate) fn quick(&self) -> Option<u64> {
         let lease = self.slots.home().leases.current();
@@ -136,8 +136,8 @@ impl LocalIdService {
         Ok(self.id_at(lease, claim.start))
     }
 
-    /// Waits for an ID. With pacing a caller has a position once it waits, so that those who come
-    /// later are served later.
+    /// Waits for an ID. With pacing, a waiting caller already has a position, so that later callers
+    /// are served later.
     #[cold]
     #[inline(never)]
     fn wait_for_id(&self) -> Result<u64, IdError> {
@@ -179,25 +179,25 @@ impl LocalIdService {
         }
     }
 
-    /// Renews the lease if that is due and no thread does it, which is so with
-    /// [`Drive::ByHand`](crate::options::Drive::ByHand). Returns how long there is nothing more to do.
+    /// Renews the lease if that is due and no thread does it, as with
+    /// [`Drive::ByHand`](crate::options::Drive::ByHand). Returns the time until the next job.
     pub fn maintain(&self) -> Option<Duration> {
         self.slots.maintain()
     }
 
-    /// Ends the service: no more IDs, the bound is saved and the machine ID given back. If the store
-    /// does not answer within two request time-outs, the bound is left where it is, which costs a
-    /// successor at most one window. Calling it again does nothing.
+    /// Ends the service: no more IDs; saves the bound and releases the machine ID. If the store does
+    /// not answer within two request timeouts, the bound stays where it is, which costs a successor
+    /// at most one window. Calling it again does nothing.
     pub fn close(&self) {
         self.slots.close();
     }
 
-    /// Notes that so many positions were taken and will never be issued.
+    /// Counts positions that were taken and will never be issued.
     pub(crate) fn lost(&self, count: u64) {
         self.positions_lost.fetch_add(count, Ordering::Relaxed); // a statistic
     }
 
-    /// Joins the wait queue for a batch that has to wait for so many more.
+    /// Joins the wait queue for a batch that still needs this many IDs.
     pub(crate) fn enter_backlog(&self, ids: u64) -> Result<(), Duration> {
         let lines = number(self.slots.iter().count());
         let per_second = self
@@ -213,7 +213,7 @@ fn is_used_up(error: &IdError) -> bool {
     error.kind() == ErrorKind::SequenceUsedUp
 }
 
-/// The genMethod field of a layout with this value; 0 in a layout without it.
+/// The genMethod value shifted into its field; 0 in a layout without the field.
 pub(crate) fn in_place(meta: &IdMeta, gen_method: GenMethod) -> Result<u64, IdError> {
     match meta.bits(Field::GenMethod) {
         0 => Ok(0),
@@ -224,21 +224,21 @@ pub(crate) fn in_place(meta: &IdMeta, gen_method: GenMethod) -> Result<u64, IdEr
     }
 }
 
-/// Writes a run to the beginning of `out` and says how many IDs it has.
+/// Writes a run to the beginning of `out` and returns its number of IDs.
 fn write(run: &IdRun, out: &mut [u64]) -> usize {
     let count = run.iter().len();
     run.write_to(&mut out[..count]);
     count
 }
 
-/// Makes a batch ascend that came from several machine IDs: several lines, or one after another.
+/// Sorts a batch that came from several machine IDs, at once or one after another.
 pub(crate) fn put_in_order(ids: &mut [u64]) {
     if !ids.is_sorted() {
         ids.sort_unstable();
     }
 }
 
-/// A count, of which memory never holds more than 64 bits.
+/// Converts a count, which never exceeds 64 bits.
 pub(crate) fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
@@ -250,7 +250,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 vesta_intf::inherent_calls!(LocalIdService);
 
 impl IdService for LocalIdService {
-    #[inline(always)] // an error is 48 bytes: an ID that is returned beside it would go through memory
+    #[inline(always)] // an error is 48 bytes: an ID returned next to it would go through memory
     fn gen_id(&self) -> Result<u64, IdError> {
         match self.quick() {
             Some(id) => Ok(id),

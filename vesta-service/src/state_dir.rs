@@ -1,13 +1,12 @@
-//! The folder in which this host remembers, unless somebody names one.
+//! Default folder of this host's state files.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The folder of state files where none is set: the same for all programs of one user on one host,
-/// whatever their working folder, so that none of them knows less than the others. It is the first of
-/// `$STATE_DIRECTORY` (as systemd sets it), `$XDG_STATE_HOME/vesta`, `$HOME/.local/state/vesta` and
-/// `/var/lib/vesta` that is set to an absolute path. Whether it can be written does not matter: another
-/// one would be another pool.
+/// The default folder of state files: the same for all programs of one user on one host, whatever their working
+/// folder. So none of them knows less than the others. It is the first of `$STATE_DIRECTORY` (as systemd sets
+/// it), `$XDG_STATE_HOME/vesta`, `$HOME/.local/state/vesta` and `/var/lib/vesta` that is set to an absolute
+/// path. It is chosen even if it is not writable: falling through to another folder would mean another pool.
 pub fn default_state_dir() -> PathBuf {
     choose(|name| std::env::var_os(name))
 }
@@ -18,9 +17,9 @@ fn choose(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
-    // Several folders of a unit are separated by colons.
+    // systemd separates several folders of a unit by colons.
     let unit = variable("STATE_DIRECTORY").and_then(|paths| std::env::split_paths(&paths).next());
-    // A user without a home has the root as one.
+    // A user without a home directory has the root as one.
     let home = set("HOME").filter(|home| home.parent().is_some());
     unit.filter(|path| path.is_absolute())
         .or_else(|| Some(set("XDG_STATE_HOME")?.join("vesta")))
@@ -33,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_is_set_counts_and_no_working_folder() {
+    fn the_first_folder_set_counts_and_never_the_working_folder() {
         let all = [
             ("STATE_DIRECTORY", "/var/lib/ids:/var/lib/other"),
             ("XDG_STATE_HOME", "/xdg"),

@@ -13,14 +13,13 @@ use crate::lease::{Doubt, Event, MachineSlot};
 use crate::populator::PopulatorKind;
 use crate::service::millis;
 
-/// Status of a service. Its own fields are those of [`all`](Self::all).
+/// Status of a service. Dereferences to [`all`](Self::all).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Status {
-    /// All machine IDs together: ready while one of them is. Machine ID and epoch are those of the
-    /// first.
+    /// All machine IDs together: ready while one of them is. Machine ID and epoch are those of the first one.
     pub all: MachineStatus,
-    /// All machine IDs now held.
+    /// All current machine IDs.
     pub machines: Vec<u64>,
     /// Their source.
     pub machine_source: String,
@@ -28,11 +27,11 @@ pub struct Status {
     pub namespace: String,
     /// The populator.
     pub populator: PopulatorKind,
-    /// The moment from which on the layout has no more IDs.
+    /// The moment from which the layout has no more IDs.
     pub layout_ends: UnixMillis,
     /// Time until then.
     pub layout_left: Duration,
-    /// Positions that were taken for batches which then failed. They are never issued.
+    /// Positions that were taken for batches that failed. They are never issued.
     pub positions_lost_total: u64,
 }
 
@@ -48,19 +47,19 @@ impl Deref for Status {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MachineStatus {
-    /// The machine ID now held.
+    /// The current machine ID.
     pub machine: u64,
     /// The epoch of its claim; 0 without a lease.
     pub epoch: u64,
-    /// Set if it can be expected to make IDs for the next seconds.
+    /// Set if it can be expected to issue IDs for the next seconds.
     pub ready: bool,
-    /// Why not.
+    /// The reason if it is not ready.
     pub not_ready_because: Option<String>,
-    /// Time for which it makes IDs without the store; `Duration::MAX` without a lease.
+    /// Time for which it can issue IDs without the store; `Duration::MAX` without a lease.
     pub window_left: Duration,
     /// Lead of issued time over the wall clock.
     pub lead: Duration,
-    /// Set if the wall clock jumped so far ahead that it is not followed.
+    /// Set if the wall clock jumped so far ahead that it is ignored.
     pub clock_suspect: bool,
     /// Renewals of the bound that were acknowledged.
     pub renewals_ok: u64,
@@ -70,20 +69,20 @@ pub struct MachineStatus {
     pub last_renewal_age: Duration,
     /// Takeovers of the machine ID by another process.
     pub fenced_total: u64,
-    /// Times the store showed an earlier state than it had acknowledged.
+    /// Number of times that the store showed an earlier state than it had acknowledged.
     pub went_back_total: u64,
-    /// Machine IDs claimed anew while running.
+    /// Number of machine IDs claimed at runtime as replacements.
     pub rehomed_total: u64,
-    /// Why the store may forget what it acknowledged, as is written down in it.
+    /// The reason why the store may forget acknowledged writes, as recorded in the store.
     pub doubt: Option<Doubt>,
-    /// Set if a restart helps: no more IDs will ever be made with it, or it claims no machine ID until its
-    /// clock, which jumped ahead, is believed.
+    /// Set if a restart helps: it will never issue IDs again, or it claims no machine ID until its clock,
+    /// which jumped ahead, is believed.
     pub restart_helps: bool,
-    /// Why no more IDs will ever be made with it, if that is so.
+    /// The reason why it will never issue IDs again, if that is so.
     pub sealed: Option<String>,
 }
 
-/// A slot is no longer ready with less than this left in its window, or a fifth of the window.
+/// A slot is not ready with less than this left in its window, or less than a fifth of the window.
 const NOT_READY_BELOW: Duration = Duration::from_secs(5);
 
 impl LocalIdService {
@@ -125,7 +124,7 @@ impl LocalIdService {
             ))
         } else if lead > MAX_LEAD {
             Some(format!(
-                "the clock stands {} s behind IDs already issued",
+                "the clock is {} s behind IDs already issued",
                 lead.as_secs()
             ))
         } else if window_left < low {
@@ -166,8 +165,8 @@ impl LocalIdService {
             .collect()
     }
 
-    /// Events of its machine IDs after the one of this number (0 for all), as far as they are
-    /// remembered: the last 200 events.
+    /// Events of its machine IDs after the event with this number (0 for all), as far as they are
+    /// kept: the last 200 events.
     pub fn events(&self, since: u64) -> Vec<Event> {
         self.slots.first().keeper.journal.since(since)
     }
@@ -194,7 +193,7 @@ impl LocalIdService {
 }
 
 impl MachineStatus {
-    /// Two together, of which the first names itself.
+    /// Merges two statuses; the first one provides machine ID and epoch.
     fn and(self, other: Self) -> Self {
         let ready = self.ready || other.ready;
         Self {

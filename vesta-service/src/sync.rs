@@ -1,10 +1,10 @@
-//! The primitives of concurrency of this crate: the standard library's and parking_lot's as they
-//! are, or, under `--cfg loom` and `--cfg shuttle`, those of a checker, which tries the
+//! Concurrency primitives of this crate: those of the standard library and parking_lot, unchanged.
+//! Under `--cfg loom` and `--cfg shuttle` they are those of a checker, which tries the
 //! interleavings of the threads one after another. See scripts/races.sh.
 //!
-//! What stays outside: clocks, files, statistics, and whatever is `static`, as a thread's home
-//! slot: a checker's primitive belongs to one execution of one model. None of them waits for another
-//! thread or decides what is issued.
+//! Excluded are clocks, files, statistics, and anything `static`, such as a thread's home slot: a
+//! checker's primitive belongs to one execution of one model. None of them waits for another thread
+//! or affects which IDs are issued.
 
 #[cfg(any(loom, shuttle))]
 #[path = "races/checked.rs"]

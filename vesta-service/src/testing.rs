@@ -1,4 +1,4 @@
-//! Fakes for tests, of Vesta and of programs that use it.
+//! Fakes for tests of Vesta and of programs that use it.
 
 mod clock;
 mod flaky;

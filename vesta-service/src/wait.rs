@@ -1,4 +1,4 @@
-//! The wait of a call that finds nothing yet: blocking or async, and bounded.
+//! The bounded wait of a call that cannot succeed yet, blocking or asynchronous.
 
 mod back_off;
 #[cfg(feature = "async")]
@@ -15,13 +15,13 @@ use crate::lease::RETRY_AFTER;
 pub(crate) use back_off::{LONGEST_PAUSE, back_off, look_away_from_a_lock, retry_pause};
 pub(crate) use notify::Notify;
 
-/// Driver of what happens between calls: renewing a lease, fetching segments.
+/// Driver of background work: renewing a lease, fetching segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Drive {
-    /// Threads of the service.
+    /// Threads of the service. The default.
     #[default]
     Thread,
-    /// Calls that wait, and `maintain`. No thread is started, so that with a
+    /// Waiting calls, and `maintain`. No thread is started, so with a
     /// [`ManualClock`](crate::testing::ManualClock) every run is the same.
     ByHand,
 }
@@ -31,14 +31,14 @@ pub(crate) struct Wait<'a, M> {
     pub(crate) clock: &'a AnyClock,
     pub(crate) drive: Drive,
     pub(crate) max_wait: Duration,
-    /// Notified when another attempt makes sense. Without it, the errors say when.
+    /// Notified when a retry makes sense. Without it, the delay comes from the errors.
     pub(crate) notify: Option<&'a Notify>,
-    /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
+    /// Performs due work, if no thread does. Returns the time until more is due.
     pub(crate) maintain: M,
 }
 
 impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
-    /// Repeats an attempt until it succeeds, fails for good, or can no longer succeed in time.
+    /// Retries until the attempt succeeds, fails for good, or can no longer succeed in time.
     pub(crate) fn until<T>(
         &self,
         mut attempt: impl FnMut() -> Result<T, IdError>,
@@ -52,7 +52,7 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
             };
             match self.notify {
                 Some(notify) if self.drive == Drive::Thread => notify.wait(seen, pause),
-                Some(_) if self.seen() != seen => {} // it was brought just now
+                Some(_) if self.seen() != seen => {} // the change has just happened
                 _ => self.clock.park(pause),
             }
         }
@@ -62,7 +62,7 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
         self.notify.map_or(0, Notify::changes)
     }
 
-    /// The pause after a failed attempt, or its error if no other can succeed in time.
+    /// The pause after a failed attempt, or its error if no retry can succeed in time.
     fn pause(&self, error: IdError, deadline: &mut Option<Duration>) -> Result<Duration, IdError> {
         let Some(retry_after) = error.retry_after() else {
             return Err(error);
@@ -71,7 +71,7 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
         let deadline = *deadline.get_or_insert(now.saturating_add(self.max_wait));
         let guessed = matches!(error, IdError::NotReady(_));
         let retry_after = match error {
-            // A caller inside the process may look as often as the keeper may have an answer.
+            // A caller inside the process may retry as often as the keeper may have an answer.
             IdError::NotReady(NotReady {
                 why: NotReadyReason::AwaitingLease,
                 ..
@@ -80,11 +80,12 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
         };
         let pause = match (self.notify, deadline.checked_sub(now)) {
             (None, Some(left)) if retry_after <= left => retry_after,
-            // How long a store takes is a guess; when it is given a rest, nothing comes before its end.
+            // The duration of a store request is a guess; during the store's back-off, nothing can come
+            // before its end.
             (Some(_), Some(left)) if !left.is_zero() && (guessed || retry_after <= left) => left,
             _ => return Err(error),
         };
-        // What is due meanwhile does not wait for the end of the pause, if only waiting calls do it.
+        // If only waiting calls perform due work, the pause must not delay it.
         Ok((self.maintain)().map_or(pause, |due| due.min(pause)))
     }
 }

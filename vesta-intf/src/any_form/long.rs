@@ -4,18 +4,18 @@ use super::{Written, unknown};
 use crate::format::BASE62;
 use crate::{IdError, IdFormat, UnixMillis};
 
-/// Milliseconds between 1582-10-15, where the time of UUIDs of version 1 begins, and 1970.
+/// Milliseconds between 1582-10-15, the epoch of version 1 UUIDs, and 1970.
 const GREGORIAN: u64 = 12_219_292_800_000;
 
-/// Seconds between 1970 and 2014-05-13, where the time of KSUIDs begins.
+/// Seconds between 1970 and 2014-05-13, the epoch of KSUIDs.
 const KSUID_EPOCH: u64 = 1_400_000_000;
 
-/// Whether so many digits are one of these rather than a decimal number.
+/// True if a text of this length is a long ID rather than a decimal number.
 pub(super) const fn has_length(length: usize) -> bool {
     matches!(length, 24 | 26 | 27 | 32)
 }
 
-/// A long ID and the moment that it holds.
+/// Reads a long ID and the moment it encodes.
 pub(super) fn read(text: &str) -> Result<Written, IdError> {
     let leading = |digits, radix| {
         let digits = text.get(..digits).ok_or_else(unknown)?;
@@ -39,14 +39,15 @@ pub(super) fn read(text: &str) -> Result<Written, IdError> {
     })
 }
 
-/// 96 bits in 20 characters of 5: the last has one bit, its highest.
+/// 96 bits in 20 characters of 5 bits; of the last one only the highest bit counts.
 fn is_xid(text: &str) -> bool {
     text.bytes()
         .all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'v'))
         && text.ends_with(['0', 'g'])
 }
 
-/// The upper 32 of the 160 bits; `None` if it has other characters, or is above 160 bits.
+/// The upper 32 of the 160 bits; `None` if a character is not a digit, or the value exceeds 160
+/// bits.
 fn ksuid_seconds(text: &str) -> Option<u64> {
     let mut words = [0u64; 5]; // of 32 bits, the highest first
     for digit in text.chars() {
@@ -62,7 +63,7 @@ fn ksuid_seconds(text: &str) -> Option<u64> {
     Some(words[0])
 }
 
-/// Ten characters of milliseconds, sixteen at random.
+/// Ten characters of milliseconds, sixteen random ones.
 fn ulid(text: &str) -> Result<Written, IdError> {
     let whole = |part: &str| IdFormat::Crockford.parse(&format!("{part:0>13}"));
     let parts = (text.get(..10), text.get(10..18), text.get(18..));
@@ -70,7 +71,7 @@ fn ulid(text: &str) -> Result<Written, IdError> {
         return Err(unknown());
     };
     let (moment, _, _) = (whole(time)?, whole(one)?, whole(other)?);
-    // The first digit has three bits only.
+    // The first digit holds three bits only.
     if moment >> 48 != 0 {
         return Err(IdError::invalid("id", "as a ULID it is above 128 bits"));
     }
@@ -81,7 +82,7 @@ fn ulid(text: &str) -> Result<Written, IdError> {
     })
 }
 
-/// 32 digits, bare or in the five groups; around those braces, or `urn:uuid:` before them.
+/// 32 digits, bare or in the five groups; the latter optionally in braces or after `urn:uuid:`.
 fn uuid(text: &str) -> Result<Written, IdError> {
     let urn = text
         .split_at_checked(9)
@@ -97,7 +98,7 @@ fn uuid(text: &str) -> Result<Written, IdError> {
     let (high, low) = halves.ok_or_else(unknown)?;
     let (high, _) = (IdFormat::Hex.parse(high)?, IdFormat::Hex.parse(low)?);
     let version = high >> 12 & 0xf;
-    // In steps of 100 ns, in three pieces whose order the version decides.
+    // In steps of 100 ns, in three pieces whose order depends on the version.
     let (first, middle, last) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);
     let gregorian = |steps: u64| (steps / 10_000).checked_sub(GREGORIAN);
     let millis = match version {

@@ -1,8 +1,8 @@
-//! Message of a batch of IDs, copied in blocks.
+//! Message for a batch of IDs, copied in blocks.
 //!
-//! On the wire packed `fixed64` is the IDs in little-endian order: on most machines the bytes of the
-//! `Vec<u64>` itself. The code that prost generates writes and reads them one by one, with a check of
-//! the buffer for each, which takes several times as long as making them.
+//! On the wire, packed `fixed64` is the IDs in little-endian order: on most machines the bytes of the
+//! `Vec<u64>` itself. The code that prost generates writes and reads them one by one, with a buffer
+//! check for each, which takes several times as long as generating them.
 
 use prost::bytes::{Buf, BufMut};
 use prost::encoding::{
@@ -16,12 +16,12 @@ const IDS: u32 = 1;
 /// Bytes of an ID.
 const ID: usize = size_of::<u64>();
 
-/// IDs that are converted at a time.
+/// IDs converted at a time.
 const BLOCK: usize = 128;
 
-/// Answer of `GenIds`, and a message of `StreamIds`.
+/// Response of `GenIds`, and a message of `StreamIds`.
 ///
-/// Encodes to the same bytes as the code that prost generates, and accepts what that accepts.
+/// Encodes to the same bytes as the code that prost generates, and accepts the same input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct GenIdsResponse {
     /// Strictly ascending.
@@ -66,7 +66,7 @@ impl Message for GenIdsResponse {
     }
 }
 
-/// Appends the IDs of a packed field, whose key was read.
+/// Appends the IDs of a packed field whose key has been read.
 fn merge_packed(
     ids: &mut Vec<u64>,
     buf: &mut impl Buf,
@@ -75,7 +75,7 @@ fn merge_packed(
     let length = decode_varint(buf)?;
     let mut left = match usize::try_from(length) {
         Ok(left) if left <= buf.remaining() && left.is_multiple_of(ID) => left,
-        // Too long, or not whole IDs: prost reads the field from its length on, for the error.
+        // Too long, or not whole IDs: prost reads the field again from its length, for the error.
         _ => {
             let mut head = Vec::new();
             encode_varint(length, &mut head);
@@ -91,7 +91,7 @@ fn merge_packed(
         ids.extend(whole.iter().map(|id| u64::from_le_bytes(*id)));
         buf.advance(copied);
         left -= copied;
-        // The input may be in pieces, and an ID may begin in one and end in another.
+        // The input may be in pieces, and an ID may span two of them.
         if copied == 0 {
             ids.push(buf.get_u64_le());
             left -= ID;
@@ -105,7 +105,7 @@ struct Blocks<'a> {
     /// IDs after the block.
     ids: &'a [u64],
     block: [[u8; ID]; BLOCK],
-    /// Part of the block that is still to be read, in bytes.
+    /// Bytes of the block still to be read: `from..to`.
     from: usize,
     to: usize,
 }
@@ -164,8 +164,8 @@ mod tests {
         ids: Vec<u64>,
     }
 
-    /// Checks that both read these bytes the same, in one piece and in pieces of `size`, and that
-    /// reading adds to what was there.
+    /// Checks that both decode these bytes alike, in one piece and in pieces of `size`, and that
+    /// decoding appends to the existing IDs.
     fn same_decoding(bytes: &[u8], size: usize) {
         let pieces = || {
             bytes
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// The error, with our name for the twin.
+    /// The error text, with our name for the derived message.
     fn text(error: &DecodeError) -> String {
         error.to_string().replace("Derived.", "GenIdsResponse.")
     }
@@ -231,7 +231,7 @@ mod tests {
     enum Field {
         Packed(Vec<u64>),
         Unpacked(u64),
-        /// Packed, with any length before any bytes.
+        /// Packed, with a length that need not match the bytes.
         Broken(u16, Vec<u8>),
         /// Field 1 with another wire type.
         Varint(u64),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_any_bytes_are_read_as_by_prost() {
+    fn arbitrary_bytes_decode_as_in_prost() {
         bolero::check!()
             .with_iterations(20_000)
             .with_type()
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_at_the_edges_are_read_as_by_prost() {
+    fn edge_lengths_decode_as_in_prost() {
         let ids: Vec<u64> = (0..=BLOCK as u64).map(|id| id << 40 | id).collect();
         let mut packed = Vec::new();
         fixed64::encode_packed(IDS, &ids, &mut packed);
@@ -308,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn batches_have_the_bytes_of_prost(
+        fn batches_encode_to_the_bytes_of_prost(
             ids in prop_oneof![
                 prop::collection::vec(any::<u64>(), 0..4),
                 prop::collection::vec(any::<u64>(), BLOCK - 2..BLOCK + 2),
@@ -321,7 +321,7 @@ mod tests {
             prop_assert_eq!(ours.encoded_len(), derived.encoded_len());
             prop_assert_eq!(&ours.encode_to_vec(), &bytes);
             prop_assert_eq!(ours.encode_length_delimited_to_vec(), derived.encode_length_delimited_to_vec());
-            // Into a buffer that is not contiguous, and into one that is too small.
+            // Into a non-contiguous buffer, and into one that is too small.
             let (mut front, mut back) = (vec![0; size.min(bytes.len())], Vec::new());
             let mut torn = (&mut front[..]).chain_mut(&mut back);
             ours.encode(&mut torn).unwrap();
@@ -332,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn blocks_can_be_read_in_any_steps(
+        fn blocks_can_be_read_in_steps_of_any_size(
             ids in prop::collection::vec(any::<u64>(), 0..3 * BLOCK),
             steps in prop::collection::vec(0..3000_usize, 0..20),
         ) {

@@ -4,8 +4,8 @@ use super::{Field, IdMeta};
 use crate::{Id, IdError, UnixMillis};
 
 impl IdMeta {
-    /// The parts of an ID of this layout with every field 0 but the type, which is the layout's own:
-    /// what [`lower_bound`](Self::lower_bound) starts from.
+    /// An ID of this layout with every field 0 except the type, which is the layout's own. The base
+    /// for [`lower_bound`](Self::lower_bound).
     pub fn blank(&self) -> Id {
         Id {
             id_type: self.id_type,
@@ -14,15 +14,15 @@ impl IdMeta {
     }
 
     /// The smallest ID that any generator of this layout can make from `moment` on: no ID below it
-    /// belongs to the tick of the moment or to a later one.
+    /// belongs to the moment's tick or a later one.
     ///
-    /// Version, type and genMethod stand above the time, so bounds hold among the IDs that agree in
-    /// them. They are those of `base`, whose other parts do not matter: [`blank`](Self::blank), or an
-    /// ID taken apart. Where IDs of several generation methods share a table, each has its own range.
+    /// Version, type and genMethod are above the time, so bounds apply to the IDs that agree in these
+    /// fields. They are taken from `base`, whose other fields do not matter: [`blank`](Self::blank), or an
+    /// unpacked ID. Where IDs of several generation methods share a table, each method has its own range.
     ///
-    /// A bound goes by the time inside the IDs, in whole ticks: with a unit of one second, the bound
-    /// of 10:00:00.700 is that of 10:00:00.000. For the IDs of the time range from `a` up to, but excluding,
-    /// `b`, compare `lower_bound(a) <= id && id < lower_bound(b)`.
+    /// A bound refers to the time inside the IDs, in whole ticks: with a unit of one second, the bound of
+    /// 10:00:00.700 equals that of 10:00:00.000. To select the IDs from `a` up to, but excluding, `b`,
+    /// compare `lower_bound(a) <= id && id < lower_bound(b)`.
     ///
     /// ```
     /// use vesta_intf::{GenMethod, Id, IdMeta, UnixMillis};
@@ -38,21 +38,21 @@ impl IdMeta {
     ///
     /// # Errors
     /// [`IdError::Invalid`] for `time` before the layout's epoch or from its end on, and for a
-    /// `layout` that does not sort by time. [`IdError::OutOfRange`] for a part of `base` that does not
-    /// fit, or the type of another layout.
+    /// `layout` that does not sort by time. [`IdError::OutOfRange`] for a field of `base` that does
+    /// not fit, or the type of another layout.
     pub fn lower_bound(&self, moment: UnixMillis, base: &Id) -> Result<u64, IdError> {
         self.bound(moment, base, 0, Id::default())
     }
 
-    /// The largest ID that any generator of this layout can make up to `moment`: no ID above it
-    /// belongs to the tick of the moment or to an earlier one. For the rest see
+    /// The largest ID that any generator of this layout can make up to `moment`: no ID above it belongs
+    /// to the moment's tick or an earlier one. Otherwise like [`lower_bound`](Self::lower_bound).
     /// [`lower_bound`](Self::lower_bound).
     ///
     /// # Errors
     /// As for [`lower_bound`](Self::lower_bound).
     pub fn upper_bound(&self, moment: UnixMillis, base: &Id) -> Result<u64, IdError> {
         let (seq, machine) = (self.max(Field::Seq), self.max(Field::Machine));
-        // The last tick of the millisecond, where it has several.
+        // The last tick of the millisecond, if it has several.
         self.bound(
             moment,
             base,
@@ -74,7 +74,7 @@ impl IdMeta {
             ));
         }
         if self.is_vesta() {
-            // With the other type it would be a bound of the other layout.
+            // With another type it would be a bound of the other layout.
             IdError::check("type", base.id_type, self.id_type, self.id_type)?;
         }
         let time = self

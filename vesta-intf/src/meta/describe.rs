@@ -1,4 +1,4 @@
-//! Text forms of a layout: for display, and as fingerprint in records.
+//! Text forms of a layout: for display, and as a fingerprint in records.
 
 use std::fmt;
 

@@ -1,15 +1,15 @@
-//! Designing a layout.
+//! Designs a layout from requirements.
 
 use super::{FieldOrder, IdMeta, LayoutSpec};
 use crate::{IdError, TimeUnit, UnixMillis};
 
-/// Bits of a positive number in columns, which are signed.
+/// Bits of a non-negative number in a database column, which is signed.
 const MOST_BITS: u32 = 63;
 
 impl IdMeta {
-    /// The narrowest layout that lasts so many years from its epoch on, with so many machine IDs, each of
-    /// which makes so many IDs a second; of equally narrow ones the one with the shortest ticks. Order time,
-    /// sequence, machine.
+    /// The narrowest layout that lasts this many years from its epoch, with this many machine IDs, each of
+    /// which makes up to this many IDs a second. Of equally narrow ones, the one with the shortest ticks.
+    /// The order is time, sequence, machine.
     ///
     /// # Errors
     /// [`IdError::Invalid`] if 63 bits are not enough, or a number is 0.
@@ -61,7 +61,7 @@ impl IdMeta {
         let narrowest = units
             .into_iter()
             .flat_map(designed)
-            .min_by_key(|(sum, _)| *sum); // first of equals
+            .min_by_key(|(sum, _)| *sum); // the first of equals
         narrowest
             .map_or_else(|| designed(TimeUnit::Second), Ok)
             .map(|(_, spec)| spec)

@@ -13,7 +13,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// The name that users meet: in errors, in JSON, in the printed layout.
+    /// Name of the field in errors, in JSON and in the printed layout.
     pub const fn name(self) -> &'static str {
         match self {
             Field::Version => "version",
@@ -26,8 +26,8 @@ impl Field {
     }
 }
 
-/// The order of time, sequence and machine, most significant first. Version, type and genMethod
-/// always stand above them.
+/// The order of time, sequence and machine, most significant first. Version, type and genMethod are
+/// always above them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -37,8 +37,8 @@ pub enum FieldOrder {
     TimeSeqMachine,
     /// Time, machine, sequence: Twitter's snowflake, Leaf, uid-generator.
     TimeMachineSeq,
-    /// Machine, time, sequence: what older documents of Vesta describe. Such IDs sort by machine
-    /// before time, so they are explained and put together, but not generated.
+    /// Machine, time, sequence: the order in older Vesta documents. Such IDs sort by machine before
+    /// time, so they can be explained and assembled, but not generated.
     MachineTimeSeq,
 }
 
@@ -52,7 +52,7 @@ impl FieldOrder {
         }
     }
 
-    /// True if IDs with the same fields above the time sort by their time first.
+    /// True if IDs that agree in the fields above the time sort by time.
     pub const fn sorts_by_time(self) -> bool {
         matches!(self.fields()[0], Field::Time)
     }

@@ -1,4 +1,4 @@
-//! Where the sequence of a new tick begins.
+//! Start of the sequence in a new tick.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,23 +6,23 @@ use std::str::FromStr;
 use super::{Field, IdMeta};
 use crate::IdError;
 
-/// Where the sequence numbers of a new tick begin. In configurations: `zero`, or `random:N`.
+/// First sequence number of a new tick. In configurations: `zero`, or `random:N`.
 ///
-/// With one ID in a tick and now and then, all IDs have the same sequence number, 0: those of the
-/// order time, machine, sequence are then all even, and a table that is sharded by the last bits of
-/// the ID fills one shard only. Leaf therefore begins at a random number below 100. The price: a tick
-/// holds up to N − 1 fewer IDs.
+/// If ticks have one ID at most, all IDs have the same sequence number, 0. In the order time, machine,
+/// sequence they are then all even, and a table that is sharded by the lowest bits of the ID fills one shard
+/// only. Leaf therefore starts at a random number below 100. The price: a tick holds up to N − 1 fewer IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SequenceStart {
     /// At 0: every tick has all its sequence numbers.
     #[default]
     Zero,
-    /// At some number from 0 up to, but without, this one. From 1 to what the sequence field holds.
+    /// At a random number from 0 up to, but excluding, this one, which is 1 to the number of
+    /// sequence numbers.
     Random(u32),
 }
 
 impl SequenceStart {
-    /// The first number that no tick begins with; 1 for [`Zero`](Self::Zero).
+    /// Exclusive upper bound of the start; 1 for [`Zero`](Self::Zero).
     pub fn below(self) -> u64 {
         match self {
             SequenceStart::Zero => 1,
@@ -30,10 +30,10 @@ impl SequenceStart {
         }
     }
 
-    /// Checks that a tick of this layout can begin so.
+    /// Checks that a tick of this layout can start this way.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `random:0` and for more than the layout's sequence field holds.
+    /// [`IdError::Invalid`] for `random:0` and for more than the number of sequence numbers of the layout.
     pub fn check(self, meta: &IdMeta) -> Result<(), IdError> {
         let numbers = meta.max(Field::Seq) + 1;
         if (1..=numbers).contains(&self.below()) {
@@ -65,7 +65,7 @@ impl FromStr for SequenceStart {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let below = |digits: &str| match digits.bytes().all(|b| b.is_ascii_digit()) {
             true => digits.parse().ok().filter(|below| *below > 0),
-            false => None, // u32::from_str takes a plus sign
+            false => None, // u32::from_str accepts a plus sign
         };
         match text {
             "zero" => Some(SequenceStart::Zero),
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_reads_as_it_is_written() {
+    fn a_start_round_trips_through_its_text() {
         for start in [
             SequenceStart::Zero,
             SequenceStart::Random(1),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_start_is_refused_with_an_example() {
+    fn an_invalid_start_is_refused_with_an_example() {
         for text in [
             "",
             "Zero",

@@ -1,10 +1,10 @@
-//! Layouts of others, to explain the IDs that they made.
+//! Layouts of other systems, for explaining their IDs.
 
 use crate::TimeUnit::{Microsecond, Millisecond, Second, TenMicros, TenMillis};
 use crate::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
 
-/// Widths of version, time, machine and sequence. Checked like everything else, except that a generator
+/// Widths of version, time, machine and sequence. Checked like every layout, except that a generator
 /// need not be able to use it.
 const fn foreign(
     name: &'static str,
@@ -39,7 +39,7 @@ const fn checked(name: &'static str, spec: LayoutSpec) -> IdMeta {
 impl IdMeta {
     /// `discord`: 42 bits of milliseconds since 2015-01-01T00:00:00Z, worker 5, process 5,
     /// increment 12 (Discord's API reference, "Snowflakes"). `machine` is `worker << 5 | process`.
-    /// The time takes the highest bit too: negative as signed numbers from 2084-09-06 on.
+    /// The time includes the highest bit: negative as signed numbers from 2084-09-06 on.
     pub const DISCORD: IdMeta = foreign(
         "discord",
         TimeMachineSeq,
@@ -49,7 +49,7 @@ impl IdMeta {
     );
 
     /// `instagram`: 41 bits of milliseconds since 2011-08-24T21:07:01.721Z, logical shard 13,
-    /// counter modulo 1024 10 ("Sharding & IDs at Instagram"). The time takes the highest bit too:
+    /// counter modulo 1024 10 ("Sharding & IDs at Instagram"). The time includes the highest bit:
     /// negative as signed numbers from 2046-06-27 on.
     pub const INSTAGRAM: IdMeta = foreign(
         "instagram",
@@ -60,7 +60,7 @@ impl IdMeta {
     );
 
     /// `mastodon`: 48 bits of milliseconds since 1970, and 16 bits of "sequence data", a keyed hash
-    /// plus a counter of the table (`lib/mastodon/snowflake.rb`), here `seq`. Explains only.
+    /// plus a counter of the table (`lib/mastodon/snowflake.rb`), here `seq`. For explaining only.
     pub const MASTODON: IdMeta =
         foreign("mastodon", TimeMachineSeq, [0, 48, 0, 16], Millisecond, 0);
 
@@ -122,7 +122,7 @@ impl IdMeta {
     );
 
     /// `yitter`: Yitter IdGenerator's defaults, worker 6, sequence 6, since 2020-02-19T18:20:02Z.
-    /// Its time is as wide as the rest: 41 bits keep the IDs exact in JavaScript.
+    /// The time takes the remaining bits: 41 of them keep the IDs exact in JavaScript.
     pub const YITTER: IdMeta = foreign(
         "yitter",
         TimeMachineSeq,
@@ -132,7 +132,7 @@ impl IdMeta {
     );
 
     /// `seata`: Seata's `IdWorker`, worker 10 above timestamp 41 and sequence 12, since
-    /// 2020-05-02T16:00:00Z. Sorts by machine before time; explains only.
+    /// 2020-05-02T16:00:00Z. Sorts by machine before time; for explaining only.
     pub const SEATA: IdMeta = foreign(
         "seata",
         MachineTimeSeq,
@@ -142,7 +142,7 @@ impl IdMeta {
     );
 
     /// `cockroach`: CockroachDB's `unique_rowid()`, 48 bits of 10 µs since 2015-01-01T00:00:00Z, node 15.
-    /// Explains only.
+    /// For explaining only.
     pub const COCKROACH: IdMeta = foreign(
         "cockroach",
         TimeMachineSeq,
@@ -164,8 +164,8 @@ impl IdMeta {
         1_577_836_800_000,
     );
 
-    /// `linkedin`: LinkedIn's activities and shares, milliseconds since 1970 above 22 bits that are not
-    /// documented: the upper ten are small, the lower twelve nearly always 0.
+    /// `linkedin`: LinkedIn's activities and shares, milliseconds since 1970 above 22 undocumented
+    /// bits: the upper ten are small, the lower twelve nearly always 0.
     pub const LINKEDIN: IdMeta =
         foreign("linkedin", TimeMachineSeq, [1, 41, 10, 12], Millisecond, 0);
 
@@ -180,10 +180,10 @@ impl IdMeta {
     );
 
     /// `tiktok`: TikTok and Douyin, 32 bits of seconds since 1970. Of the lower 32 bits the upper ten are
-    /// milliseconds. Explains only.
+    /// milliseconds. For explaining only.
     pub const TIKTOK: IdMeta = foreign("tiktok", TimeMachineSeq, [0, 32, 0, 32], Second, 0);
 
-    /// `weibo`: posts of Weibo, seconds since 1986-05-03T05:51:03Z above 22 bits. Explains only.
+    /// `weibo`: posts of Weibo, seconds since 1986-05-03T05:51:03Z above 22 bits. For explaining only.
     pub const WEIBO: IdMeta = foreign(
         "weibo",
         TimeMachineSeq,
@@ -192,12 +192,12 @@ impl IdMeta {
         515_483_463_000,
     );
 
-    /// `bluesky`: the TID of the AT Protocol, 53 bits of microseconds since 1970, clock 10. Explains
-    /// only.
+    /// `bluesky`: the TID of the AT Protocol, 53 bits of microseconds since 1970, clock 10. For
+    /// explaining only.
     pub const BLUESKY: IdMeta = foreign("bluesky", TimeMachineSeq, [1, 53, 10, 0], Microsecond, 0);
 
     /// `shardingsphere`: Apache ShardingSphere's `SNOWFLAKE`, worker 10, sequence 12, since midnight of
-    /// 2016-11-01 in the zone of its process: here in China, 2016-10-31T16:00:00Z.
+    /// 2016-11-01 in the time zone of its process: here that of China, 2016-10-31T16:00:00Z.
     pub const SHARDINGSPHERE: IdMeta = foreign(
         "shardingsphere",
         TimeMachineSeq,
@@ -206,8 +206,8 @@ impl IdMeta {
         1_477_929_600_000,
     );
 
-    /// `vesta-old`: the layout of Vesta's older documents, version 1, type 1, genMethod 2,
-    /// machine 10, seconds 30, sequence 20. It sorts by machine before time; explains only.
+    /// `vesta-old`: the layout of Vesta's older documents, version 1, type 1, genMethod 2, machine
+    /// 10, seconds 30, sequence 20. It sorts by machine before time; for explaining only.
     pub const VESTA_OLD: IdMeta = checked(
         "vesta-old",
         LayoutSpec {
@@ -216,10 +216,10 @@ impl IdMeta {
         },
     );
 
-    /// The layouts that CosId has by itself.
+    /// CosId's own layouts.
     pub const COSID_LAYOUTS: [IdMeta; 3] = [Self::COSID, Self::COSID_SECOND, Self::COSID_JS];
 
-    /// The layouts of others, for explaining their IDs.
+    /// Layouts of other systems, for explaining their IDs.
     pub const FOREIGN: [IdMeta; 21] = [
         Self::DISCORD,
         Self::INSTAGRAM,

@@ -1,4 +1,4 @@
-//! Facts about each layout that has a name: its description, and the priors of a guess.
+//! Facts about each named layout: its description, and the priors of a guess.
 
 use Spread::{Any, Few, Log};
 
@@ -7,19 +7,19 @@ use crate::IdMeta;
 /// How the values of a field are distributed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Spread {
-    /// Nearly always one of the smallest: a sequence that begins at 0 in each tick.
+    /// Nearly always one of the smallest: a sequence that starts at 0 in each tick.
     Few,
-    /// Small by order of magnitude: a number of a machine, a counter that goes on.
+    /// Small by order of magnitude: a machine number, a running counter.
     Log,
-    /// All alike: hashed or random.
+    /// Uniform: hashed or random.
     Any,
 }
 
-/// What is known of a layout: its name, the first year in which a system made such IDs, how common they are
-/// beside others, the spreads of machine and sequence, a description.
+/// Facts about a layout: its name, the first year in which a system made such IDs, its prior relative to
+/// others, the spreads of machine and sequence, a description.
 pub(crate) type Known = (&'static str, u64, f64, [Spread; 2], &'static str);
 
-/// `None` for a custom layout.
+/// Facts about a layout; `None` for a custom one.
 pub(crate) fn known(layout: &IdMeta) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.0 == layout.name())
 }

@@ -1,4 +1,4 @@
-//! Dates as a calendar on the wall shows them, and the periods of a counter.
+//! Civil (calendar) dates, and the periods of a counter.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::time::{civil_from_days, days_from_civil};
 use crate::{IdError, UnixMillis};
 
-/// An hour of the Gregorian calendar, in whatever time zone.
+/// An hour of the Gregorian calendar, in any time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CivilHour {
     /// The year, 1970 or later.
@@ -20,8 +20,8 @@ pub struct CivilHour {
 }
 
 impl CivilHour {
-    /// The hour of a moment where clocks are so many seconds ahead of UTC. What lies before 1970 there
-    /// counts as its first hour.
+    /// The hour of a moment in a time zone this many seconds ahead of UTC. Local times before 1970
+    /// saturate at its first hour.
     pub fn at(moment: UnixMillis, seconds_ahead: i32) -> Self {
         let seconds = (moment.0 / 1000).saturating_add_signed(seconds_ahead.into());
         Self {
@@ -52,7 +52,7 @@ impl CivilHour {
     }
 }
 
-/// When the counter of a serial starts anew.
+/// When the counter of a serial restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Reset {
     /// Never.
@@ -66,21 +66,21 @@ pub enum Reset {
     Year,
 }
 
-/// Bits of the counter in a position, if it ever starts anew.
+/// Bits of the counter in a position, for a counter that restarts.
 const COUNTER_BITS: u32 = 40;
-/// Periods have what is left of 63 bits.
+/// Periods use the rest of the 63 bits.
 const MAX_PERIOD: u64 = (1 << (63 - COUNTER_BITS)) - 1;
 
-/// A day, month or year with a counter of its own, as days, months or years since 1970; 0 if the counter
-/// never starts anew.
+/// A day, month or year with its own counter, as days, months or years since 1970; 0 if the counter
+/// never restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Period(u64);
 
 impl Reset {
-    /// All of them.
+    /// All resets.
     pub const ALL: [Reset; 4] = [Self::Never, Self::Day, Self::Month, Self::Year];
 
-    /// The name in configurations and requests.
+    /// Name in configurations and requests.
     pub const fn name(self) -> &'static str {
         match self {
             Reset::Never => "never",
@@ -120,7 +120,7 @@ impl Reset {
         }
     }
 
-    /// A period as text: `2026-11-22`, `2026-11`, `2026`; nothing if the counter never starts anew.
+    /// A period as text: `2026-11-22`, `2026-11`, `2026`; empty if the counter never restarts.
     pub fn show(self, period: Period) -> String {
         let CivilHour {
             year, month, day, ..
@@ -133,7 +133,7 @@ impl Reset {
         }
     }
 
-    /// The end of the counters that a position has room for: it is a position of the same period.
+    /// Exclusive upper bound of the counters that fit a position; it is itself a position of the same period.
     pub const fn end_of_counters(self) -> u64 {
         match self {
             Reset::Never => i64::MAX.unsigned_abs(),
@@ -141,7 +141,7 @@ impl Reset {
         }
     }
 
-    /// The position of a counter, which is below [`end_of_counters`](Self::end_of_counters).
+    /// The position of a counter, which must be below [`end_of_counters`](Self::end_of_counters).
     pub const fn position(self, Period(period): Period, n: u64) -> u64 {
         match self {
             Reset::Never => n,
@@ -185,7 +185,7 @@ impl FromStr for Reset {
 mod tests {
     use super::*;
 
-    /// 1970 to 2100, day by day, along a calendar that is counted out.
+    /// 1970 to 2100, day by day, compared with a calendar that counts the days.
     #[test]
     fn every_day_has_its_date_and_its_periods() {
         let (mut date, mut of_year) = (
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_is_that_of_the_place() {
+    fn an_hour_is_local_to_its_time_zone() {
         let moment = UnixMillis(1_795_363_199_999); // 2026-11-22T15:59:59.999Z
         let evening = CivilHour {
             year: 2026,
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_back() {
+    fn reset_names_round_trip() {
         for reset in Reset::ALL {
             assert_eq!(reset.to_string().parse::<Reset>().ok(), Some(reset));
         }

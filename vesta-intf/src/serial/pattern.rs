@@ -6,16 +6,16 @@ use super::Reset;
 use crate::check::CheckSymbol;
 use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 
-/// The form of a tag's serials, and when their counter starts anew.
+/// The form of a tag's serials, and when their counter restarts.
 ///
 /// | part | stands for |
 /// |---|---|
-/// | `{date:FORMAT}` | the date: `yy`, `yyyy`, `MM`, `dd`, `DDD` (day of the year), `HH`, and what is no letter |
-/// | `{n:W}` | the counter in `W` digits; one that has outgrown them is an error |
+/// | `{date:FORMAT}` | the date: `yy`, `yyyy`, `MM`, `dd`, `DDD` (day of the year), `HH`, and non-letters |
+/// | `{n:W}` | the counter in `W` digits; a counter that does not fit is an error |
 /// | `{n:W+}` | the same, but it grows |
 /// | `{n:W:DIGITS}` | the same in `decimal`, `base36`, `base62` or `crockford` digits |
-/// | `{shuffle:W}` | a number of `W` digits that tells nobody the counter; needs a key, and no reset |
-/// | `{check:METHOD}` | check symbol of the counter as it is written: [`damm`, `mod97`, `crockford`, `luhn`](CheckSymbol) |
+/// | `{shuffle:W}` | a number of `W` digits that does not reveal the counter; needs a key, and no reset |
+/// | `{check:METHOD}` | check symbol of the formatted counter: [`damm`, `mod97`, `crockford`, `luhn`](CheckSymbol) |
 /// | `{check:METHOD:all}` | check symbol of everything before it |
 /// | `{{`, `}}` | braces |
 ///
@@ -35,7 +35,7 @@ pub struct Pattern {
     pub(super) parts: Vec<Part>,
     pub(super) counter: Counter,
     pub(super) reset: Reset,
-    /// The first counter that is too large.
+    /// Exclusive upper bound of the counters.
     pub(super) end: u64,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Part {
     Literal(char),
     Date(DateField),
     Counter,
-    /// Of the counter, or of everything before.
+    /// Check symbol of the counter, or of everything before it.
     Check(CheckSymbol, bool),
 }
 
@@ -79,7 +79,7 @@ impl DateField {
         }
     }
 
-    /// The next coarser field; none for a year.
+    /// The next coarser field; `None` for a year.
     pub(super) const fn needs(self) -> Option<Fineness> {
         match self {
             Self::YearOfCentury | Self::Year => None,
@@ -119,7 +119,7 @@ impl fmt::Display for Fineness {
     }
 }
 
-/// The counter's way of being written.
+/// Format of the counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counter {
     pub(super) width: usize,
@@ -155,38 +155,39 @@ impl Radix {
     }
 }
 
-/// The most digits of a counter; in every radix they go beyond 63 bits or to its end.
+/// Maximum digits of a counter; in every radix they reach the end of 63 bits or beyond.
 pub(super) const MOST_DIGITS: u64 = 18;
 
 impl Pattern {
-    /// The pattern as it was given.
+    /// The text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// When the counter starts anew.
+    /// When the counter restarts.
     pub const fn reset(&self) -> Reset {
         self.reset
     }
 
-    /// True if the counter is written as another number, which a key decides.
+    /// True if the counter is written as another number, which depends on a key.
     pub const fn is_shuffled(&self) -> bool {
         self.counter.shuffled
     }
 
-    /// True if serials tell a date.
+    /// True if serials contain a date.
     pub fn has_date(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Date(_)))
     }
 
-    /// The end of the counters that can be written: the first one that is too large.
+    /// Exclusive upper bound of the counters that can be written.
     pub const fn end_of_counters(&self) -> u64 {
         self.end
     }
 }
 
 impl Counter {
-    /// The end of the counters that fit both its width and a position, which has room for this many.
+    /// Exclusive upper bound of the counters that fit both the width and a position, which holds
+    /// counters below `most`.
     pub(super) fn end(self, most: u64) -> u64 {
         match self.size() {
             Some(size) if !self.grows => size.min(most),
@@ -194,7 +195,7 @@ impl Counter {
         }
     }
 
-    /// The numbers that its width has room for; `None` if they have more than 64 bits.
+    /// Number of counters that fit the width; `None` if that exceeds 64 bits.
     pub(super) fn size(self) -> Option<u64> {
         (self.radix.digits().symbols.len() as u64).checked_pow(u32::try_from(self.width).ok()?)
     }

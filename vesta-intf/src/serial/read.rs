@@ -1,5 +1,5 @@
-//! Parser of patterns: the parts are read one by one and checked against each other, so that every serial can be
-//! read back and none repeats.
+//! Parser of patterns: reads the parts one by one and checks them against each other, so that every serial can
+//! be read back and none repeats.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -10,13 +10,13 @@ use super::pattern::{Counter, DateField, Fineness, MOST_DIGITS, Part, Pattern, R
 use crate::IdError;
 use crate::check::CheckSymbol;
 
-/// The longest pattern, in characters.
+/// Maximum length of a pattern, in characters.
 const LONGEST: usize = 128;
 impl Pattern {
-    /// The pattern of a text.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `pattern`, with the position of what is wrong: it cannot be read, its
+    /// [`IdError::Invalid`] for `pattern`, with the position of the defect: it cannot be parsed, its
     /// serials could not be read back, or those of two periods would be the same.
     pub fn new(text: &str, reset: Reset) -> Result<Self, IdError> {
         let length = text.chars().count();
@@ -37,7 +37,7 @@ impl Pattern {
                     read.parts.push(Part::Literal(character));
                 }
                 '{' => read.part(at + 1, inside(text, at, &mut chars)?)?,
-                '}' => return refuse(at, "this brace closes nothing; write }} for a brace"),
+                '}' => return refuse(at, "unmatched closing brace; write }} for a literal brace"),
                 _ if character.is_control() || character.is_whitespace() => {
                     return refuse(at, "white space and control characters are not allowed");
                 }
@@ -48,7 +48,7 @@ impl Pattern {
     }
 }
 
-/// A refusal that says where: characters are counted from 1.
+/// An error with its position: characters are counted from 1.
 fn refuse<T>(at: usize, why: impl fmt::Display) -> Result<T, IdError> {
     Err(IdError::invalid(
         "pattern",
@@ -63,7 +63,7 @@ fn inside<'a>(
     chars: &mut Peekable<CharIndices<'a>>,
 ) -> Result<&'a str, IdError> {
     let Some((start, _)) = chars.peek().copied() else {
-        return refuse(at, "this brace is not closed; write {{ for a brace");
+        return refuse(at, "unclosed brace; write {{ for a literal brace");
     };
     for (end, character) in chars.by_ref() {
         match character {
@@ -72,7 +72,7 @@ fn inside<'a>(
             _ => {}
         }
     }
-    refuse(at, "this brace is not closed; write {{ for a brace")
+    refuse(at, "unclosed brace; write {{ for a literal brace")
 }
 
 /// The parts read so far, and their positions.
@@ -164,7 +164,7 @@ impl Read {
         if grows && shuffled {
             return refuse(
                 after,
-                "what is shuffled cannot grow; give it the width of the largest",
+                "a shuffled counter cannot grow; set the width of its largest value",
             );
         }
         let Some((_, radix)) = Radix::ALL.into_iter().find(|(name, _)| *name == radix) else {
@@ -239,7 +239,7 @@ impl Read {
         for (at, field) in &self.dates {
             let missing = field.needs().filter(|needed| !has(*needed));
             if let Some(missing) = missing {
-                let why = format!("this part of the date makes no sense without the {missing}");
+                let why = format!("this part of the date requires the {missing} as well");
                 return refuse(*at, why);
             }
         }
@@ -251,21 +251,21 @@ impl Read {
         };
         if let Some(needed) = needed.filter(|needed| !has(*needed)) {
             let why = format!(
-                "the counter starts anew each {reset}, and without the {needed} in the pattern its \
-                 serials would overlap those of the {reset} before"
+                "the counter restarts each {reset}; without the {needed} in the pattern its \
+                 serials would repeat those of the previous {reset}"
             );
             return refuse(at, why);
         }
         if counter.shuffled && reset != Reset::Never {
             let why = format!(
-                "the order would be the same each {reset}, which tells how many there were; let a \
-                 counter that is shuffled never start anew"
+                "the shuffled order would repeat each {reset}, which reveals how many there were; \
+                 a shuffled counter must never restart"
             );
             return refuse(at, why);
         }
         let most = reset.end_of_counters();
         if counter.shuffled && counter.size().is_none_or(|size| size > most) {
-            return refuse(at, "so many digits outgrow the counter's 63 bits");
+            return refuse(at, "this many digits exceed the counter's 63 bits");
         }
         Ok(Pattern {
             text: text.into(),

@@ -1,4 +1,4 @@
-//! From a counter and a date to a serial, and back.
+//! Formats a counter and a date as a serial, and parses serials.
 
 use super::pattern::{Counter, DateField, Part, Pattern, Radix};
 use super::{CivilHour, Reset};
@@ -9,22 +9,22 @@ use crate::format::IdText;
 /// The meaning of a serial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedSerial {
-    /// The date, as exactly as the pattern tells it: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`.
+    /// The date, as precisely as the pattern contains it: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`.
     pub date: Option<String>,
-    /// The period of the counter: `2026`, `2026-11` or `2026-11-22`; `None` if it never starts anew.
+    /// The period of the counter: `2026`, `2026-11` or `2026-11-22`; `None` if it never restarts.
     pub period: Option<String>,
-    /// The counter as it is written: of a pattern that shuffles, still shuffled.
+    /// The counter as written: for a shuffling pattern, still shuffled.
     pub counter: u64,
-    /// The method of its check symbol, which is right; `None` if it has none.
+    /// The verified check symbol method; `None` if the pattern has no check symbol.
     pub check: Option<CheckSymbol>,
 }
 
 impl Pattern {
-    /// The serial of a counter on a date. The counter of a pattern that shuffles is to be shuffled before.
+    /// The serial of a counter on a date. For a shuffling pattern the caller shuffles the counter first.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] for `counter` if it has outgrown its digits, or for `year` if the pattern
-    /// cannot tell it from another: `yy` has room for 2000 to 2099, `yyyy` for 9999.
+    /// [`IdError::OutOfRange`] for `counter` if it does not fit its digits, or for `year` if the pattern
+    /// cannot express it: `yy` has room for 2000 to 2099, `yyyy` for years up to 9999.
     pub fn format(&self, date: &CivilHour, counter: u64) -> Result<String, IdError> {
         IdError::check("counter", counter, 0, self.end_of_counters() - 1)?;
         let mut text = Vec::with_capacity(self.parts.len() + 24);
@@ -42,7 +42,8 @@ impl Pattern {
                 Part::Check(method, all) => {
                     let symbols = match (method, radix) {
                         _ if all => method.of_text(&text),
-                        // The symbols of these digits are those of the number, which are cheaper.
+                        // These digits have the same symbols as the number, and those of the number
+                        // are cheaper.
                         (CheckSymbol::Crockford, Radix::Crockford)
                         | (
                             CheckSymbol::Damm | CheckSymbol::Luhn | CheckSymbol::Mod97,
@@ -57,12 +58,11 @@ impl Pattern {
         Ok(String::from_utf8(text).expect("characters and ASCII digits"))
     }
 
-    /// Reads a serial. Letters that mean digits may be in either case where the digits allow it, and
-    /// of Crockford's I and L count as 1, O as 0.
+    /// Parses a serial. Letters used as digits may be in either case where the digits allow it; for
+    /// Crockford's, I and L count as 1, O as 0.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `serial`, with the position of what does not fit the pattern, or if its
-    /// check symbol is wrong.
+    /// [`IdError::Invalid`] for `serial`, with the position of the mismatch, or if its check symbol is wrong.
     pub fn parse(&self, serial: &str) -> Result<ParsedSerial, IdError> {
         let characters: Vec<char> = serial.chars().collect();
         let width = self.counter_width(characters.len())?;
@@ -83,7 +83,7 @@ impl Pattern {
             }
         }
         let date = date_of(&fields)?;
-        // Whatever could be written in two ways is caught by writing it once more.
+        // Formatting it again catches every alternative spelling.
         let right: Vec<char> = self
             .format(&date, counter)
             .map_err(invalid)?
@@ -97,7 +97,7 @@ impl Pattern {
             }
         }
         if right.len() != characters.len() {
-            return Err(IdError::invalid("serial", "its counter has zeros in front"));
+            return Err(IdError::invalid("serial", "its counter has leading zeros"));
         }
         Ok(ParsedSerial {
             date: shown(&fields, &date),
@@ -107,7 +107,7 @@ impl Pattern {
         })
     }
 
-    /// The digits of the counter in a serial of so many characters: everything else has its width.
+    /// Width of the counter in a serial of this length: everything else has a fixed width.
     fn counter_width(&self, length: usize) -> Result<usize, IdError> {
         let others = self.parts.iter().map(|part| match part {
             Part::Literal(_) => 1,
@@ -124,7 +124,7 @@ impl Pattern {
         let more = if grows { "or more " } else { "" };
         let expected = others + width;
         let reason = format!(
-            "a serial of {self} has {expected} {more}characters, such as {}, but not {length}",
+            "a serial of {self} has {expected} {more}characters, such as {}; this one has {length}",
             self.example()
         );
         Err(IdError::invalid("serial", reason))
@@ -179,7 +179,7 @@ fn push_date(text: &mut Vec<u8>, field: DateField, date: &CivilHour) -> Result<(
     Ok(())
 }
 
-/// Writes a number with at least so many digits, which are no more than 20.
+/// Writes a number with at least `width` digits; `width` is at most 20.
 #[inline]
 fn push_digits(text: &mut Vec<u8>, radix: Radix, number: u64, width: usize) {
     let digits = match radix {
@@ -191,14 +191,14 @@ fn push_digits(text: &mut Vec<u8>, radix: Radix, number: u64, width: usize) {
     text.extend_from_slice(digits.as_bytes());
 }
 
-/// The characters that are left.
+/// The characters still to be read.
 struct Read<'a> {
     rest: &'a [char],
     at: usize,
 }
 
 impl<'a> Read<'a> {
-    /// The next characters; the length of the serial is right.
+    /// The next characters; the length of the serial has been checked.
     fn take(&mut self, count: usize) -> &'a [char] {
         let (taken, rest) = self.rest.split_at(count.min(self.rest.len()));
         (self.rest, self.at) = (rest, self.at + count);
@@ -247,10 +247,10 @@ impl<'a> Read<'a> {
     }
 }
 
-/// The date of fields that a serial has; what it does not have is the first.
+/// The date of the fields of a serial; a field that it does not have is the first.
 fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
     let refuse = |at: usize, what: &str, found: u64| {
-        let reason = format!("at character {}: there is no {what} {found}", at + 1);
+        let reason = format!("at character {}: {what} {found} does not exist", at + 1);
         Err(IdError::invalid("serial", reason))
     };
     let mut date = CivilHour {
@@ -290,7 +290,7 @@ fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
         ..CivilHour::on_day(days)
     };
     let has = |wanted| fields.iter().find(|(_, field, _)| *field == wanted);
-    // A day beyond the end of its month or year is one of the next.
+    // A day beyond the end of its month or year moves into the next.
     let place = has(DateField::Day).or(has(DateField::DayOfYear));
     let moved =
         date.year != given.year || has(DateField::Month).is_some() && date.month != given.month;
@@ -300,7 +300,7 @@ fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
     }
 }
 
-/// The date, as exactly as these fields tell it.
+/// The date, as precisely as these fields contain it.
 fn shown(fields: &[(usize, DateField, u64)], date: &CivilHour) -> Option<String> {
     let has = |wanted: &[DateField]| fields.iter().any(|(_, field, _)| wanted.contains(field));
     if fields.is_empty() {

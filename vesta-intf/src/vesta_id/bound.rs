@@ -1,4 +1,5 @@
-//! IDs in sqlx: whatever database has an `i64` has an ID. The sign bit is an error both ways.
+//! IDs in sqlx: available for every database that supports `i64`. A set sign bit is an error in
+//! both directions.
 
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;

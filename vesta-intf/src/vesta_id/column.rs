@@ -1,4 +1,4 @@
-//! IDs in diesel: a `BigInt` of every backend. The sign bit is an error both ways.
+//! IDs in diesel: a `BigInt` of every backend. A set sign bit is an error in both directions.
 
 use diesel::backend::Backend;
 use diesel::deserialize::{self, FromSql};

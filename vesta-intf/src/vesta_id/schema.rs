@@ -1,4 +1,4 @@
-//! The schema of an ID in JSON: a string of digits.
+//! OpenAPI schema of an ID: a string of digits.
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaFormat, Type};

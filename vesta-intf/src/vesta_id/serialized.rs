@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::VestaId;
 
-/// Decimal digits as a string; in formats that people do not read, a `u64`.
+/// A string of decimal digits; in formats that are not human-readable, a `u64`.
 impl Serialize for VestaId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serializer.is_human_readable() {
@@ -17,7 +17,8 @@ impl Serialize for VestaId {
     }
 }
 
-/// As it is serialized. A number is refused where a string belongs: its sender may have rounded it.
+/// Accepts what serialization produces. A number is refused where a string is expected: its sender
+/// may have rounded it.
 impl<'de> Deserialize<'de> for VestaId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match deserializer.is_human_readable() {
@@ -42,7 +43,7 @@ impl Visitor<'_> for Digits {
 }
 
 /// A [`VestaId`] as a number, for fields with `#[serde(with = "vesta_intf::id_as_number")]`. Programs that
-/// read numbers as doubles, such as JavaScript, round IDs above 2^53.
+/// keep numbers as doubles, such as JavaScript, round IDs above 2^53.
 pub mod number {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -59,7 +60,7 @@ pub mod number {
     /// Reads the ID from a `u64`.
     ///
     /// # Errors
-    /// Those of the deserializer; a negative number is one.
+    /// Those of the deserializer; a negative number is an error too.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VestaId, D::Error> {
         u64::deserialize(deserializer).map(VestaId::from)
     }

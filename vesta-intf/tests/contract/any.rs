@@ -1,4 +1,4 @@
-//! Any layout there can be.
+//! Arbitrary layouts.
 
 use proptest::prelude::*;
 use vesta_intf::{Field, FieldOrder, Id, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
@@ -23,7 +23,7 @@ pub(crate) fn set(id: &mut Id, field: Field, value: u64) {
     } = value;
 }
 
-/// The parts that come of six numbers, in the order of `FIELDS`, each cut to its field.
+/// The fields given by six numbers, in the order of `FIELDS`, each cut to its field.
 pub(crate) fn parts(meta: &IdMeta, seeds: [u64; 6]) -> Id {
     let mut id = Id::default();
     for (field, seed) in FIELDS.into_iter().zip(seeds) {
@@ -32,7 +32,7 @@ pub(crate) fn parts(meta: &IdMeta, seeds: [u64; 6]) -> Id {
     id
 }
 
-/// Any layout, also those that only explain IDs.
+/// Any layout, including those that only explain IDs.
 pub(crate) fn any_layout() -> impl Strategy<Value = IdMeta> {
     let unit = prop_oneof![
         Just(TimeUnit::Second),

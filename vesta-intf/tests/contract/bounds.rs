@@ -5,14 +5,14 @@ use vesta_intf::{ErrorKind, Field, GenMethod, Id, IdMeta, UnixMillis};
 
 use crate::any::{any_layout, parts};
 
-/// Any layout that sorts by time, those with a name more often.
+/// Any layout that sorts by time, with a preference for named ones.
 fn layouts() -> impl Strategy<Value = IdMeta> {
     let known: Vec<_> = IdMeta::all_known().collect();
     prop_oneof![any_layout(), proptest::sample::select(known)]
         .prop_filter("sorts by time", |meta| meta.spec().order.sorts_by_time())
 }
 
-/// The fields that stand above the time.
+/// The fields above the time.
 fn above(meta: &IdMeta, seeds: [u64; 3]) -> Id {
     Id {
         id_type: if meta.is_vesta() {
@@ -43,7 +43,7 @@ fn golden_bounds() {
     assert_eq!(
         meta.lower_bound(within, &base).unwrap(),
         first,
-        "a tick counts as a whole"
+        "a bound covers whole ticks"
     );
     assert_eq!(
         meta.lower_bound(UnixMillis(new_year.0 + 1000), &base)
@@ -65,7 +65,7 @@ fn golden_bounds() {
 }
 
 #[test]
-fn outside_the_layouts_time_there_is_no_bound() {
+fn a_moment_outside_the_layouts_time_has_no_bound() {
     for meta in IdMeta::all_known().filter(|meta| meta.spec().order.sorts_by_time()) {
         let base = meta.blank();
         let (epoch, end) = (meta.spec().epoch, meta.end());
@@ -140,7 +140,7 @@ fn a_base_of_another_layout_is_refused() {
 
 /// Fields below the time in `base` do not matter.
 #[test]
-fn any_id_will_do_as_a_base() {
+fn any_id_is_accepted_as_a_base() {
     let moment = UnixMillis(1_767_225_600_000);
     for meta in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
         let own = Id {
@@ -168,8 +168,8 @@ fn any_id_will_do_as_a_base() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// Every ID of a tick before the moment's lies below both bounds, every one of the moment's tick
-    /// between them (inclusive), and every one of a later tick above both.
+    /// Every ID of a tick before the moment's is below both bounds, every one of the moment's tick
+    /// is between them (inclusive), and every one of a later tick is above both.
     #[test]
     fn bounds_divide_the_ids_by_their_time(
         meta in layouts(),
@@ -181,7 +181,7 @@ proptest! {
         let base = above(&meta, seeds);
         let max = meta.max(Field::Time);
         let tick = tick & max;
-        // A moment has milliseconds, of which each may hold several ticks.
+        // A moment has millisecond precision; a millisecond may contain several ticks.
         let several = 1000u64.div_ceil(meta.spec().unit.micros());
         let first = tick - tick % several;
         let last = (first + several - 1).min(max);
@@ -204,7 +204,7 @@ proptest! {
             prop_assert_eq!(id < low, time < first);
             prop_assert_eq!(id > high, time > last);
         }
-        // They are IDs themselves, so they are the tightest there can be.
+        // The bounds are IDs themselves, so no tighter ones exist.
         prop_assert_eq!(meta.unpack(low).unwrap().time, first);
         prop_assert_eq!(meta.unpack(high).unwrap().time, last);
         if last < max {

@@ -1,10 +1,10 @@
-//! The design of a layout against every layout that there is.
+//! The designer of layouts compared with every possible layout.
 
 use vesta_intf::{Field, FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 const YEAR: u64 = 31_556_952_000;
 
-/// The offer of a layout: milliseconds, machine IDs and IDs a second; and its bits.
+/// What a layout offers: milliseconds, machine IDs and IDs a second; and its width in bits.
 struct Offer {
     lasts: u64,
     machines: u64,
@@ -13,7 +13,8 @@ struct Offer {
     unit: TimeUnit,
 }
 
-/// All layouts of at most 63 bits that make IDs, the narrowest first, of equals the shortest ticks.
+/// All generating layouts of at most 63 bits, the narrowest first; of equals, the one with the
+/// shortest ticks.
 fn every() -> Vec<Offer> {
     let mut all = Vec::new();
     for unit in [TimeUnit::Millisecond, TimeUnit::TenMillis, TimeUnit::Second] {
@@ -47,7 +48,7 @@ fn every() -> Vec<Offer> {
 }
 
 #[test]
-fn no_layout_that_does_is_narrower() {
+fn no_sufficient_layout_is_narrower() {
     let every = every();
     let (mut units, mut none) = (Vec::new(), 0);
     for years in [
@@ -94,7 +95,7 @@ fn no_layout_that_does_is_narrower() {
             }
         }
     }
-    // The grid has all answers.
+    // The grid covers all results.
     for unit in [TimeUnit::Millisecond, TimeUnit::TenMillis, TimeUnit::Second] {
         assert!(units.contains(&unit), "{unit}");
     }
@@ -102,7 +103,7 @@ fn no_layout_that_does_is_narrower() {
 }
 
 #[test]
-fn a_layout_that_cannot_be_is_refused_with_the_reason() {
+fn an_impossible_layout_is_refused_with_the_reason() {
     for (asked, said) in [
         (
             (100, 1_000_000, 1_000_000),

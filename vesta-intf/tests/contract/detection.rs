@@ -1,11 +1,11 @@
-//! Detection rates of check symbols, as docs/use/serials.md has them.
+//! Detection rates of check symbols, as stated in docs/use/serials.md.
 
 use vesta_intf::{CheckSymbol, IdFormat};
 
 const DOCUMENT: &str = include_str!("../../../docs/use/serials.md");
 const NUMBERS: u64 = 1_000_000;
 
-/// SplitMix64, seeded: the figures of the document come from the same numbers each time.
+/// SplitMix64, seeded: the document's figures come from the same numbers each time.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
 
 const DIGITS: &[u8] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// A mistake of a person; the text stays as it is where there is no occasion.
+/// A human mistake; leaves the text unchanged where it does not apply.
 type Mistake = fn(&mut Vec<u8>, &[u8], &mut Random);
 
 const MISTAKES: [(&str, Mistake); 8] = [
@@ -70,7 +70,7 @@ const MISTAKES: [(&str, Mistake); 8] = [
     }),
 ];
 
-/// Counts of the mistakes of each kind, and of those that went unnoticed.
+/// Number of mistakes of each kind, and how many of them went unnoticed.
 fn measure(format: IdFormat, is_wrong: impl Fn(&str) -> bool) -> [(u64, u64); MISTAKES.len()] {
     let (method, _) = format.check().expect("with check symbols");
     let digits = if method == CheckSymbol::Crockford {
@@ -104,7 +104,7 @@ fn rate((made, missed): (u64, u64)) -> String {
 }
 
 #[test]
-fn what_they_notice_is_what_the_document_says() {
+fn detection_rates_match_the_document() {
     let formats: Vec<_> = IdFormat::ALL
         .into_iter()
         .filter(|it| it.check().is_some())
@@ -134,9 +134,9 @@ fn what_they_notice_is_what_the_document_says() {
     }
 }
 
-/// The planted fault: who looks at the digits alone misses what check symbols are for.
+/// The planted fault: a reader that looks at the digits alone misses what check symbols detect.
 #[test]
-fn a_reader_that_does_not_check_is_found_out() {
+fn a_reader_that_does_not_check_is_detected() {
     let careless = |text: &str| IdFormat::Decimal.parse(&text[..text.len() - 1]).is_err();
     let [wrong, swapped, ..] = measure(IdFormat::DecimalDamm, careless);
     assert!(wrong.1 > wrong.0 / 2 && swapped.1 > swapped.0 / 2);

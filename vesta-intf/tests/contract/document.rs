@@ -1,4 +1,4 @@
-//! The pages of docs/use about layouts and formats say what the code says.
+//! The pages of docs/use about layouts and formats agree with the code.
 
 use std::fmt::Write;
 
@@ -59,7 +59,7 @@ fn row(meta: &IdMeta) -> String {
     )
 }
 
-/// A box for each field, as wide as it has bits or as its words need.
+/// A box for each field, as wide as its bits or its words need.
 fn picture(meta: &IdMeta) -> String {
     let mut boxes = Vec::new();
     if meta.total_bits() < 64 {
@@ -108,7 +108,7 @@ fn bits_capacity_and_dates_of_every_layout() {
 }
 
 #[test]
-fn which_layouts_of_others_can_make_ids() {
+fn foreign_layouts_that_generate_are_documented() {
     for meta in IdMeta::FOREIGN {
         let makes = if meta.check_generates().is_ok() {
             "yes"
@@ -128,7 +128,7 @@ fn which_layouts_of_others_can_make_ids() {
 }
 
 #[test]
-fn dates_that_the_text_names() {
+fn documented_dates_are_right() {
     let day = |moment: UnixMillis| moment.to_string()[..10].to_owned();
     for (meta, sign) in [(IdMeta::DISCORD, 1 << 41), (IdMeta::INSTAGRAM, 1 << 40)] {
         assert_eq!(
@@ -156,7 +156,7 @@ fn dates_that_the_text_names() {
 }
 
 #[test]
-fn years_that_a_time_field_lasts() {
+fn documented_lifetimes_of_time_fields_are_right() {
     // In tenths of a year of 365.25 days.
     let tenths = |bits: u32, unit: TimeUnit| (10 << bits) * unit.millis() / 31_557_600_000;
     for bits in [28, 30, 31, 32, 38, 39, 40, 41, 42] {
@@ -182,7 +182,7 @@ fn years_that_a_time_field_lasts() {
 }
 
 #[test]
-fn texts_of_ids() {
+fn documented_texts_of_ids_are_right() {
     for id in [
         1,
         175_928_847_299_117_063,

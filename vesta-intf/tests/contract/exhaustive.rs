@@ -1,7 +1,7 @@
 //! Every ID of every small layout: packing is a bijection, and nothing is masked.
 //!
-//! The model is an odometer. Turned from 0 on, field by field with the most significant first, it must
-//! show at its n-th turn the fields of ID n: that says where each field stands, that no two IDs share a
+//! The model is an odometer. Turned from 0 on, field by field with the most significant first, its n-th
+//! turn must show the fields of ID n. This proves the position of each field, that no two IDs share a
 //! number, and that no number is left out.
 
 use vesta_intf::{ErrorKind, Field, FieldOrder, Id, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
@@ -14,7 +14,7 @@ const ORDERS: [FieldOrder; 3] = [
     FieldOrder::MachineTimeSeq,
 ];
 
-/// Every layout whose fields have `total` bits together, in every order.
+/// Every layout whose fields total `total` bits, in every order.
 fn layouts(total: u8) -> Vec<IdMeta> {
     let mut found = Vec::new();
     for version_bits in 0..=1 {
@@ -25,7 +25,7 @@ fn layouts(total: u8) -> Vec<IdMeta> {
                         let others =
                             version_bits + type_bits + gen_method_bits + seq_bits + machine_bits;
                         if others >= total {
-                            continue; // the time field needs a bit
+                            continue; // the time field needs at least one bit
                         }
                         found.extend(ORDERS.map(|order| {
                             IdMeta::foreign(LayoutSpec {
@@ -71,7 +71,7 @@ impl<'a> Odometer<'a> {
         id
     }
 
-    /// Goes on by one; `false` when it has come round to zero.
+    /// Advances by one; returns `false` when it has wrapped to zero.
     fn turn(&mut self) -> bool {
         for ((_, size), value) in self.sizes.iter().zip(&mut self.shows).rev() {
             *value += 1;
@@ -84,7 +84,7 @@ impl<'a> Odometer<'a> {
     }
 }
 
-/// The fields as the specification orders them, each with the number of its values.
+/// The fields in the order of the specification, each with the number of its values.
 fn sizes(spec: &LayoutSpec) -> [(Field, u64); 6] {
     let size = |bits: u8| (0..bits).fold(1, |size, _| 2 * size);
     let time = (Field::Time, size(spec.time_bits));
@@ -111,7 +111,7 @@ fn pack(meta: &IdMeta, id: &Id) -> Option<u64> {
     meta.pack(id).ok()
 }
 
-/// Compares every ID of a layout with the odometer; returns how many there are.
+/// Compares every ID of a layout with the odometer; returns their number.
 fn every_id(meta: &IdMeta, pack: Pack) -> Result<u64, String> {
     let sizes = sizes(meta.spec());
     let mut odometer = Odometer::new(&sizes);
@@ -123,7 +123,7 @@ fn every_id(meta: &IdMeta, pack: Pack) -> Result<u64, String> {
             return Err(format!("{meta}: {id:?} is {packed:?}, not {raw}"));
         }
         if meta.unpack(raw).ok() != Some(id) {
-            return Err(format!("{meta}: {raw} is not taken apart as {id:?}"));
+            return Err(format!("{meta}: {raw} does not unpack to {id:?}"));
         }
         raw += 1;
         if !odometer.turn() {
@@ -132,8 +132,8 @@ fn every_id(meta: &IdMeta, pack: Pack) -> Result<u64, String> {
     }
 }
 
-/// Values that do not fit a field of this size: the next ones, those that a mask would cut to
-/// something that fits, and the largest there are.
+/// Values that do not fit a field of this size: the next ones, those that a mask would cut to a
+/// value that fits, and the largest possible ones.
 fn too_large(size: u64) -> impl Iterator<Item = u64> {
     let powers = (0..64)
         .map(|bit| 1 << bit)
@@ -143,7 +143,7 @@ fn too_large(size: u64) -> impl Iterator<Item = u64> {
         .chain([u64::MAX])
 }
 
-/// Puts what does not fit into each field of some IDs; returns how often it was refused.
+/// Puts oversized values into each field of some IDs; returns the number of refusals.
 fn everything_else(meta: &IdMeta, pack: Pack) -> Result<u64, String> {
     let mut refused = 0;
     for full in [false, true] {
@@ -172,7 +172,7 @@ fn everything_else(meta: &IdMeta, pack: Pack) -> Result<u64, String> {
     Ok(refused)
 }
 
-/// Checks that services, which make IDs from a base and a position, make the same ones.
+/// Checks that services, which build IDs from a base and a position, produce the same ones.
 fn every_position(meta: &IdMeta) -> u64 {
     let spec = meta.spec();
     let mut made = 0;
@@ -224,7 +224,7 @@ fn check(layouts: &[IdMeta]) {
         }
     }
     println!(
-        "{} layouts: {ids} IDs packed and taken apart, {refused} values refused; \
+        "{} layouts: {ids} IDs packed and unpacked, {refused} values refused; \
          {generating} layouts that generate: {positions} positions",
         layouts.len()
     );
@@ -235,7 +235,7 @@ fn every_id_of_every_layout_of_up_to_ten_bits() {
     check(&(1..=10).flat_map(layouts).collect::<Vec<_>>());
 }
 
-/// One layout in 7 of those with 16 bits; with VESTA_TEST_FULL all 20,808 of them.
+/// One in 7 of the layouts with 16 bits; with VESTA_TEST_FULL all 20,808 of them.
 #[test]
 fn every_id_of_layouts_of_sixteen_bits() {
     let every = if std::env::var_os("VESTA_TEST_FULL").is_some() {
@@ -248,7 +248,7 @@ fn every_id_of_layouts_of_sixteen_bits() {
 }
 
 #[test]
-fn a_layout_that_masks_or_mixes_up_its_fields_is_noticed() {
+fn a_layout_that_masks_or_confuses_fields_is_detected() {
     let meta = layouts(8)
         .into_iter()
         .rev()

@@ -1,5 +1,5 @@
-//! IDs that others made and published, explained. Where a source says only when an ID was made, the
-//! other parts are checked by arithmetic on its bits.
+//! Published IDs of other systems, explained. Where a source states only when an ID was made, the
+//! other fields are checked by arithmetic on its bits.
 
 use vesta_intf::{Field, FieldOrder, Id, IdMeta, LayoutSpec, UnixMillis};
 
@@ -57,7 +57,7 @@ fn twitter() {
     assert_eq!(id.time, 367_597_485_448);
 }
 
-/// Baidu's README shows 180363646902239241 as 2017-01-19 12:15:46 (in China), worker 4, sequence 9.
+/// Baidu's README gives 180363646902239241 as 2017-01-19 12:15:46 (in China), worker 4, sequence 9.
 /// Its spring configuration beside it: timeBits 29, workerBits 21, seqBits 13, epochStr 2016-09-20.
 #[test]
 fn uid_generator() {
@@ -71,7 +71,7 @@ fn uid_generator() {
     let meta = IdMeta::new(spec).unwrap();
     explains(meta, 180363646902239241, "2017-01-19T04:15:46.000Z", 4, 9);
 
-    // The default bits, by arithmetic: 3,600 s after 2016-05-20T00:00:00+08:00, worker 4, sequence 9.
+    // The default widths, by arithmetic: 3,600 s after 2016-05-20T00:00:00+08:00, worker 4, sequence 9.
     let raw = 3600 << 35 | 4 << 13 | 9;
     explains(IdMeta::UID, raw, "2016-05-19T17:00:00.000Z", 4, 9);
 }
@@ -103,7 +103,7 @@ fn instagram() {
 }
 
 /// docs.joinmastodon.org, "Status": 103270115826048975, created at 2019-12-08T03:48:33.901Z. The
-/// database makes the ID, a moment apart from the program's own time.
+/// database makes the ID at a slightly different moment than the program's own time.
 #[test]
 fn mastodon() {
     let meta = IdMeta::MASTODON;
@@ -144,7 +144,7 @@ fn sonyflake() {
     assert!(meta.unpack(1 << 63).is_err(), "63 bits");
 }
 
-/// `(centiseconds since 2025-01-01) << 24 | seq << 16 | machine`, computed outside of this code.
+/// `(centiseconds since 2025-01-01) << 24 | seq << 16 | machine`, computed independently.
 #[test]
 fn sonyflake_2() {
     let raw = 57_281_442_159_919_111;
@@ -168,8 +168,8 @@ fn uid_boot() {
     );
 }
 
-/// Printed by CosId's own classes for 2026-01-31T12:00:00.123+08:00, machine 7, sequence 42. The last by
-/// arithmetic: `(milliseconds since the epoch) << 12 | machine << 9 | seq`.
+/// Printed by CosId's own classes for 2026-01-31T12:00:00.123+08:00, machine 7, sequence 42. The last
+/// one by arithmetic: `(milliseconds since the epoch) << 12 | machine << 9 | seq`.
 #[test]
 fn cosid() {
     let (moment, second) = ("2026-01-31T04:00:00.123Z", "2026-01-31T04:00:00.000Z");
@@ -213,7 +213,7 @@ fn seata() {
     );
 }
 
-/// Each field of 2026-01-31T12:00:00.123+08:00 shifted to its place by hand: made and explained.
+/// Each field of 2026-01-31T12:00:00.123+08:00 shifted into place by hand: packed and explained.
 #[test]
 fn golden_ids_by_shifts() {
     const MILLI: u64 = 1_769_832_000_123;
@@ -354,7 +354,7 @@ fn tsid() {
     );
 }
 
-/// The example of obsidianforensics/unfurl, 2020-07-06 18:59:31.226; a post of which schema.org metadata says
+/// The example of obsidianforensics/unfurl, 2020-07-06 18:59:31.226; a post whose schema.org metadata states
 /// 2023-06-15T09:35:34.752Z.
 #[test]
 fn linkedin() {
@@ -382,7 +382,7 @@ fn clickhouse() {
     explains(IdMeta::CLICKHOUSE, raw, "2024-05-22T16:19:15.859Z", 484, 0);
 }
 
-/// The example of obsidianforensics/unfurl: 2020-07-29 02:06:13. Its upper ten bits below are 872 ms.
+/// The example of obsidianforensics/unfurl: 2020-07-29 02:06:13. Its upper ten bits below the time are 872 ms.
 #[test]
 fn tiktok() {
     let raw = 6_854_717_870_488_702_213;
@@ -464,11 +464,11 @@ fn vesta_old() {
 }
 
 #[test]
-fn every_known_layout_is_found_by_its_name_and_says_what_it_is() {
+fn every_named_layout_is_found_and_described() {
     let mut names = Vec::new();
     for meta in IdMeta::all_known() {
         assert_eq!(IdMeta::known(meta.name()).unwrap(), meta);
-        assert_ne!(meta.about(), "a layout of one's own", "{meta}");
+        assert_ne!(meta.about(), "a custom layout", "{meta}");
         assert!(!meta.about().contains('\n') && meta.about().len() < 80);
         names.push(meta.name());
     }
@@ -481,11 +481,11 @@ fn every_known_layout_is_found_by_its_name_and_says_what_it_is() {
         "{error}"
     );
     let custom = IdMeta::new(*IdMeta::SNOWFLAKE.spec()).unwrap();
-    assert_eq!(custom.about(), "a layout of one's own");
+    assert_eq!(custom.about(), "a custom layout");
 }
 
 #[test]
-fn which_layouts_can_make_ids() {
+fn layouts_that_generate_are_known() {
     for meta in IdMeta::PRESETS {
         meta.check_generates().unwrap();
         assert_eq!(IdMeta::preset(meta.name()), Some(meta));
@@ -515,9 +515,9 @@ fn which_layouts_can_make_ids() {
     assert_eq!(IdMeta::preset("discord"), None, "not one of Vesta's own");
 }
 
-/// The order machine, time, sequence is part of the mechanism, not of one layout.
+/// The order machine, time, sequence is supported for any layout, not only for `vesta-old`.
 #[test]
-fn a_layout_of_ones_own_with_the_machine_above_the_time_only_explains() {
+fn a_custom_layout_with_the_machine_above_the_time_only_explains() {
     let spec = LayoutSpec {
         order: FieldOrder::MachineTimeSeq,
         ..*IdMeta::SNOWFLAKE.spec()

@@ -1,11 +1,11 @@
-//! IDs as text: there and back, in order, and nothing else is taken for an ID.
+//! IDs as text: round trips, order, and refusal of every other text.
 
 use proptest::prelude::*;
 use vesta_intf::{CheckSymbol, ErrorKind, IdFormat};
 
-/// Computed apart from this code, in Python: `f"{n:020}"`, `f"{n:016x}"`, and repeated division by 62
-/// and 32 with the alphabets of the documentation. `LygHa16AHYF` and `AzL8n0Y58m7` are also what GNU
-/// MP prints for 2^64 − 1 and 2^63 − 1 in base 62.
+/// Computed independently, in Python: `f"{n:020}"`, `f"{n:016x}"`, and repeated division by 62 and 32
+/// with the documented alphabets. GNU MP also prints `LygHa16AHYF` and `AzL8n0Y58m7` for 2^64 − 1 and
+/// 2^63 − 1 in base 62.
 const GOLDEN: [(u64, &str, &str, &str, &str); 10] = [
     (
         0,
@@ -110,7 +110,7 @@ fn alphabet(format: IdFormat) -> &'static [u8] {
     }
 }
 
-/// The digits of any number in the longest text of the format; `None` if they do not suffice.
+/// The digits of any number in the format's longest text; `None` if it does not fit.
 fn digits(format: IdFormat, mut number: u128) -> Option<String> {
     let symbols = alphabet(format);
     let mut text = vec![b'0'; format.lengths().1];
@@ -121,7 +121,7 @@ fn digits(format: IdFormat, mut number: u128) -> Option<String> {
     (number == 0).then(|| String::from_utf8(text).unwrap())
 }
 
-/// Reference parser, written from the documentation: the number of a text, if it is an ID.
+/// Reference parser, written from the documentation: the number of a text, if the text is an ID.
 fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
     let (min, max) = format.lengths();
     let length = text.chars().count();
@@ -159,7 +159,7 @@ fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
     u64::try_from(number).ok()
 }
 
-/// The check symbols of a number, by the words of their standards.
+/// The check symbols of a number, by the definitions in their standards.
 fn symbols_of(method: CheckSymbol, number: u64) -> String {
     let digits: Vec<u32> = number
         .to_string()
@@ -190,7 +190,7 @@ fn symbols_of(method: CheckSymbol, number: u64) -> String {
             };
             digits.iter().fold(0, step).to_string()
         }
-        // The whole number leaves 1.
+        // The whole number must leave 1.
         CheckSymbol::Mod97 => {
             let right = |check: &u32| (u128::from(number) * 100 + u128::from(*check)) % 97 == 1;
             format!("{:02}", (2..=98).find(right).unwrap())
@@ -236,7 +236,7 @@ fn golden_texts() {
 }
 
 #[test]
-fn names_lead_back_to_their_format() {
+fn format_names_round_trip() {
     for format in IdFormat::ALL {
         assert_eq!(format.name().parse::<IdFormat>().unwrap(), format);
         assert_eq!(format.to_string(), format.name());
@@ -251,7 +251,7 @@ fn names_lead_back_to_their_format() {
 }
 
 #[test]
-fn several_spellings_of_one_id_are_read() {
+fn alternative_spellings_of_an_id_are_read() {
     let id = 0xabcd_ef01_2345_6789;
     assert_eq!(IdFormat::Hex.parse("ABCDEF0123456789").unwrap(), id);
     assert_eq!(IdFormat::Hex.parse("aBcDeF0123456789").unwrap(), id);
@@ -284,7 +284,7 @@ fn several_spellings_of_one_id_are_read() {
 }
 
 #[test]
-fn refusals_say_what_is_wrong() {
+fn refusals_name_the_defect() {
     for (format, text, says) in [
         (
             IdFormat::Decimal,
@@ -381,7 +381,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn every_id_comes_back(id in any_id()) {
+    fn every_id_round_trips(id in any_id()) {
         for format in IdFormat::ALL {
             let text = format.format(id);
             let (min, max) = format.lengths();
@@ -403,7 +403,7 @@ proptest! {
     }
 
     #[test]
-    fn what_overflows_is_refused(beyond in any::<u64>(), times in 1..5u128) {
+    fn an_overflowing_text_is_refused(beyond in any::<u64>(), times in 1..5u128) {
         let number = (times << 64) + u128::from(beyond);
         for format in plain() {
             if let Some(text) = digits(format, number) {
@@ -412,7 +412,7 @@ proptest! {
         }
     }
 
-    /// One character changed: refused or another ID, unless both are spellings of one digit.
+    /// One changed character: refused or another ID, unless both are spellings of one digit.
     #[test]
     fn a_wrong_character_never_passes_for_the_right_one(id in any_id(), place in 0..20usize) {
         for format in IdFormat::ALL {
@@ -453,7 +453,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_by_the_book(text in "[0-9A-Za-z]{0,22}|[0-9a-fA-F]{16}|[0-9]{1,20}|\\PC{0,24}") {
+    fn any_text_is_read_as_the_reference_reads_it(text in "[0-9A-Za-z]{0,22}|[0-9a-fA-F]{16}|[0-9]{1,20}|\\PC{0,24}") {
         for format in IdFormat::ALL {
             prop_assert_eq!(format.parse(&text).ok(), by_the_book(format, &text));
         }
@@ -473,7 +473,7 @@ fn golden_check_symbols() {
             assert_eq!(format.parse(text).unwrap(), id);
         }
     }
-    // By CosId's converter of radix 36.
+    // By CosId's radix-36 converter.
     for (id, text) in [
         (352_546_905, "00000005TWAXL"),
         (i64::MAX as u64, "1Y2P0IJ32E8E7"),
@@ -488,7 +488,7 @@ fn golden_check_symbols() {
 }
 
 #[test]
-fn a_wrong_check_symbol_is_said_to_be_wrong_and_the_right_one_is_not_told() {
+fn a_wrong_check_symbol_is_refused_without_naming_the_right_one() {
     for (format, text) in [
         (IdFormat::CrockfordCheck, "04W86BB0G4007S"),
         (IdFormat::DecimalLuhn, "1759288472991170635"),
@@ -506,9 +506,9 @@ fn a_wrong_check_symbol_is_said_to_be_wrong_and_the_right_one_is_not_told() {
     }
 }
 
-/// A wrong digit everywhere, and each swap of neighbours: noticed, but for the swaps that Luhn misses.
+/// A wrong digit at every place, and each swap of neighbours: detected, except the swaps that Luhn misses.
 #[test]
-fn single_errors_and_swaps_are_noticed() {
+fn single_errors_and_swaps_are_detected() {
     let numbers = (0..5000u64).chain((0..64).map(|bit| (1 << bit) + 90_918_273));
     let mut missed = Vec::new();
     for id in numbers {
@@ -542,7 +542,7 @@ fn single_errors_and_swaps_are_noticed() {
     assert_eq!(missed, [(CheckSymbol::Luhn, "09".to_owned())]);
 }
 
-/// Small, large, and near a power of two.
+/// Small, large, and near powers of two.
 fn any_id() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),

@@ -1,4 +1,4 @@
-//! Whatever comes in: texts that should be IDs, and numbers that should be a layout.
+//! Arbitrary input: texts that should be IDs, and numbers that should form a layout.
 
 #[path = "../../../scripts/fuzz/texts.rs"]
 mod texts;

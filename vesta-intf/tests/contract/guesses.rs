@@ -1,4 +1,4 @@
-//! Quality of guesses, on IDs that were published with the time at which they were made.
+//! Quality of guesses, measured on IDs published together with the time at which they were made.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ const DOCUMENT: &str = include_str!("../../../docs/use/other-layouts.md");
 const DAY: u64 = 86_400_000;
 const MONTH: u64 = 2_629_746_000;
 
-/// Layouts, an ID as it was published, and the time that was published with it.
+/// Layout, published ID, published time.
 const PUBLISHED: [(&str, &str, &str); 42] = [
     // The Java Vesta's documentation of its REST interface.
     ("max-peak", "2407837855670862845", "2018-01-04T02:08:23"),
@@ -72,13 +72,13 @@ const PUBLISHED: [(&str, &str, &str); 42] = [
     ("bluesky", "3k4duaz5vfs2b", "2023-08-07T05:31:12"),
     ("bluesky", "3kf2577exva2x", "2023-11-25T21:31:22"),
     ("bluesky", "3jyy7fmciva2w", "2023-06-25T10:03:06"),
-    // Those of foreign.rs, with their sources there.
+    // From foreign.rs, which names their sources.
     ("sonyflake", "257532141091473317", "2019-07-13T15:11:57.880"),
     ("sonyflake", "133591991580950539", "2017-03-10T14:37:12.030"),
     ("mastodon", "103270115826048975", "2019-12-08T03:48:33"),
     ("tso", "395181938313123110", "2017-10-08T21:50:59.507"),
     ("uid-boot", "450795408770", "2019-02-20T06:55:39"),
-    // Well-known tweets, which were not in view when the priors were set: "Four more years", the selfie of the
+    // Well-known tweets that were not used when the priors were set: "Four more years", the selfie of the
     // Oscars, the chicken nuggets, "the bird is freed".
     ("snowflake", "266031293945503744", "2012-11-07"),
     ("snowflake", "440322224407314432", "2014-03-03"),
@@ -86,7 +86,7 @@ const PUBLISHED: [(&str, &str, &str); 42] = [
     ("snowflake", "1585841080431321088", "2022-10-28"),
 ];
 
-/// IDs and other numbers of systems that have no layout here.
+/// IDs and other numbers of systems whose layout is not listed here.
 const UNLISTED: [(&str, u64); 22] = [
     (
         "uid-generator, README: widths of its own",
@@ -132,7 +132,7 @@ fn number(text: &str) -> u64 {
     }
 }
 
-/// Whether this layout comes first, or one with the same bits that says the same.
+/// True if this layout comes first, or one with the same bits and the same fields.
 fn is_first(found: &Guesses, name: &str) -> bool {
     let right = IdMeta::known(name).unwrap();
     found
@@ -160,7 +160,7 @@ fn published_ids_have_the_time_that_was_published() {
 }
 
 #[test]
-fn the_right_layout_is_mostly_first_and_with_the_month_nearly_always() {
+fn the_right_layout_mostly_ranks_first_and_with_the_month_nearly_always() {
     let (mut alone, mut with_month) = (0, 0);
     for (name, text, _) in PUBLISHED {
         let id = number(text);
@@ -211,7 +211,7 @@ fn tweets_are_not_called_discord_or_cosid() {
 }
 
 #[test]
-fn an_id_of_an_unlisted_system_is_no_listed_one() {
+fn an_id_of_an_unlisted_system_matches_no_listed_one() {
     for (system, id) in UNLISTED {
         let found = guess(id, NOW, None);
         let first = found
@@ -227,7 +227,7 @@ fn an_id_of_an_unlisted_system_is_no_listed_one() {
 }
 
 #[test]
-fn only_a_time_that_agrees_makes_it_nearly_certain() {
+fn only_an_agreeing_time_makes_a_guess_nearly_certain() {
     let id = 175_928_847_299_117_063;
     let moment = UnixMillis(1_462_015_105_796);
     let shares = [None, Some(12 * MONTH), Some(MONTH), Some(DAY)].map(|length| {
@@ -248,7 +248,7 @@ fn only_a_time_that_agrees_makes_it_nearly_certain() {
 }
 
 #[test]
-fn the_documented_example_is_what_the_guess_says() {
+fn the_documented_example_matches_the_guess() {
     let found = guess(175_928_847_299_117_063, NOW, None);
     let percent = |probability: f64| (probability * 100.0).round();
     let shown = found
@@ -266,7 +266,7 @@ fn the_documented_example_is_what_the_guess_says() {
 }
 
 #[test]
-fn machine_and_sequence_weigh() {
+fn machine_and_sequence_affect_the_guess() {
     let share = |machine: u64, seq: u64| {
         let found = guess(367_597_485_448 << 22 | machine << 12 | seq, NOW, None);
         let snowflake = found

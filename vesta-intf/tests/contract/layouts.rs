@@ -1,11 +1,11 @@
-//! Every layout packs and unpacks every boundary, and agrees with the original's own values.
+//! Every layout packs and unpacks every boundary, and agrees with the values of the original Vesta.
 
 use proptest::prelude::*;
 use vesta_intf::{ErrorKind, Field, Id, IdError, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 use crate::any::{FIELDS, any_layout, parts, set};
 
-/// Computed with the converter of the Java Vesta: type, machine, seq, time, genMethod, version.
+/// Computed with the Java Vesta's converter: type, machine, seq, time, genMethod, version.
 #[test]
 fn golden_values_of_the_original() {
     let max_peak = [
@@ -48,10 +48,9 @@ fn golden_values_of_the_original() {
     }
 }
 
-/// Nobody else has `js-safe`. Worked out by multiplication in another language: 2026-01-01T00:00:00Z is
-/// 347184000 s after the epoch, 2015-01-01T00:00:00+08:00, and
-/// 347184000 * 2^22 + 42 * 2^8 + 7 = 1456195239946759; all bits are 2^53 - 1, JavaScript's
-/// `Number.MAX_SAFE_INTEGER`.
+/// Only Vesta has `js-safe`. Computed by multiplication in another language: 2026-01-01T00:00:00Z is
+/// 347184000 s after the epoch, 2015-01-01T00:00:00+08:00, and 347184000 * 2^22 + 42 * 2^8 + 7 =
+/// 1456195239946759; with all bits set it is 2^53 - 1, JavaScript's `Number.MAX_SAFE_INTEGER`.
 #[test]
 fn golden_values_of_js_safe() {
     let meta = IdMeta::JS_SAFE;
@@ -77,9 +76,9 @@ fn golden_values_of_js_safe() {
     );
 }
 
-/// The layout that docs/use/layouts.md describes as a custom one, worked out by multiplication in another
-/// language: 2026-06-01T12:00:00.123Z is 13089600123 ms after 2026-01-01, and
-/// 13089600123 * 2^22 + 1021 * 2^12 + 4095 = 54901762158485503. With version 1 that is 2^63 more.
+/// The custom layout described in docs/use/layouts.md, computed by multiplication in another language:
+/// 2026-06-01T12:00:00.123Z is 13089600123 ms after 2026-01-01, and 13089600123 * 2^22 + 1021 * 2^12
+/// + 4095 = 54901762158485503. With version 1 it is 2^63 larger.
 #[test]
 fn golden_values_of_a_custom_layout() {
     let epoch = UnixMillis(1_767_225_600_000);
@@ -119,7 +118,7 @@ fn every_preset_at_every_boundary() {
                 }
                 for value in [0, 1, max / 2, max.saturating_sub(1), max] {
                     if value > max {
-                        continue; // 1 in a field of no bits
+                        continue; // 1 in a field without bits
                     }
                     set(&mut id, field, value);
                     let raw = meta.pack(&id).unwrap();
@@ -210,12 +209,12 @@ fn a_layout_that_does_not_add_up_is_refused_with_the_rule() {
         ));
         assert!(
             error.to_string().contains(rule),
-            "{error} should speak of {rule}"
+            "{error} should mention {rule}"
         );
     }
 }
 
-/// A layout that only resembles Vesta's is explained by its own bits.
+/// A layout that merely resembles Vesta's is explained by its own bits.
 #[test]
 fn a_custom_layout_is_never_taken_for_one_of_vestas() {
     let spec = LayoutSpec {
@@ -236,7 +235,7 @@ fn a_custom_layout_is_never_taken_for_one_of_vestas() {
 }
 
 #[test]
-fn the_ends_of_the_named_layouts() {
+fn the_named_layouts_end_when_documented() {
     for (meta, end) in [
         (IdMeta::MAX_PEAK, "2049-01-09T05:37:04.000Z"),
         (IdMeta::MIN_GRANULARITY, "2049-11-03T11:53:47.776Z"),
@@ -279,9 +278,9 @@ proptest! {
         prop_assert_eq!(meta.unpack(raw).unwrap(), id);
     }
 
-    /// Each field stands right above the next one, and the last at the bottom.
+    /// Each field is directly above the next one, and the last one at the bottom.
     #[test]
-    fn the_fields_of_a_layout_stand_side_by_side(meta in any_layout()) {
+    fn the_fields_of_a_layout_are_adjacent(meta in any_layout()) {
         let mut place = 0;
         for field in meta.fields().into_iter().rev() {
             prop_assert_eq!(meta.shift(field), place);
@@ -292,7 +291,7 @@ proptest! {
 
     /// Generation (base and position) gives the same IDs as packing (fields).
     #[test]
-    fn a_position_on_a_line_is_the_id_of_its_fields(meta in layout_with_positions(), seeds in any::<[u64; 6]>()) {
+    fn the_id_at_a_position_has_its_fields(meta in layout_with_positions(), seeds in any::<[u64; 6]>()) {
         let id = parts(&meta, seeds);
         let base = meta.pack(&Id { time: 0, seq: 0, ..id }).unwrap();
         let position = id.time << meta.bits(Field::Seq) | id.seq;

@@ -1,4 +1,4 @@
-//! Layouts, texts of IDs and serials against the documents, the originals, and every boundary.
+//! Layouts, texts of IDs and serials compared with the documents, the originals, and every boundary.
 
 mod any;
 mod bounds;

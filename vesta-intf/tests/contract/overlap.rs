@@ -1,11 +1,11 @@
-//! The prover against brute force, and the meetings that are known.
+//! The prover compared with brute force, and known overlaps.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use vesta_intf::{Field, FieldOrder, Id, IdMeta, IdSet, LayoutSpec, TimeUnit, UnixMillis, overlap};
 
-/// A small generator of pseudo-random numbers: the same on every run.
+/// A small pseudo-random number generator: the same on every run.
 struct Random(u64);
 
 impl Random {
@@ -27,7 +27,7 @@ fn small(random: &mut Random) -> (IdSet, BTreeSet<u64>) {
         let index = usize::try_from(random.below(4)).expect("0 to 3");
         widths[index] += 1;
     }
-    widths[1] = widths[1].max(1); // a layout has a time
+    widths[1] = widths[1].max(1); // every layout has a time
     let orders = [
         FieldOrder::TimeSeqMachine,
         FieldOrder::TimeMachineSeq,
@@ -50,7 +50,7 @@ fn small(random: &mut Random) -> (IdSet, BTreeSet<u64>) {
     for field in FIELDS {
         let low = random.below(layout.max(field) + 1);
         let high = low + random.below(layout.max(field) - low + 1);
-        // As two ranges whose common values it is.
+        // Given as two ranges whose intersection it is.
         let (before, after) = (random.below(low + 1), layout.max(field) - high);
         set = set.with(field, before..=high).expect("inside the field");
         set = set
@@ -78,7 +78,7 @@ fn small(random: &mut Random) -> (IdSet, BTreeSet<u64>) {
     (set, ids)
 }
 
-/// Pairs of ten thousand on which a prover is wrong.
+/// Number of pairs, of ten thousand, on which a prover is wrong.
 fn mistakes(prove: impl Fn(&IdSet, &IdSet) -> Option<u64>) -> (usize, usize) {
     let mut random = Random(1);
     let (mut wrong, mut met) = (0, 0);
@@ -92,7 +92,7 @@ fn mistakes(prove: impl Fn(&IdSet, &IdSet) -> Option<u64>) -> (usize, usize) {
 }
 
 #[test]
-fn it_agrees_with_brute_force_on_ten_thousand_pairs() {
+fn the_prover_agrees_with_brute_force_on_ten_thousand_pairs() {
     let (wrong, met) = mistakes(overlap);
     assert_eq!(wrong, 0);
     assert!(
@@ -101,9 +101,9 @@ fn it_agrees_with_brute_force_on_ten_thousand_pairs() {
     );
 }
 
-/// A prover that compares the smallest and the largest ID alone.
+/// A prover that compares only the smallest and the largest ID.
 #[test]
-fn a_prover_that_looks_at_the_ends_only_is_found_out() {
+fn a_prover_that_compares_only_the_ends_is_detected() {
     let by_ends = |a: &IdSet, b: &IdSet| {
         let ends = |set: &IdSet| {
             let mut ids = (0..512).filter(|id| set.contains(*id));
@@ -119,7 +119,7 @@ fn a_prover_that_looks_at_the_ends_only_is_found_out() {
 }
 
 #[test]
-fn a_set_contains_what_it_was_made_of() {
+fn a_set_contains_the_ids_it_is_built_from() {
     let mut random = Random(7);
     for _ in 0..200 {
         let (set, ids) = small(&mut random);
@@ -128,7 +128,7 @@ fn a_set_contains_what_it_was_made_of() {
 }
 
 fn at(text: &str) -> UnixMillis {
-    // Days since 1970 of the years that the cases need.
+    // Days since 1970 of the years used in the cases.
     let days = match text {
         "2018-01-01" => 17_532,
         "2020-01-01" => 18_262,
@@ -160,9 +160,9 @@ fn ids(layout: IdMeta, from: &str, until: &str, methods: RangeInclusive<u64>) ->
     }
 }
 
-/// The IDs that a central server makes with max-peak today are the numbers that Leaf made in 2022.
+/// The IDs that a central server makes with max-peak today equal numbers that Leaf made in 2022.
 #[test]
-fn max_peak_and_leaf_meet_where_it_is_known() {
+fn max_peak_and_leaf_overlap_where_expected() {
     const KNOWN: u64 = 1_555_858_156_448_382_976;
     let (leaf, vesta) = (IdMeta::SNOWFLAKE, IdMeta::MAX_PEAK);
     let as_leaf = leaf.unpack(KNOWN).unwrap();
@@ -187,7 +187,7 @@ fn max_peak_and_leaf_meet_where_it_is_known() {
     assert_eq!(old.reading(KNOWN), Some(as_leaf));
     assert_eq!(new.reading(KNOWN), Some(as_vesta));
 
-    // genMethod 2 meets the numbers of Leaf from April 2031 on, and none that there are.
+    // genMethod 2 meets Leaf's numbers from April 2031 on, and none that exist yet.
     let rest = ids(vesta, "2026-11-22", "2049-01-09", 2..=2);
     assert_eq!(overlap(&old, &rest), None);
     let later = IdSet::of(&leaf)
@@ -201,13 +201,13 @@ fn max_peak_and_leaf_meet_where_it_is_known() {
             .starts_with("2031-04-")
     );
 
-    // genMethod 0 stays below them until 2030.
+    // genMethod 0 stays below Leaf's numbers until 2030.
     let embedded = ids(vesta, "2026-11-22", "2030-01-01", 0..=0);
     assert_eq!(overlap(&old, &embedded), None);
 }
 
 #[test]
-fn other_moves_that_people_make() {
+fn other_migrations_overlap_or_not_as_expected() {
     let machines = |range| {
         IdSet::of(&IdMeta::SNOWFLAKE)
             .with(Field::Machine, range)
@@ -241,7 +241,7 @@ fn other_moves_that_people_make() {
 }
 
 #[test]
-fn two_regions_never_meet_and_one_meets_itself() {
+fn two_regions_never_overlap_and_one_overlaps_itself() {
     for layout in [
         IdMeta::MAX_PEAK,
         IdMeta::MIN_GRANULARITY,
@@ -255,7 +255,7 @@ fn two_regions_never_meet_and_one_meets_itself() {
                     overlap(&region(one), &region(other)).is_some(),
                     one == other
                 );
-                // A service has its region in the layout.
+                // A service's layout includes its region.
                 let own = IdSet::of(&layout.in_region(3, one).unwrap());
                 assert_eq!(overlap(&own, &region(other)).is_some(), one == other);
                 assert_eq!(own.region(3, other).is_ok(), one == other);
@@ -265,7 +265,7 @@ fn two_regions_never_meet_and_one_meets_itself() {
 }
 
 #[test]
-fn the_regions_of_a_layout_share_its_machine_ids_out() {
+fn the_regions_of_a_layout_partition_its_machine_ids() {
     for layout in IdMeta::all_known() {
         for bits in 0..=layout.bits(Field::Machine).min(6) {
             let regions = (0..1 << bits).map(|it| layout.in_region(bits, it).unwrap().machines());
@@ -318,9 +318,9 @@ fn ranges_of_one_field_narrow_each_other() {
         .region(3, 2)
         .expect_err("nothing is left")
         .to_string();
-    assert_eq!(error, "machine: no value is in every range given");
+    assert_eq!(error, "machine: the given ranges have no value in common");
 
-    // The version is 0 until it is given.
+    // The version is 0 until it is given explicitly.
     let version = |range| set().with(Field::Version, range).unwrap();
     assert!(version(1..=1).contains(1 << 63) && !set().contains(1 << 63));
     assert!(version(0..=0).with(Field::Version, 1..=1).is_err());
@@ -331,7 +331,7 @@ fn ranges_of_one_field_narrow_each_other() {
 }
 
 #[test]
-fn a_set_that_makes_no_sense_is_refused() {
+fn an_inconsistent_set_is_refused() {
     let set = || IdSet::of(&IdMeta::MAX_PEAK);
     #[allow(clippy::reversed_empty_ranges, reason = "that is the fault")]
     let backwards = set().with(Field::Machine, 5..=4);

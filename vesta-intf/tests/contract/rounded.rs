@@ -1,9 +1,9 @@
-//! IDs that were rounded, and how often others look like them.
+//! Rounded IDs, and how often other IDs look like them.
 
 use proptest::prelude::*;
 use vesta_intf::{in_javascript, rounded};
 
-/// Printed by JavaScript engines, in public issues about rounded IDs.
+/// As printed by JavaScript engines, from public issues about rounded IDs.
 #[test]
 fn javascript_prints_the_shortest_number_of_a_double() {
     for (id, printed) in [
@@ -24,7 +24,7 @@ fn javascript_prints_the_shortest_number_of_a_double() {
 }
 
 #[test]
-fn a_rounded_id_is_named_with_the_ids_that_become_it() {
+fn a_rounded_id_is_reported_with_its_possible_originals() {
     for (shown, by, from, until) in [
         // Its double is 1785223470585921536; the next ones are 256 away.
         (
@@ -40,7 +40,7 @@ fn a_rounded_id_is_named_with_the_ids_that_become_it() {
             175_928_847_299_117_040,
             175_928_847_299_117_072,
         ),
-        // Its double is 1785223470585920000, which begins 128 before.
+        // Its double is 1785223470585920000; the numbers rounded to it begin 128 below.
         (
             1_785_223_470_585_920_000,
             "Excel",
@@ -69,7 +69,7 @@ fn exact_ids_are_not_called_rounded() {
         0,
         9_007_199_254_740_992,
         1_785_223_470_585_921_538,
-        1_785_223_470_585_921_536, // the double itself, which is printed with zeros
+        1_785_223_470_585_921_536, // the double itself, which JavaScript prints with zeros
         2_407_837_855_670_862_845,
         175_928_847_299_117_063,
         1_098_230_906_194_546_688,
@@ -90,7 +90,7 @@ proptest! {
 
     #[test]
     fn bounds_of_a_number_from_javascript_hold_the_id(id in of_bits(57u32..=64)) {
-        // The largest are printed above 64 bits, which no ID is.
+        // The largest ones print as numbers above 64 bits, which no ID is.
         let Ok(shown) = in_javascript(id).parse() else { return Ok(()) };
         let found = rounded(shown).expect("it is rounded");
         prop_assert!((found.from..=found.until).contains(&id), "{found:?}");
@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// The share of random numbers by width: those that JavaScript prints unchanged, and up to one in a hundred with the
+/// Share of random numbers by width: those that JavaScript prints unchanged, plus up to one in a hundred with the
 /// zeros of Excel.
 #[test]
 fn few_other_ids_look_rounded() {

@@ -1,4 +1,4 @@
-//! Serials: from a counter and a date to a text and back, and patterns that would not allow that.
+//! Serials: formatting and parsing, and patterns that would not allow both.
 
 use proptest::prelude::*;
 use vesta_intf::{CheckSymbol, CivilHour, ErrorKind, IdError, Pattern, Reset};
@@ -73,13 +73,14 @@ fn known_serials() {
     }
 }
 
-/// All of it: a letter counts as in an IBAN, or by its value in Crockford's base32.
+/// `all` covers everything before it: a letter counts as in an IBAN, or by its value in Crockford's base32.
 #[test]
 fn a_check_symbol_covers_the_counter_or_all() {
     let damm = serial("{date:yyMMdd}{n:6}{check:damm:all}", Reset::Day, 42);
     let number = vesta_intf::IdFormat::DecimalDamm.encode(261_122_000_042);
     assert_eq!(damm, number);
-    // GB82 WEST 1234 5698 7654 32 as its standard has it: bank and account first, then GB and the check.
+    // GB82 WEST 1234 5698 7654 32 in the order of its standard: bank and account first, then GB and the
+    // check digits.
     let iban = pattern("WEST{n:14}GB{check:mod97:all}", Reset::Never);
     assert_eq!(
         iban.format(&NOON, 12_345_698_765_432).unwrap(),
@@ -96,7 +97,7 @@ fn a_check_symbol_covers_the_counter_or_all() {
 }
 
 #[test]
-fn what_a_serial_says() {
+fn a_serial_parses_to_its_parts() {
     let day = pattern("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day);
     let parsed = day.parse("INV-261122-0000427").unwrap();
     assert_eq!(parsed.date.as_deref(), Some("2026-11-22"));
@@ -134,7 +135,7 @@ fn what_a_serial_says() {
             "{text}"
         );
     }
-    // Forgiving where the digits are.
+    // Lenient about spellings of digits.
     let coupon = pattern("{n:4:crockford}{check:crockford}", Reset::Never);
     let written = coupon.format(&NOON, (32 + 1) * 32).unwrap();
     assert_eq!(written, "0110M");
@@ -151,14 +152,14 @@ fn refusal(error: IdError, field: &str) -> String {
 }
 
 #[test]
-fn a_serial_that_does_not_fit_is_refused_with_the_position() {
+fn a_mismatching_serial_is_refused_with_the_position() {
     let day = pattern("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day);
     for (serial, expected) in [
         (
             "",
-            "a serial of INV-{date:yyMMdd}-{n:6}{check:damm} has 18 characters, such as INV-261122-0000013, but not 0",
+            "a serial of INV-{date:yyMMdd}-{n:6}{check:damm} has 18 characters, such as INV-261122-0000013; this one has 0",
         ),
-        ("INV-261122-00000427", "but not 19"),
+        ("INV-261122-00000427", "; this one has 19"),
         ("inv-261122-0000427", "character 1 is 'i', but must be 'I'"),
         ("INV_261122-0000427", "character 4 is '_', but must be '-'"),
         (
@@ -169,11 +170,23 @@ fn a_serial_that_does_not_fit_is_refused_with_the_position() {
             "INV-261122-00 0427",
             "character 14 is ' ', but must be a digit of the counter",
         ),
-        ("INV-261322-0000427", "at character 7: there is no month 13"),
-        ("INV-260022-0000427", "at character 7: there is no month 0"),
-        ("INV-261131-0000427", "at character 9: there is no day 31"),
-        ("INV-260229-0000427", "at character 9: there is no day 29"),
-        ("INV-261100-0000427", "at character 9: there is no day 0"),
+        (
+            "INV-261322-0000427",
+            "at character 7: month 13 does not exist",
+        ),
+        (
+            "INV-260022-0000427",
+            "at character 7: month 0 does not exist",
+        ),
+        (
+            "INV-261131-0000427",
+            "at character 9: day 31 does not exist",
+        ),
+        (
+            "INV-260229-0000427",
+            "at character 9: day 29 does not exist",
+        ),
+        ("INV-261100-0000427", "at character 9: day 0 does not exist"),
         ("INV-261122-0000428", "its check symbol is wrong (damm)"),
         ("INV-261122-0000437", "its check symbol is wrong (damm)"),
         ("INV-261122-000042é", "its check symbol is wrong (damm)"),
@@ -187,43 +200,43 @@ fn a_serial_that_does_not_fit_is_refused_with_the_position() {
             "{date:yyyyDDD}{n:1}",
             Reset::Day,
             "20263661",
-            "at character 5: there is no day 366",
+            "at character 5: day 366 does not exist",
         ),
         (
             "{date:yyyyDDD}{n:1}",
             Reset::Day,
             "20260001",
-            "at character 5: there is no day 0",
+            "at character 5: day 0 does not exist",
         ),
         (
             "{date:yyyy}{n:1}",
             Reset::Year,
             "19691",
-            "at character 1: there is no year 1969",
+            "at character 1: year 1969 does not exist",
         ),
         (
             "{date:yyMMddHH}{n:1}",
             Reset::Day,
             "261122241",
-            "at character 7: there is no hour 24",
+            "at character 7: hour 24 does not exist",
         ),
         (
             "{date:yyyyMM/DDD}{n:1}",
             Reset::Day,
             "202612/3261",
-            "at character 8: there is no day 326",
+            "at character 8: day 326 does not exist",
         ),
         (
             "{n:2+}",
             Reset::Never,
             "007",
-            "its counter has zeros in front",
+            "its counter has leading zeros",
         ),
         (
             "{n:2+}",
             Reset::Never,
             "7",
-            "has 2 or more characters, such as 01, but not 1",
+            "has 2 or more characters, such as 01; this one has 1",
         ),
         (
             "{n:18+}",
@@ -258,13 +271,13 @@ fn a_serial_that_does_not_fit_is_refused_with_the_position() {
     }
 }
 
-/// A reset, a pattern, and part of what is said of it.
+/// A reset, a pattern, and part of the expected error.
 const REFUSED: &str = "
 Never INV at character 4: a counter is missing, such as {n:6}
-Never A{n:6 at character 2: this brace is not closed
-Never A{ at character 2: this brace is not closed
-Never A{n{n:6} at character 2: this brace is not closed
-Never A}{n:6} at character 2: this brace closes nothing
+Never A{n:6 at character 2: unclosed brace
+Never A{ at character 2: unclosed brace
+Never A{n{n:6} at character 2: unclosed brace
+Never A}{n:6} at character 2: unmatched closing brace
 Never {seq:6} at character 2: `seq` is not one of date, n, shuffle, check
 Never {} at character 2: `` is not one of
 Never {n} at character 4: the width must be 1 to 18 digits
@@ -275,19 +288,19 @@ Never {n:６} at character 4: the width
 Never {n:6:hex} at character 6: `hex` is not one of decimal, base36, base62, crockford
 Never {n:6}-{n:6} at character 8: the counter overlaps the one at character 2
 Never {n:6}{shuffle:6} at character 7: the counter overlaps the one at character 2
-Never {shuffle:6+} at character 10: what is shuffled cannot grow
-Day {date:yyMMdd}{shuffle:9} at character 15: the order would be the same each day, which tells how many there were
-Never {shuffle:18:base36} at character 2: so many digits outgrow the counter's 63 bits
+Never {shuffle:6+} at character 10: a shuffled counter cannot grow
+Day {date:yyMMdd}{shuffle:9} at character 15: the shuffled order would repeat each day, which reveals how many there were
+Never {shuffle:18:base36} at character 2: this many digits exceed the counter's 63 bits
 Never {date:}{n:6} at character 7: a format is missing
 Never {date:yyMMDD}{n:6} at character 11: `DD` is not one of yy, yyyy, MM, dd, DDD, HH
 Never {date:yy-mm}{n:6} at character 10: `mm` is not one of
 Never {date:yyyy}{date:yy}{n:6} at character 18: the year (yy or yyyy) overlaps the one at character 7
 Never {date:yyDDDdd}{n:6} at character 12: the day (dd or DDD) overlaps the one at character 9
-Never {date:MM}{n:6} at character 7: this part of the date makes no sense without the year
-Never {date:yyyydd}{n:6} at character 11: this part of the date makes no sense without the month
-Never {date:yyyyMMHH}{n:6} at character 13: this part of the date makes no sense without the day
-Day {n:6} at character 2: the counter starts anew each day, and without the day (dd or DDD) in the pattern its serials would overlap those of the day before
-Day {date:yyMM}-{n:6} at character 14: the counter starts anew each day
+Never {date:MM}{n:6} at character 7: this part of the date requires the year
+Never {date:yyyydd}{n:6} at character 11: this part of the date requires the month
+Never {date:yyyyMMHH}{n:6} at character 13: this part of the date requires the day
+Day {n:6} at character 2: the counter restarts each day; without the day (dd or DDD) in the pattern its serials would repeat those of the previous day
+Day {date:yyMM}-{n:6} at character 14: the counter restarts each day
 Month {date:yy}-{n:6} without the month (MM)
 Year {n:6} without the year (yy or yyyy)
 Never {check:damm}{n:6} at character 2: a check symbol has to come after the counter
@@ -302,7 +315,7 @@ Never {n:6:base62}{check:mod97} at character 14: mod97 does not cover
 Never 订单{x} at character 4: `x` is not one of";
 
 #[test]
-fn a_pattern_that_would_not_do_is_refused_with_the_position() {
+fn an_unusable_pattern_is_refused_with_the_position() {
     use Reset::{Day, Month, Never, Year};
     let lines = REFUSED.lines().skip(1).map(|line| {
         let [reset, text, expected] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
@@ -339,7 +352,7 @@ fn a_pattern_that_would_not_do_is_refused_with_the_position() {
 }
 
 #[test]
-fn a_counter_that_has_outgrown_its_digits_is_an_error_or_grows() {
+fn a_counter_beyond_its_digits_is_an_error_or_grows() {
     let fixed = pattern("{date:yyMMdd}{n:2}", Reset::Day);
     assert_eq!(
         (
@@ -364,7 +377,7 @@ fn a_counter_that_has_outgrown_its_digits_is_an_error_or_grows() {
     assert!(grows.format(&NOON, (1 << 40) - 1).is_err());
     let wide = pattern("{n:18:base62}", Reset::Never);
     assert_eq!(wide.end_of_counters(), i64::MAX.unsigned_abs());
-    // Two digits of a year are those of one century.
+    // A two-digit year belongs to one century.
     let next = CivilHour {
         year: 2100,
         month: 1,
@@ -375,7 +388,7 @@ fn a_counter_that_has_outgrown_its_digits_is_an_error_or_grows() {
     assert_eq!(said, "year must be 2000 to 2099, but is 2100");
 }
 
-/// A pattern, its reset, and what may stand around the counter.
+/// A pattern, its reset, and text that may surround the counter.
 fn any_pattern() -> impl Strategy<Value = Pattern> {
     let dates = prop_oneof![
         Just(""),
@@ -441,7 +454,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn every_serial_comes_back(pattern in any_pattern(), date in any_date(), counter in any::<u64>(), bits in 0..64u32) {
+    fn every_serial_round_trips(pattern in any_pattern(), date in any_date(), counter in any::<u64>(), bits in 0..64u32) {
         let counter = (counter >> bits) % pattern.end_of_counters();
         let serial = pattern.format(&date, counter).unwrap();
         let parsed = pattern.parse(&serial).unwrap();
@@ -452,7 +465,7 @@ proptest! {
     }
 
     #[test]
-    fn two_positions_never_have_one_serial(
+    fn two_positions_never_share_a_serial(
         pattern in any_pattern(), dates in (any_date(), any_date()), counters in (0..300u64, 0..300u64)
     ) {
         let end = pattern.end_of_counters();
@@ -465,14 +478,14 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "\\PC{0,40}|[{}:ndateshufflecheck0-9+yMdDH-]{0,40}", serial in "\\PC{0,30}", which in 0..4usize) {
+    fn no_text_makes_the_parser_panic(text in "\\PC{0,40}|[{}:ndateshufflecheck0-9+yMdDH-]{0,40}", serial in "\\PC{0,30}", which in 0..4usize) {
         if let Ok(pattern) = Pattern::new(&text, Reset::ALL[which]) {
             prop_assert_eq!(pattern.as_str(), text);
             let _ = pattern.parse(&serial);
         }
     }
 
-    /// One character changed: refused, or it says something else, unless it is another way to write it.
+    /// One changed character: refused, or another meaning, unless it is an alternative spelling.
     #[test]
     fn a_wrong_character_never_passes_for_the_right_one(
         pattern in any_pattern(), date in any_date(), counter in 0..5000u64, place in 0..30usize,

@@ -1,4 +1,4 @@
-//! Shards of the IDs of one machine ID.
+//! Distribution of the IDs of one machine ID over shards.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::any::{any_layout, parts};
 
 const DOCUMENT: &str = include_str!("../../../docs/use/layouts.md");
 
-/// 1,000 IDs of machine ID 7: of one tick after another, in each as many as it holds, or one.
+/// 1,000 IDs of machine ID 7 in consecutive ticks, with every ID of each tick, or one per tick.
 fn ids(layout: &IdMeta, full: bool) -> Vec<u64> {
     let per_tick = if full { layout.max(Field::Seq) + 1 } else { 1 };
     let id = |i| Id {
@@ -23,7 +23,7 @@ fn ids(layout: &IdMeta, full: bool) -> Vec<u64> {
         .collect()
 }
 
-/// The shards of `id % n`, each with its number of IDs.
+/// The shards by `id % n`, each with its number of IDs.
 fn shards(ids: &[u64], n: u64) -> BTreeMap<u64, u64> {
     let mut shards = BTreeMap::new();
     for id in ids {
@@ -33,7 +33,7 @@ fn shards(ids: &[u64], n: u64) -> BTreeMap<u64, u64> {
 }
 
 #[test]
-fn the_document_says_how_many_shards_get_ids() {
+fn the_documented_number_of_shards_get_ids() {
     for layout in IdMeta::PRESETS {
         let cells = [true, false].map(|full| {
             let ids = ids(&layout, full);
@@ -74,7 +74,7 @@ fn presets_with_the_machine_lowest_fill_one_shard_of_sixteen() {
     }
 }
 
-/// A quiet generator gives each number below N equally often: 100 in Leaf, N of `random:N` here.
+/// A quiet generator produces each number below N equally often: 100 in Leaf, N of `random:N` here.
 #[test]
 fn random_starts_fill_the_shards_of_a_quiet_generator() {
     let spread = |starts: u64, n| {
@@ -92,9 +92,9 @@ fn random_starts_fill_the_shards_of_a_quiet_generator() {
 }
 
 proptest! {
-    /// The bits are the same whatever else is different, and no more than these are.
+    /// These bits are the same whatever else differs; there are none unless the machine is the lowest field.
     #[test]
-    fn same_low_bits_are_those_that_no_other_field_reaches(
+    fn same_low_bits_are_below_every_other_field(
         layout in any_layout(),
         machine in any::<u64>(),
         one in any::<[u64; 6]>(),

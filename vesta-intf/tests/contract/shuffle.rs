@@ -1,4 +1,4 @@
-//! Shuffled numbers: a bijection that another key orders otherwise.
+//! Shuffled numbers: a bijection, in another order for another key.
 
 use vesta_intf::{Shuffle, ShuffleKey};
 
@@ -15,7 +15,7 @@ fn shuffle(key: ShuffleKey, size: u64) -> Shuffle {
     Shuffle::new(key, size).expect("a size in range")
 }
 
-/// Computed apart from this code, in Python with its `hmac`.
+/// Computed independently, in Python with its `hmac`.
 #[test]
 fn known_numbers() {
     let coupons = shuffle(counting(), 100_000_000);
@@ -39,13 +39,13 @@ fn assert_all_have_their_own(shuffle: &Shuffle, size: u64) {
         let place = &mut seen[usize::try_from(shuffled).expect("it is small")];
         assert!(
             !std::mem::replace(place, true),
-            "{shuffled} comes twice, of {size}"
+            "{shuffled} occurs twice, of {size}"
         );
     }
 }
 
 #[test]
-fn every_number_has_its_own() {
+fn every_number_has_its_own_shuffled_number() {
     for size in [1, 2, 3]
         .into_iter()
         .chain((1..9).flat_map(|k| [4u64.pow(k) - 1, 4u64.pow(k), 4u64.pow(k) + 1]))
@@ -56,7 +56,7 @@ fn every_number_has_its_own() {
 }
 
 #[test]
-fn the_largest_sizes_lead_back_too() {
+fn the_largest_sizes_are_invertible() {
     let of_digits = [
         10_u64.pow(18),
         36_u64.pow(12),
@@ -86,7 +86,7 @@ fn chi_square(counts: [u32; 10]) -> f64 {
         .sum()
 }
 
-/// The counts of each digit, place by place, of consecutive numbers.
+/// Counts of each digit at each place, of consecutive numbers.
 fn digits(of: impl Fn(u64) -> u64, numbers: u64) -> [[u32; 10]; 8] {
     let mut counts = [[0; 10]; 8];
     for number in 1..=numbers {
@@ -112,7 +112,7 @@ fn every_digit_is_as_frequent_in_every_place() {
             "10^{place}: {unlikely} of {counts:?}"
         );
     }
-    // The planted fault: a permutation that everybody knows, n * 7 + 3.
+    // The planted fault: a permutation that is no secret, n * 7 + 3.
     let known = digits(|number| (number * 7 + 3) % 100_000_000, 50_000);
     assert!(
         known
@@ -135,7 +135,7 @@ fn correlation(pairs: &[(f64, f64)]) -> f64 {
 fn another_key_is_another_order() {
     const SIZE: u64 = 20_000;
     let mut other = [0; 32];
-    other[31] = 1; // one bit of it
+    other[31] = 1; // one bit differs
     let keys = [
         ShuffleKey::new(&[0; 32]),
         ShuffleKey::new(&other),
@@ -149,10 +149,10 @@ fn another_key_is_another_order() {
             .collect();
         let related = correlation(&pairs);
         assert!(related.abs() < limit, "{related}");
-        // As many numbers keep their place as between two orders drawn at random: one, or few more.
+        // As many numbers keep their place as between two random orders: one, or a few more.
         assert!(pairs.iter().filter(|pair| pair.0 == pair.1).count() < 8);
     }
-    // The planted fault: one order is the other, from the back.
+    // The planted fault: one order is the reverse of the other.
     let mirrored: Vec<_> = (0..SIZE)
         .map(|n| {
             (
@@ -162,7 +162,7 @@ fn another_key_is_another_order() {
         })
         .collect();
     assert!(correlation(&mirrored).abs() > limit);
-    // Nor does a number tell the next one.
+    // A number does not reveal the next one either.
     let next: Vec<_> = (1..SIZE)
         .map(|n| (all[2].shuffle(n - 1) as f64, all[2].shuffle(n) as f64))
         .collect();
@@ -170,7 +170,7 @@ fn another_key_is_another_order() {
 }
 
 #[test]
-fn a_key_tells_itself_from_others_and_shows_nothing_of_it() {
+fn a_key_has_a_fingerprint_and_reveals_nothing() {
     let (one, other) = (counting(), ShuffleKey::new(&[7; 32]));
     assert_ne!(one.fingerprint(), other.fingerprint());
     assert_eq!(

@@ -1,11 +1,11 @@
-//! `VestaId`: the ID as a value of a program.
+//! `VestaId`: the ID as a value in a program.
 
 use vesta_intf::{ErrorKind, IdMeta, IdType, VestaId};
 
 const LARGEST_SIGNED: u64 = i64::MAX as u64;
 
 #[test]
-fn digits_and_nothing_else_parse() {
+fn only_digits_parse() {
     for id in [0, 7, (1 << 53) + 1, LARGEST_SIGNED, u64::MAX] {
         let text = VestaId::from(id).to_string();
         assert_eq!(text, id.to_string());
@@ -37,7 +37,7 @@ fn order_is_that_of_unsigned_numbers() {
 }
 
 #[test]
-fn a_sign_bit_is_an_error_and_no_wrap() {
+fn a_sign_bit_is_an_error_and_does_not_wrap() {
     for id in [0, LARGEST_SIGNED] {
         let signed = i64::try_from(VestaId::from(id)).unwrap();
         assert_eq!(signed.cast_unsigned(), id);
@@ -58,7 +58,7 @@ fn a_sign_bit_is_an_error_and_no_wrap() {
 }
 
 #[test]
-fn the_type_bit_chooses_the_layout_of_the_moment() {
+fn the_type_bit_selects_the_layout_of_the_moment() {
     let moment = IdMeta::MAX_PEAK.moment_of(86_400).unwrap();
     for (id_type, time) in [
         (IdType::MaxPeak, 86_400),
@@ -94,7 +94,7 @@ mod json {
     }
 
     #[test]
-    fn a_string_unless_a_number_is_asked_for() {
+    fn an_id_serializes_as_a_string_unless_a_number_is_requested() {
         let id = VestaId::from((1 << 53) + 1);
         let json = r#"{"id":"9007199254740993","number":9007199254740993}"#;
         assert_eq!(
@@ -108,7 +108,7 @@ mod json {
     }
 
     #[test]
-    fn a_number_is_refused_where_a_string_belongs() {
+    fn a_number_is_refused_where_a_string_is_expected() {
         for json in ["1", "9007199254740992.0", "null", "\"-1\"", "\"1.0\""] {
             assert!(serde_json::from_str::<VestaId>(json).is_err(), "{json}");
         }

@@ -75,8 +75,8 @@ pub(crate) const BAD_BATCH: Failures = || {
 pub(crate) const NO_SERIALS: Failures = || {
     let key = "serial tag `coupons` needs the key with fingerprint 9c2e41f07ab35d68, but no key \
                was given";
-    let reason = "tag `invoices` has no more serials until the next day: its counter came to 999999, \
-                  and INV-{date:yyMMdd}-{n:6} has room for no more";
+    let reason = "tag `invoices` has no more serials until the next day: its counter reached 999999, \
+                  the maximum of INV-{date:yyMMdd}-{n:6}";
     let retry_after = Duration::from_millis(500);
     let errors: [IdError; 8] = [
         IdError::NotFound {

@@ -157,11 +157,11 @@ async fn an_invalid_serial_is_refused_with_its_fault() {
         ),
         (
             "?serial=INV-261199-0000427",
-            "serial: at character 9: there is no day 99",
+            "serial: at character 9: day 99 does not exist",
         ),
         (
             "?serial=",
-            "characters, such as INV-261122-0000013, but not 0",
+            "characters, such as INV-261122-0000013; this one has 0",
         ),
         ("", "serial is missing; it must be one of the tag"),
     ] {
@@ -227,7 +227,7 @@ async fn a_counter_that_is_used_up_is_503() {
     assert_eq!(serials.get(&format!("{uri}?count=9")).await.status, 200);
     let detail = serials.get(uri).await.problem(503, "UNAVAILABLE");
     assert!(
-        detail.starts_with("tag `few` has no more serials: its counter came to 9"),
+        detail.starts_with("tag `few` has no more serials: its counter reached 9"),
         "{detail}"
     );
     assert_eq!(serials.issued(), 9, "refusals are not counted");

@@ -145,11 +145,14 @@ async fn each_error_names_its_cause() {
     }
     for (serial, expected) in [
         ("INV-180104-0005017", "its check symbol is wrong (damm)"),
-        ("INV-180199-0000013", "at character 9: there is no day 99"),
+        (
+            "INV-180199-0000013",
+            "at character 9: day 99 does not exist",
+        ),
         ("INV_180104-0000013", "character 4 is '_', but must be '-'"),
         (
             "INV-180104-13",
-            "characters, such as INV-261122-0000013, but not 13",
+            "characters, such as INV-261122-0000013; this one has 13",
         ),
     ] {
         let status = parse(&mut client, "invoices", serial)

@@ -1,4 +1,4 @@
-//! The steps that no generator of its kind can do without, each by itself.
+//! The steps that no generator of a given kind can avoid, each by itself.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ pub(crate) const COARSE: &str = "coarse clock + compare-and-swap";
 pub(crate) const CYCLES: &str = "cycle counter + compare-and-swap";
 pub(crate) const RUN: &str = "time() + a run of 64 for each thread";
 
-/// Adds 1 by compare-and-swap, after a reading of a clock.
+/// Adds 1 by compare-and-swap, after reading a clock.
 fn swapping(name: &'static str, clock: impl Fn() -> u64 + Copy + Sync + 'static) -> Row {
     let word: &AtomicU64 = Box::leak(Box::default());
     row!(name, name, {
@@ -26,7 +26,7 @@ fn swapping(name: &'static str, clock: impl Fn() -> u64 + Copy + Sync + 'static)
     })
 }
 
-/// What a thread has left.
+/// Remaining numbers of a thread.
 struct Left {
     shown: Cell<u64>,
     next: Cell<u64>,
@@ -39,7 +39,7 @@ thread_local! {
     };
 }
 
-/// Takes 64 numbers at once and gives them out until the clock shows another second.
+/// Takes 64 numbers at once and issues them until the clock shows another second.
 fn runs() -> Row {
     let word: &AtomicU64 = Box::leak(Box::default());
     row!(RUN, RUN, {

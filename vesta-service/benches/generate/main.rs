@@ -1,10 +1,9 @@
-//! Cost of an ID inside the process, beside what the machine's own steps cost and beside the best other generator.
+//! Cost of an ID inside the process, next to the cost of the machine's own steps and to the fastest other generator.
 //!
-//! Layouts called *roomy* have so many sequence numbers in a tick that it is the generator that is
-//! measured and not the wait for the next tick. The bound is real: a state file that a keeper renews. Every
-//! row is measured once in each round, in slices that no other program disturbed; a ratio is the
-//! median of the ratios within rounds. The code is compiled as an embedding program compiles it by default:
-//! without link-time optimisation.
+//! Layouts called *roomy* have so many sequence numbers per tick that the benchmark measures the generator and
+//! not the wait for the next tick. The bound is real: a state file that a keeper renews. Every row is measured
+//! once in each round, in slices that no other program disturbed; a ratio is the median of the ratios within
+//! rounds. The code is compiled as an embedding program compiles it by default: without link-time optimisation.
 //!
 //! `cargo bench -p vesta-service --features async --bench generate [-- ROUNDS] [-- NAME] [-- --figures FILE]`
 
@@ -26,17 +25,17 @@ use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::figures::Figures;
 use vesta_testkit::slices::{self, Work, median, ratio};
 
-/// 2^32 IDs in a second: as many as batches can ask for.
+/// 2^32 IDs per second: as many as batches can ask for.
 fn roomy_seconds() -> IdMeta {
     layout(30, 32, 1, TimeUnit::Second)
 }
 
-/// 2^28 IDs in a second, and four machine IDs.
+/// 2^28 IDs per second, and four machine IDs.
 fn four_machines() -> IdMeta {
     layout(30, 28, 5, TimeUnit::Second)
 }
 
-/// 2^20 IDs in a millisecond.
+/// 2^20 IDs per millisecond.
 fn roomy_millis() -> IdMeta {
     layout(41, 20, 2, TimeUnit::Millisecond)
 }
@@ -89,16 +88,16 @@ type Measure = Box<dyn Fn(usize, Work) -> f64>;
 
 struct Row {
     name: String,
-    /// The row that ratios refer to, with as many threads.
+    /// The row that ratios refer to, at the same number of threads.
     floor: &'static str,
-    /// IDs that a call makes.
+    /// IDs generated per call.
     ids: f64,
     measure: Measure,
     one_in_a_thousand: Measure,
 }
 
-/// A row of a name, its floor, and the expression that makes an ID. Each loop has the expression compiled into it, as a
-/// program's loop has.
+/// A row: its name, its floor, and the expression that makes an ID. The expression is compiled into each loop, as in a
+/// program's own loop.
 macro_rules! row {
     ($name:expr, $floor:expr, $next:expr $(,)?) => {
         $crate::Row {
@@ -129,13 +128,13 @@ pub(crate) use row;
 
 const SECONDS: &str = "Vesta `atomic`, seconds";
 
-/// A future that is ready at once, as that of an ID nearly always is.
+/// The output of a future that is ready at once, as a future of an ID nearly always is.
 #[inline(always)]
 fn ready<T>(future: impl Future<Output = T>) -> T {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {
         Poll::Ready(done) => done,
-        Poll::Pending => panic!("there are IDs enough"),
+        Poll::Pending => panic!("an ID was not ready"),
     }
 }
 
@@ -210,7 +209,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Numbers of a segment tag, from a store in memory that answers at once.
+/// Numbers of a segment tag, from an in-memory store that answers at once.
 fn segments() -> [Row; 2] {
     let store = MemorySegmentStore::new();
     let tag = NewSegmentTag::new("orders", 1_000_000).expect("valid");
@@ -219,7 +218,7 @@ fn segments() -> [Row; 2] {
     let service: &'static _ = Box::leak(Box::new(service.build().expect("a service")));
     let orders = service.segment("orders").expect("a tag");
     for _ in 0..20_000 {
-        orders.next_runs(10_000).expect("numbers"); // until its ranges have their full size
+        orders.next_runs(10_000).expect("numbers"); // until its ranges have reached their full size
     }
     [
         row!(
@@ -240,7 +239,7 @@ fn segments() -> [Row; 2] {
 
 const THREADS: [usize; 3] = [1, 2, 8];
 
-/// Nanoseconds for each ID the machine makes: of every row, by number of threads and round.
+/// Nanoseconds per ID generated on the machine: of every row, by number of threads and round.
 fn measure(rows: &[Row], rounds: usize) -> Vec<[Vec<f64>; 3]> {
     let mut all: Vec<[Vec<f64>; 3]> = rows.iter().map(|_| Default::default()).collect();
     for round in 0..rounds {
@@ -307,7 +306,7 @@ fn in_words(threads: usize) -> String {
 
 const AT_WORK: &str = "A call of one of two callers, ns, with work between its calls";
 
-/// Two callers that do something else between two IDs.
+/// Two callers that do other work between two IDs.
 fn print_at_work(rows: &[Row], rounds: usize, figures: &mut Figures) {
     const NANOS: [u32; 5] = [0, 20, 50, 100, 200];
     let compared = [

@@ -1,4 +1,4 @@
-//! Another generator, as fast as its documentation says how.
+//! Another generator, configured for speed as its documentation describes.
 
 use ferroid::define_snowflake_id;
 use ferroid::generator::{AtomicSnowflakeGenerator, LockSnowflakeGenerator};

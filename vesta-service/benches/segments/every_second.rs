@@ -1,4 +1,4 @@
-//! A store that has every second number of its tags, as one of two databases that share them.
+//! A store that owns every second number of its tags, as one of two databases that share them.
 
 use vesta_service::lease::StoreError;
 use vesta_service::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};

@@ -1,8 +1,8 @@
 //! Cost of a segment number inside the process.
 //!
-//! The store is memory and answers at once, so that what is measured is the service: the ranges are
-//! of a million numbers and more, and going over from one to the next is part of the figure. The
-//! yardstick of each group is a bare fetch-add, measured in the same run.
+//! The store is in memory and answers at once, so that the service is measured: the ranges have a
+//! million numbers or more, and the figure includes switching from one to the next. The yardstick
+//! of each group is a bare fetch-add, measured in the same run.
 #![allow(missing_docs, reason = "criterion's macros write public functions")]
 
 mod every_second;
@@ -30,7 +30,7 @@ fn service() -> SegmentService {
         .expect("a service")
 }
 
-/// A service over one of two databases that share their tags.
+/// A service on one of two databases that share their tags.
 fn every_second() -> SegmentService {
     let store = Arc::new(EverySecond(MemorySegmentStore::new()));
     store
@@ -39,7 +39,7 @@ fn every_second() -> SegmentService {
     SegmentService::builder(store).build().expect("a service")
 }
 
-/// Takes so many numbers that the ranges have their full size.
+/// Takes enough numbers for the ranges to reach their full size.
 fn warm(segment: &Segment) {
     for _ in 0..20_000 {
         segment.next_runs(10_000).expect("numbers");
@@ -113,7 +113,7 @@ fn contended(c: &mut Criterion) {
     }
 }
 
-/// Takes `n` numbers with several threads and says how long that took.
+/// Takes `n` numbers with several threads and returns the duration.
 fn share(threads: u64, n: u64, next: impl Fn() -> u64 + Sync) -> Duration {
     let barrier = Barrier::new(usize::try_from(threads + 1).expect("few threads"));
     std::thread::scope(|scope| {

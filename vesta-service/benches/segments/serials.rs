@@ -1,6 +1,6 @@
-//! Cost of a serial inside the process, from a store in memory. The yardsticks, in the same run, are a number
-//! of a segment tag and what a program would write by hand: that number in the same text, with the check digit
-//! of its digits and a date that is already at hand.
+//! Cost of a serial inside the process, from an in-memory store. The yardsticks, in the same run, are a number
+//! of a segment tag, and hand-written formatting: that number in the same text, with the check digit of its
+//! digits and a precomputed date.
 #![allow(missing_docs, reason = "criterion's macros write public functions")]
 
 use std::hint::black_box;
@@ -80,7 +80,7 @@ fn serials(c: &mut Criterion) {
     group.finish();
 }
 
-/// The check digit of a number of nine digits, digit by digit from the first, as one would write it.
+/// Check digit of a nine-digit number, digit by digit from the first, as written by hand.
 fn damm(mut number: u64) -> u8 {
     let mut digits = [0; 9];
     for digit in digits.iter_mut().rev() {

@@ -1,7 +1,7 @@
-//! Does a burst wait for a slow database instead of failing?
+//! Shows whether a burst waits for a slow database instead of failing.
 //!
-//! Callers come at a fixed pace, whether or not those before them were served. What a call takes is
-//! counted from the moment it was due, so that one long wait shows in all calls that it delayed.
+//! Callers arrive at a fixed pace, whether or not earlier ones have been served. The duration of a
+//! call counts from the moment it was due, so that one long wait shows in all calls that it delayed.
 //!
 //! `cargo bench -p vesta-service --bench slow_store [-- SECONDS]`
 #![allow(
@@ -20,7 +20,7 @@ use vesta_service::testing::MemorySegmentStore;
 
 const CALLERS: u32 = 8;
 
-/// A database that takes its time.
+/// A slow database.
 #[derive(Debug)]
 struct Slow {
     rows: MemorySegmentStore,
@@ -46,10 +46,10 @@ impl SegmentStore for Slow {
     }
 }
 
-/// When each call was due, and how long it took from then on.
+/// When each call was due, and its duration from then on.
 type Calls = Vec<(Duration, Duration)>;
 
-/// One caller's part: every call at its moment. Returns also how many failed.
+/// One caller's part: every call at its due moment. Also returns the number of failures.
 fn call(
     mut next: impl FnMut() -> Option<u64>,
     start: Instant,
@@ -76,7 +76,7 @@ fn call(
     (calls, failures)
 }
 
-/// Has all callers call for some time and prints a row about it.
+/// Runs all callers for some time and prints a row of results.
 fn load<N: FnMut() -> Option<u64>>(
     name: &str,
     rate: u32,
@@ -137,7 +137,7 @@ fn main() {
         "| | asked for/s | served/s | failures | p50 | p99 | longest | p99 after 1 s | longest after 1 s | fetches |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    // What the machine itself adds: callers that wake up late.
+    // The machine's own contribution: callers that wake up late.
     let counter = AtomicU64::new(1);
     let count = || || Some(counter.fetch_add(1, Ordering::Relaxed));
     load("no store: a bare fetch-add", 100_000, period, count, || 0);

@@ -1,11 +1,10 @@
-//! The wall clock to the millisecond for 10 ns instead of 27.
+//! The wall clock to the millisecond, for 10 ns instead of 27.
 //!
-//! Between two precise readings the processor's cycle counter tells whether the millisecond can
-//! already be over. Each thread keeps the millisecond it read last and the number of cycles for
-//! which it certainly still lasts; past that, or whenever the counter jumps, it reads the precise
-//! clock again. That is a handful of precise readings a millisecond, however many IDs are made, and
-//! none at all while nothing is made. An error of the estimated frequency makes the reading lag by a
-//! part of a millisecond; it can never make it run ahead.
+//! Between two precise readings the processor's cycle counter shows whether the millisecond can already be
+//! over. Each thread keeps the last millisecond it read and the number of cycles for which it certainly
+//! still lasts. Past that, or whenever the counter jumps, it reads the precise clock again. That is a
+//! handful of precise readings a millisecond at any rate of IDs, and none at all while idle. An error of the
+//! estimated frequency makes the reading lag by a part of a millisecond; it can never make it run ahead.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -29,10 +28,10 @@ thread_local! {
     static ANCHOR: Cell<Anchor> = const { Cell::new(Anchor { from: 0, span: 0, millis: 0 }) };
 }
 
-/// Cycles per millisecond; 0 while not known, or where the counter is not to be trusted.
+/// Cycles per millisecond; 0 while unknown, or if the counter is not trusted.
 static FREQUENCY: AtomicU64 = AtomicU64::new(0);
 
-/// Where the frequency is measured from: (cycles, monotonic time).
+/// Start of the frequency measurement: (cycles, monotonic time).
 static MEASURED_FROM: Mutex<Option<(u64, Duration)>> = Mutex::new(None);
 
 #[inline]
@@ -51,10 +50,10 @@ fn read_precisely() -> UnixMillis {
     let from = cycle_counter();
     let now = since_1970();
     let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-    // Relaxed: a number on its own; an old one is as good.
+    // Relaxed: an independent number; an old value is as good.
     let frequency = FREQUENCY.load(Ordering::Relaxed);
-    // `from` was read before `now`, so the span ends too early rather than too late; the 64th part
-    // off it covers an error of the frequency.
+    // `from` was read before `now`, so the span ends too early rather than too late. Subtracting a
+    // 64th covers an error of the frequency.
     let left_in_millisecond = u64::from(1_000_000 - now.subsec_nanos() % 1_000_000);
     let span = (left_in_millisecond * frequency / 1_000_000) * 63 / 64;
     ANCHOR.set(Anchor { from, span, millis });
@@ -62,7 +61,7 @@ fn read_precisely() -> UnixMillis {
     UnixMillis(millis)
 }
 
-/// Estimates the frequency against the monotonic clock: first over a millisecond, then anew each
+/// Estimates the frequency against the monotonic clock: first over a millisecond, then again each
 /// second, so that it follows a virtual machine that moved to another host.
 fn measure() {
     const FIRST: Duration = Duration::from_millis(1);
@@ -97,7 +96,7 @@ fn measure() {
     *measured_from = Some((before, now));
 }
 
-/// `true` if the counter runs evenly: the processor says so and the kernel itself keeps time by it.
+/// `true` if the counter runs evenly: the processor reports so, and the kernel uses it as its clock source.
 static TRUSTED: LazyLock<bool> = LazyLock::new(|| {
     let source =
         std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")

@@ -1,4 +1,4 @@
-//! The time that generation goes by: it follows the wall clock and never goes back. Pure.
+//! The effective clock of generation: follows the wall clock and never goes back. Pure.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use vesta_intf::UnixMillis;
 use super::ClockPair;
 use crate::service::millis;
 
-/// With more lead than this nothing is issued, and the effective clock stands still: the wall clock
+/// With more lead than this, generation stops and the effective clock stands still: the wall clock
 /// then catches up at full speed.
 pub(crate) const MAX_LEAD: Duration = Duration::from_nanos(MAX_LEAD_NANOS);
 
 const MAX_LEAD_NANOS: u64 = 5_000_000_000;
 
-/// A forward step of the wall clock beyond this, against the monotonic clock, is not followed.
+/// A forward step of the wall clock beyond this, measured by the monotonic clock, is ignored at first.
 const FAR_JUMP: u64 = 3_600_000_000_000;
 
 /// A far jump is believed once it has lasted this long.
 const BELIEVED_AFTER: Duration = Duration::from_secs(600);
 
-/// Follows the wall clock, never goes back. While it is ahead of the wall clock it advances on the
-/// monotonic clock, 10 % slow, until the wall clock has caught up. All inside is in nanoseconds since
-/// 1970, which u64 holds until 2554.
+/// Follows the wall clock and never goes back. While it is ahead of the wall clock, it advances on
+/// the monotonic clock, 10 % slow, until the wall clock has caught up. All fields are in nanoseconds
+/// since 1970, which fit a u64 until 2554.
 #[derive(Debug, Clone)]
 pub(crate) struct EffectiveClock {
     effective: u64,
-    /// The wall clock as it should stand by the monotonic clock since it was last believed.
+    /// The last believed wall clock, advanced by the monotonic clock.
     believed: u64,
-    /// Where it would stand had it never been set back; never behind `effective`.
+    /// Where the wall clock would be had it never been set back; never behind `effective`.
     furthest: u64,
     monotonic: Duration,
-    /// A far jump that is not believed: when it was first seen, and the wall clock then.
+    /// A far jump that is not yet believed: when it was first seen, and the wall clock then.
     jumped: Option<(Duration, u64)>,
 }
 
 /// Reading of the effective clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// The time to go by.
+    /// The time for generation.
     pub(crate) effective: UnixMillis,
     /// Lead over the wall clock.
     pub(crate) lead: Duration,
-    /// Set if the wall clock jumped so far ahead that it is not believed.
+    /// True if the wall clock jumped so far ahead that it is not believed.
     pub(crate) suspect: bool,
 }
 
@@ -73,8 +73,8 @@ impl EffectiveClock {
         self.furthest = self.furthest.max(before.furthest.saturating_add(since));
     }
 
-    /// Takes in a comparison with a store's clock. A far jump that the store's clock shows too is
-    /// believed; one that it contradicts is not, however long it lasts.
+    /// Takes a comparison with a store's clock into account. A far jump that the store's clock
+    /// confirms is believed; one that it contradicts is not, however long it lasts.
     pub(crate) fn compare(&mut self, pair: &ClockPair) {
         if pair.agree() {
             self.furthest = self.furthest.max(pair.after.0.saturating_mul(1_000_000));
@@ -83,7 +83,7 @@ impl EffectiveClock {
         }
     }
 
-    /// Takes what the clocks show now and says what time to go by.
+    /// Processes the current clock readings and returns the effective time.
     pub(crate) fn observe(&mut self, wall: UnixMillis, monotonic: Duration) -> Reading {
         let wall = wall.0.saturating_mul(1_000_000);
         let elapsed = nanos(monotonic.saturating_sub(self.monotonic));
@@ -91,7 +91,7 @@ impl EffectiveClock {
 
         let led = self.effective.saturating_sub(self.believed);
         let expected = self.believed.saturating_add(elapsed);
-        // A step back that is corrected is no jump, however long it took.
+        // Correcting a step back is not a jump, however long it took.
         let furthest = self.furthest.saturating_add(elapsed);
         let far = wall > furthest.saturating_add(FAR_JUMP);
         let lasts = |(since, shown): &(Duration, u64)| {
@@ -104,8 +104,8 @@ impl EffectiveClock {
         self.believed = if suspect { expected } else { wall };
         self.furthest = furthest.max(self.believed);
 
-        // Ahead it moved but for as long as the lead was too much; where it stands does not depend on
-        // how often somebody looks.
+        // While leading, it advanced except while the lead was too large. The result does not depend
+        // on how often it is observed.
         let lead = self.effective.saturating_sub(self.believed);
         let moving = if lead > 0 {
             elapsed.min(MAX_LEAD_NANOS.saturating_sub(lead))
@@ -116,7 +116,7 @@ impl EffectiveClock {
                 .min(led.min(MAX_LEAD_NANOS) * 10)
         };
         let moved = self.effective + moving - moving.div_ceil(10);
-        let most = self.believed.saturating_add(led); // a lead does not grow while being caught up
+        let most = self.believed.saturating_add(led); // a lead does not grow while the wall clock catches up
         self.effective = if lead > 0 {
             moved
         } else {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_step_back_it_goes_on_ten_percent_slow_until_the_wall_clock_has_caught_up() {
+    fn after_a_step_back_it_runs_slow_until_the_wall_clock_catches_up() {
         let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
         let back = UnixMillis(NOON.0 - 3000);
         assert_eq!(clock.observe(back, ms(0)).lead, ms(3000));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn while_it_is_ahead_it_goes_on_as_far_however_often_somebody_looks() {
+    fn while_ahead_its_progress_is_independent_of_how_often_it_is_read() {
         for ahead in [114, 2_000, 5_000, 8_000] {
             let mut start = EffectiveClock::new(NOON, ms(0), UnixMillis(NOON.0 + ahead));
             start.observe(NOON, ms(0));
@@ -210,12 +210,12 @@ mod tests {
         assert_eq!(
             near.lead,
             ms(4_900),
-            "on its way again since one second, 10 % slow"
+            "advancing again for one second, 10 % slow"
         );
     }
 
     #[test]
-    fn a_jump_of_more_than_an_hour_is_not_followed_until_the_clocks_agree_again() {
+    fn a_jump_of_more_than_an_hour_is_ignored_until_the_clocks_agree() {
         let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
         let far = UnixMillis(NOON.0 + 86_400_000);
         let jumped = clock.observe(far, ms(10));
@@ -268,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn each_far_jump_lasts_for_itself() {
+    fn each_far_jump_has_its_own_duration() {
         let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
         assert!(clock.observe(UnixMillis(NOON.0 + 2 * HOUR), ms(0)).suspect);
-        // Elsewhere, and back for a moment.
+        // To another time, and back for a moment.
         assert!(
             clock
                 .observe(UnixMillis(NOON.0 + 4 * HOUR), ms(599_000))
@@ -305,14 +305,14 @@ mod tests {
     }
 
     #[test]
-    fn a_far_jump_that_the_stores_clock_shows_too_is_believed_at_once() {
+    fn a_far_jump_confirmed_by_the_stores_clock_is_believed_at_once() {
         let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
         let far = NOON.0 + 2 * HOUR;
         assert!(clock.observe(UnixMillis(far), ms(0)).suspect);
         clock.compare(&compared(far, far - 60_001, far));
         assert!(
             clock.observe(UnixMillis(far + 10), ms(10)).suspect,
-            "it shows something else"
+            "the store's clock disagrees"
         );
         clock.compare(&compared(far + 10, far - 50_000, far + 10));
         let believed = Reading {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_jump_that_the_stores_clock_contradicts_is_never_believed() {
+    fn a_far_jump_contradicted_by_the_stores_clock_is_never_believed() {
         let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
         for passed in (0..7_200_000).step_by(300_000) {
             let far = NOON.0 + 2 * HOUR + passed;
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_back_that_is_corrected_is_followed_however_far_it_was() {
+    fn correcting_a_step_back_of_any_size_is_followed() {
         let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(0));
         clock.observe(UnixMillis(NOON.0 - 7_200_000), ms(1));
         let corrected = clock.observe(UnixMillis(NOON.0 + 1000), ms(1000));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_is_judged_alike_at_the_first_look_and_at_the_next() {
+    fn the_first_and_later_readings_judge_a_jump_alike() {
         for (ahead, step) in [(0, 3_600_001), (16_000, 3_600_001), (16_000, 3_616_001)] {
             let mut clock = EffectiveClock::new(NOON, ms(0), UnixMillis(NOON.0 + ahead));
             let jumped = UnixMillis(NOON.0 + step + 5_000);
@@ -375,7 +375,7 @@ mod tests {
             .observe(UnixMillis(right.0 + hour + 1), ms(10 * hour));
         assert!(
             jumped.suspect,
-            "more than an hour ahead of every clock so far"
+            "more than an hour ahead of every earlier reading"
         );
         let corrected = clock.observe(right, ms(10 * hour));
         assert_eq!(

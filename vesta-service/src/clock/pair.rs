@@ -1,4 +1,4 @@
-//! Two clocks, compared at the moment of the answer. Pure.
+//! Two clocks, compared at the moment of a reply. Pure.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use vesta_intf::UnixMillis;
 use super::Clock;
 use crate::service::millis;
 
-/// The largest difference at which two clocks agree. Beyond it one of them is wrong.
+/// The largest difference at which two clocks count as agreeing. Beyond it one of them is wrong.
 const AGREE: Duration = Duration::from_secs(60);
 
-/// Another clock's reading, between what this host's clock shows before and after the request for it.
-/// The other clock was read at some moment between them, so a slow answer is no difference.
+/// Another clock's reading, and this host's clock before and after the request for it. The other
+/// clock was read at some moment in between, so a slow reply does not count as a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockPair {
-    /// This host's wall clock before the request: the reading after it, less the duration of the request
-    /// by the monotonic clock. A step in between is a difference, and no duration.
+    /// This host's wall clock before the request: the reading after it, minus the duration of the
+    /// request by the monotonic clock. So a step in between counts as a difference, not as duration.
     pub before: UnixMillis,
     /// The other clock's reading.
     pub theirs: UnixMillis,
-    /// This host's wall clock after the answer.
+    /// This host's wall clock after the reply.
     pub after: UnixMillis,
     /// This host's monotonic clock before the request.
     pub asked: Duration,
 }
 
 impl ClockPair {
-    /// Reads this host's clock around a request for the other one; `None` if there is no other one.
+    /// Reads this host's clock around a request for the other one; `None` if the other one does not exist.
     ///
     /// # Errors
     /// Those of the request.
@@ -46,7 +46,7 @@ impl ClockPair {
         }))
     }
 
-    /// This host's reading that is nearest to theirs.
+    /// This host's reading that is nearest to the other clock's.
     pub fn ours(&self) -> UnixMillis {
         self.theirs.clamp(self.before, self.after)
     }
@@ -61,7 +61,7 @@ impl ClockPair {
         self.apart() <= AGREE
     }
 
-    /// The latest that the other clock can show at this moment of this host's monotonic clock.
+    /// The latest time that the other clock can show at this moment of this host's monotonic clock.
     pub fn latest(&self, monotonic: Duration) -> UnixMillis {
         let since = monotonic.saturating_sub(self.asked);
         UnixMillis(self.theirs.0.saturating_add(millis(since)))
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_what_lies_outside_both_readings() {
+    fn a_difference_is_the_distance_to_the_nearest_reading() {
         for (readings, ours, apart) in [
             ((1_000, 1_000, 1_000), 1_000, 0),
             ((1_000, 1_700, 3_000), 1_700, 0),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_clock_went_on_since_the_request_at_most() {
+    fn the_other_clock_advances_at_most_the_time_since_the_request() {
         let pair = pair(1_000, 1_700, 3_000);
         assert_eq!(pair.latest(Duration::from_secs(5)), UnixMillis(1_700));
         assert_eq!(pair.latest(Duration::from_secs(8)), UnixMillis(4_700));

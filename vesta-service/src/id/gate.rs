@@ -1,4 +1,4 @@
-//! The short way to a position.
+//! Gate of the fast path.
 
 #[cfg(all(test, loom))]
 mod races;
@@ -7,13 +7,12 @@ use crate::populator::Populator;
 use crate::sequence::Claim;
 use crate::sync::{AtomicU64, Ordering};
 
-/// While a glance at the clock shows what it showed when somebody took the long way, positions below
-/// `end` are as good as that one's; `batch_end` is the end for claims of more than one. Rarely written, so
-/// every core keeps it cached.
+/// While the cheap clock reading equals that of the last slow-path claim, every position below `end` is
+/// valid; `batch_end` is the same for claims of more than one. Rarely written, so every core keeps it cached.
 ///
-/// Every end that was ever stored lies below the durable bound and the cap of a slice that was
-/// reached, so that it may be read before or after `shown` changes, and late. `shown` is stored after
-/// the long way's claim: whoever sees it finds the line no further back than the clock.
+/// Every end ever stored is within the durable bound and within the cap of a slice that had been
+/// reached, so it may be read before or after `shown` changes, or stale. `shown` is stored after the
+/// slow path's claim: a caller that sees it finds the position no further back than the clock.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Gate {
@@ -23,7 +22,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Nothing lies below its end.
+    /// A gate that lets nothing pass: no position is below its end.
     pub(crate) fn closed() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -33,15 +32,15 @@ impl Gate {
         }
     }
 
-    /// One past the last position for a claim of one, while the glance is still the same.
-    #[inline(always)] // on the way of every ID: a call would show
+    /// Exclusive upper bound for a claim of one, while the clock reading is unchanged.
+    #[inline(always)] // on the path of every ID: a call would be measurable
     pub(crate) fn end(&self, shown: u64) -> Option<u64> {
-        // Acquire, with the releases in `open`.
+        // Acquire: pairs with the releases in `open`.
         let open = self.shown.load(Ordering::Acquire) == shown;
         open.then(|| self.end.load(Ordering::Acquire))
     }
 
-    /// Takes up to `want` positions without judging the time.
+    /// Fast path: takes up to `want` positions without re-evaluating the clock.
     #[inline]
     pub(crate) fn pass(&self, populator: &Populator, shown: u64, want: u32) -> Option<Claim> {
         let end = self.end(shown)?;
@@ -52,12 +51,12 @@ impl Gate {
         populator.take(want, end)
     }
 
-    /// Lets others pass after a claim that was judged.
+    /// Opens the fast path after a slow-path claim.
     pub(crate) fn open(&self, shown: u64, end: u64, batch_end: u64) {
         let ends = [(&self.end, end), (&self.batch_end, batch_end)];
         for (word, value) in ends.into_iter().chain([(&self.shown, shown)]) {
             if word.load(Ordering::Relaxed) != value {
-                // Release: whoever sees it sees the claim, and the bound that it is below.
+                // Release: a reader that sees the value also sees the claim, and the bound above it.
                 word.store(value, Ordering::Release);
             }
         }

@@ -1,5 +1,6 @@
-//! The position on the line, stored and guarded. What may be taken is decided by
-//! [`sequence::advance`](crate::lease::sequence::advance) alone; a populator only makes it atomic.
+//! Populators: store and guard the position of a machine ID.
+//! [`sequence::advance`](crate::lease::sequence::advance) alone decides what may be taken; a
+//! populator only makes it atomic.
 
 #[cfg(all(test, loom))]
 mod races;
@@ -13,29 +14,30 @@ use crate::sequence::{Claim, Refusal, Rules, advance, within};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, standard};
 use crate::wait::{back_off, look_away_from_a_lock};
 
-/// The populators, by name. But for the order that `Local` gives up, they differ in cost only.
+/// The populators by name. Except for the order that `Local` gives up, they differ only in cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PopulatorKind {
-    /// Guards the position by a parking_lot mutex: one byte, and waiters sleep. As the `ReentrantLock`
-    /// of the original, which was its default; unlike there, nobody waits for time with the lock held.
+    /// Guards the position by a parking_lot mutex: one byte, and waiters sleep. Corresponds to the
+    /// `ReentrantLock` of the original, which was its default; unlike there, no caller waits for time
+    /// while holding the lock.
     Lock,
     /// Guards the position by a standard mutex, as the original's `synchronized` method did.
     Sync,
     /// Guards the position by compare-and-swap. The default.
     #[default]
     Atomic,
-    /// As `Atomic`, but each thread takes up to 64 positions at once and gives them out by itself. The
-    /// fastest with many threads. IDs ascend in each thread, not across the threads within a tick, and
-    /// what a thread has left when the time goes on is never issued; that is
-    /// [counted](crate::options::Status::positions_lost_total) when the thread asks again.
+    /// As `Atomic`, but each thread takes up to 64 positions at once and issues them by itself. The
+    /// fastest with many threads. IDs ascend in each thread, not across the threads within a tick. The
+    /// rest of a thread's run is never issued once the time advances; it is
+    /// [counted](crate::options::Status::positions_lost_total) at the thread's next call.
     Local,
 }
 
 impl PopulatorKind {
-    /// Every populator there is.
+    /// All populators.
     pub const ALL: [PopulatorKind; 4] = [Self::Lock, Self::Sync, Self::Atomic, Self::Local];
 
-    /// The name in configurations.
+    /// Name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             PopulatorKind::Lock => "lock",
@@ -46,7 +48,7 @@ impl PopulatorKind {
     }
 }
 
-/// The word of a line, and its guard. An enum and not a box: the call can then be inlined.
+/// The word with the position, and its guard. An enum and not a box, so that the call can be inlined.
 ///
 /// ```text
 ///  bit 63   sealed
@@ -59,8 +61,8 @@ pub(crate) enum Populator {
     Sync(standard::Mutex<u64>),
 }
 
-/// Set in the word of a line that is sealed. Positions have at most 63 bits (62 and one past the end),
-/// so the bits never meet, and a sealed word lies above every position.
+/// Set in the word of a sealed populator. Positions have at most 63 bits (62 and one past the end), so
+/// the bits never overlap, and a sealed word is above every position.
 const SEALED: u64 = 1 << 63;
 
 impl Populator {
@@ -74,10 +76,10 @@ impl Populator {
         }
     }
 
-    /// Takes up to `want` positions, atomically, without waiting for anything but another claim.
+    /// Takes up to `want` positions atomically; waits for nothing but other claims.
     ///
     /// # Errors
-    /// A [`Refusal`]; then the position has not moved.
+    /// A [`Refusal`]; the position is then unchanged.
     pub(crate) fn claim(
         &self,
         now: u64,
@@ -91,9 +93,9 @@ impl Populator {
         })
     }
 
-    /// The shortest way: takes one position below `end`, if the line stands below it and is not sealed. What
-    /// a claim may have is the caller's to know.
-    #[inline(always)] // on the way of every ID: a call would show
+    /// Fastest path: takes one position below `end`, if the next position is below it and the populator is
+    /// not sealed. The caller must know that every position below `end` is valid.
+    #[inline(always)] // on the path of every ID: a call would be measurable
     pub(crate) fn take_one(&self, end: u64, make: impl Fn(u64) -> u64) -> Option<u64> {
         match self {
             Self::Atomic(word) => match word.take_one(end) {
@@ -107,7 +109,7 @@ impl Populator {
         }
     }
 
-    #[inline(never)] // or its code would be in the way of the others
+    #[inline(never)] // or its code would slow down the others
     fn take_one_locked(&self, end: u64) -> Option<u64> {
         let below = |word: &mut u64| {
             let next = *word;
@@ -134,7 +136,7 @@ impl Populator {
         .ok()
     }
 
-    /// Moves the position on to the end of a claim on it.
+    /// Advances the position to the end of a claim.
     #[inline(always)]
     fn update<E>(&self, claim: impl Fn(u64) -> Result<Claim, E>) -> Result<Claim, E> {
         let change = |word: &mut u64| claim(*word).inspect(|claim| *word = claim.end);
@@ -145,9 +147,9 @@ impl Populator {
         }
     }
 
-    /// Takes a claim back that no caller received, if it still is the last one of the line and the line is
-    /// not sealed. Nothing above its start was ever issued then: what was taken later would lie above its
-    /// end, which is still the next position.
+    /// Takes a claim back that no caller received, if it is still the last one and the populator is not
+    /// sealed. Nothing above its start was ever issued then: later claims would be above its end, which is
+    /// still the next position.
     pub(crate) fn give_back(&self, Claim { start, end }: Claim) -> bool {
         let change = |word: &mut u64| *word == end && std::mem::replace(word, start) == end;
         match self {
@@ -157,8 +159,8 @@ impl Populator {
         }
     }
 
-    /// Ends the line for good (SAFETY.md, rule 2) and returns the first position that was never issued. From
-    /// then on every claim is refused. Sealing again returns the same position.
+    /// Seals the populator for good (SAFETY.md, rule 2) and returns the first position that was never
+    /// issued. From then on every claim is refused. Sealing again returns the same position.
     pub(crate) fn seal(&self) -> u64 {
         let seal = |word: &mut u64| std::mem::replace(word, *word | SEALED);
         let before = match self {
@@ -178,7 +180,7 @@ fn lock(word: &Mutex<u64>) -> MutexGuard<'_, u64> {
     })
 }
 
-/// The word is changed by one assignment, so a panic elsewhere cannot leave it half changed.
+/// The word changes in a single assignment, so a panic elsewhere cannot leave it half changed.
 #[inline]
 fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
     match word.try_lock() {
@@ -191,9 +193,9 @@ fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
     }
 }
 
-/// A word that is changed by compare-and-swap.
+/// A word changed by compare-and-swap.
 #[derive(Debug)]
-#[repr(align(128))] // a cache line (pair) of its own: what is read beside it changes rarely
+#[repr(align(128))] // a cache line (pair) of its own: the data read next to it rarely changes
 pub(crate) struct Word(AtomicU64);
 
 impl Word {
@@ -201,7 +203,8 @@ impl Word {
         Self(AtomicU64::new(position))
     }
 
-    /// A position below `end`, or the word as it is: too far on, or changed by another caller.
+    /// A position below `end`; otherwise the current word, which is too large or was changed by
+    /// another caller.
     #[inline(always)]
     fn take_one(&self, end: u64) -> Result<u64, u64> {
         // Relaxed: as in `update`.
@@ -213,7 +216,7 @@ impl Word {
             .compare_exchange(next, next + 1, Ordering::Relaxed, Ordering::Relaxed)
     }
 
-    /// After it was found like that.
+    /// Retries after `take_one` failed with the word `found`.
     #[cold]
     #[inline(never)]
     fn take_one_again(&self, mut found: u64, end: u64) -> Option<u64> {
@@ -235,8 +238,8 @@ impl Word {
 
     #[inline(always)]
     fn update<E>(&self, claim: impl Fn(u64) -> Result<Claim, E>) -> Result<Claim, E> {
-        // Relaxed throughout: the word is the whole state, and nothing else is published with it.
-        // The order of all its changes, which is what uniqueness needs, holds for relaxed ones too.
+        // Relaxed throughout: the word is the whole state, and nothing else is published with it. The
+        // modification order of the word, on which uniqueness relies, holds for relaxed changes too.
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let claim = claim(word)?;
@@ -261,12 +264,12 @@ impl Word {
     }
 
     fn seal(&self) -> u64 {
-        // Relaxed: as above. What is returned is exact because it is the same atomic change.
+        // Relaxed: as above. The returned value is exact because it comes from the same atomic change.
         self.0.fetch_or(SEALED, Ordering::Relaxed)
     }
 }
 
-/// Populators as tests see them: the real ones, and some with planted faults.
+/// Populators as seen by tests: the real ones, and some with planted faults.
 #[cfg(all(test, not(shuttle)))]
 pub(crate) mod subject {
     use super::*;

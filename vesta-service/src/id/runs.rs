@@ -1,4 +1,4 @@
-//! Short runs of positions that each thread has for itself.
+//! Short runs of positions, private to each thread.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use super::gate::Gate;
 use crate::sequence::{Claim, within};
 use crate::sync::per_thread;
 
-/// A run has at most so many positions, and no more than a sixteenth of a tick.
+/// Maximum number of positions of a run; it has at most a sixteenth of a tick.
 const LENGTH: u64 = 64;
-/// Lines of which a thread keeps a run.
+/// Number of machine IDs for which a thread keeps a run.
 const KEPT: usize = 8;
 
-/// The rest of a run that a thread has. Each word by itself: where one that was just written is read together
-/// with its neighbour, the processor waits for it.
+/// The rest of a thread's run. Each word is separate: when a word that was just written is read together with
+/// its neighbour, the processor stalls.
 #[derive(Debug)]
 struct Run {
-    /// The number of its line; 0 for none.
+    /// The number of its `Runs`; 0 for none.
     line: Cell<u64>,
-    /// The glance at the clock at which it was taken: it ends when another shows.
+    /// The cheap clock reading at which it was taken: the run ends when the reading changes.
     shown: Cell<u64>,
     next: Cell<u64>,
     end: Cell<u64>,
@@ -55,23 +55,24 @@ impl Run {
 }
 
 per_thread! {
-    /// Each line has a home among them by its number. A run stands elsewhere while its home has another's.
+    /// Each `Runs` has a home slot, by its number. Its run is kept elsewhere while the slot holds the run
+    /// of another one.
     static RUNS: [Run; KEPT] = [const { Run::none() }; KEPT];
 }
 
-/// The runs of one line, of all threads.
+/// The runs of one machine ID, of all threads.
 #[derive(Debug)]
 pub(crate) struct Runs {
-    /// To a new run.
+    /// Gate for taking a new run.
     pub(crate) gate: Gate,
-    /// No two lines of a process have the same.
+    /// Unique within the process.
     line: u64,
     home: u8,
-    /// The line while it gives out what threads have left; 0 afterwards, which no run is of. Not a checker's
-    /// primitive: a thread that sees it late gives out positions that were its own already.
+    /// Equal to `line` while threads may issue the rest of their runs; 0 afterwards, which no run has. Not a
+    /// checker's primitive: a thread that sees the change late issues positions that were its own already.
     open: AtomicU64,
     length: u32,
-    /// AtomicU64s positions of runs that were dropped.
+    /// Counts the positions of dropped runs.
     lost: Arc<AtomicU64>,
 }
 
@@ -90,19 +91,19 @@ impl Runs {
         }
     }
 
-    /// Ends what every thread has left.
+    /// Ends the runs of all threads.
     pub(crate) fn end(&self) {
-        // Relaxed: what a thread has left was taken before, and stays its own until it sees this.
+        // Relaxed: the rest of a thread's run was taken before, and stays its own until it sees this.
         self.open.store(0, Ordering::Relaxed);
     }
 
-    /// As [`end`](Self::end), and the way to new runs, in the child of a fork.
+    /// As [`end`](Self::end), and also closes the gate to new runs, in the child of a fork.
     pub(crate) fn close_in_child(&self) {
         self.end();
         self.gate.close();
     }
 
-    /// Where the line's runs stand.
+    /// Index of the home slot.
     #[inline(always)]
     fn home(&self) -> usize {
         usize::from(self.home) % KEPT
@@ -115,8 +116,8 @@ impl Runs {
             && run.next.get() < run.end.get()
     }
 
-    /// One position of what the thread has left.
-    #[inline(always)] // on the way of every ID: a call would show
+    /// Takes one position from the thread's run.
+    #[inline(always)] // on the path of every ID: a call would be measurable
     pub(crate) fn one(&self, shown: u64) -> Option<u64> {
         RUNS.with(|runs| {
             let run = &runs[self.home()];
@@ -129,7 +130,7 @@ impl Runs {
         })
     }
 
-    /// Up to `want` positions of what the thread has left.
+    /// Takes up to `want` positions from the thread's run.
     pub(crate) fn next(&self, shown: u64, want: u32) -> Option<Claim> {
         RUNS.with(|runs| self.next_of(&runs[self.home()], shown, want))
     }
@@ -142,8 +143,8 @@ impl Runs {
         })
     }
 
-    /// As [`next`](Self::next), wherever the run stands. Without anything left: the first positions of a
-    /// new run, which `take` takes.
+    /// As [`next`](Self::next), wherever the run is kept. If nothing is left, takes a new run with
+    /// `take` and returns its first positions.
     #[cold]
     #[inline(never)]
     pub(crate) fn renew(
@@ -155,7 +156,7 @@ impl Runs {
         RUNS.with(|runs| {
             let home = &runs[self.home()];
             let of = |line| runs.iter().find(|run| run.line.get() == line);
-            // Its own run, or else room for that of the line that is here.
+            // Moves its own run here, or else moves the run in its slot to a free one.
             if let Some(other) = of(self.line).or_else(|| of(0))
                 && home.line.get() != self.line
             {
@@ -170,7 +171,7 @@ impl Runs {
             }
             home.set([0; 4]);
             let Claim { start, end } = match take(want.max(self.length)) {
-                Err(_) if want == 1 => take(1)?, // there may be room for one, but not for a run
+                Err(_) if want == 1 => take(1)?, // one position may be available, but not a run
                 taken => taken?,
             };
             let claim = within(start, want, end);

@@ -1,7 +1,7 @@
-//! The one rule about time and sequence. Pure; nothing else does arithmetic on them.
+//! The rules for time and sequence. Pure; no other code does arithmetic on them.
 //!
-//! A position is `tick << seq_bits | seq`. A generator owns the line of positions of its machine ID
-//! and only ever moves forward on it:
+//! A position is `tick << seq_bits | seq`. A generator owns the positions of its machine ID and
+//! only ever moves forward through them:
 //!
 //! ```text
 //!        next: first position not yet issued        limit: durable bound, exclusive
@@ -10,23 +10,24 @@
 //!               pos(tick of now)      pos(now + 1 + burst) = cap
 //! ```
 //!
-//! `now` counts slices: the parts of a tick that are given out one after another. Without pacing a
-//! tick has one; with it the first slice has an eighth of the tick for bursts, and all share the rest alike. What is taken lies at or after `next` and the clock's tick, and before `cap` and
-//! `limit`. Where the settings want it, a new tick begins some way into its sequence numbers. Claims of
-//! more than one leave the last sixteenth of what the clock has reached to claims of one.
+//! `now` counts slices: the parts of a tick that are released one after another. Without pacing a tick has
+//! one slice. With pacing, the first slice has an eighth of the tick for bursts, and all slices share the
+//! rest equally. A claim is at or after `next` and the clock's tick, and before `cap` and `limit`.
+//! Depending on the settings, a new tick starts some way into its sequence numbers. Claims of more than one
+//! leave the last sixteenth of the positions reached by the clock to claims of one.
 
-/// The rules that a layout and its settings set for positions.
+/// The rules for positions that a layout and the settings define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     seq_bits: u8,
     /// A tick has 2 to the power of this many slices.
     slice_bits: u8,
-    /// Who waits may sleep through 2 to the power of this many slices.
+    /// A waiting caller may sleep through 2 to the power of this many slices.
     rest_bits: u8,
     max_tick: u64,
     /// In slices.
     burst: u64,
-    /// A new tick begins at a sequence number below this one; 1 for zero.
+    /// A new tick starts at a sequence number below this one; 1 means at zero.
     start_below: u64,
     salt: u64,
 }
@@ -40,29 +41,28 @@ pub struct Claim {
     pub end: u64,
 }
 
-/// Why no position was taken.
+/// The reason why no position was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Every position of the current slice is taken, or left to claims of one; there are new ones from this
-    /// slice on.
+    /// Every position of the current slice is taken, or left to claims of one; new ones are available from
+    /// this slice on.
     SequenceUsedUp {
         /// The slice to wait for.
         until: u64,
     },
-    /// The durable bound is reached.
+    /// The durable bound has been reached.
     AwaitingLease,
     /// The time field has run out.
     TimeExhausted,
-    /// The line was sealed; it never issues again.
+    /// The populator was sealed; it never issues again.
     Sealed,
 }
 
 impl Rules {
-    /// The rules of a layout with these widths. `burst` is how many ticks of the future may be
-    /// borrowed.
+    /// The rules of a layout with these widths. `burst` is the number of future ticks that may be borrowed.
     ///
     /// Time and sequence must together have at most 62 bits, as every
-    /// [`IdMeta`](vesta_intf::IdMeta) has: the bits above mark a sealed line.
+    /// [`IdMeta`](vesta_intf::IdMeta) has: a bit above marks a sealed populator.
     pub const fn new(time_bits: u8, seq_bits: u8, burst: u64) -> Self {
         assert!(time_bits >= 1 && time_bits as u32 + seq_bits as u32 <= 62);
         let max_tick = (1 << time_bits) - 1;
@@ -77,9 +77,10 @@ impl Rules {
         }
     }
 
-    /// The same rules, but a tick of so many milliseconds is given out in slices of at most 4 ms: at
-    /// the cap no caller then waits for the rest of a second. The first slice also has an eighth of the tick, so a
-    /// burst does not wait just because a tick is new. Later slices of the tick include what earlier ones left. Of shorter ticks that may be borrowed, a wait brings as many as 4 ms have.
+    /// The same rules, but a tick of `tick_millis` is released in slices of at most 4 ms: at the cap no caller then
+    /// waits for the rest of a second. The first slice also has an eighth of the tick, so a burst does not wait merely
+    /// because a tick is new. Later slices of the tick include what earlier ones left. If shorter ticks may be
+    /// borrowed, one wait covers as many of them as fit into 4 ms.
     pub const fn paced(self, tick_millis: u64) -> Self {
         let mut bits = 0;
         while tick_millis >> bits > 4 && bits < self.seq_bits {
@@ -97,8 +98,7 @@ impl Rules {
         }
     }
 
-    /// The same rules for a caller who waits for its position: it may lie so many slices further
-    /// ahead.
+    /// The same rules for a caller that waits for its position, which may be this many slices further ahead.
     pub(crate) const fn reserving(self, slices: u64) -> Self {
         Self {
             burst: self.burst.saturating_add(slices),
@@ -106,11 +106,11 @@ impl Rules {
         }
     }
 
-    /// The same rules, but a new tick begins at some sequence number below `below`, which differs
-    /// from tick to tick: with low traffic the last digits of IDs are then spread. Where it begins
-    /// depends on the tick and `salt` alone, so that all callers agree.
+    /// The same rules, but a new tick starts at a sequence number below `below` that differs from
+    /// tick to tick: this spreads the last digits of IDs under low traffic. The start depends only
+    /// on the tick and `salt`, so that all callers agree.
     ///
-    /// `below` must be at least 1 and at most what the sequence field holds.
+    /// `below` must be at least 1 and at most the number of sequence numbers.
     pub const fn starting_below(self, below: u64, salt: u64) -> Self {
         assert!(below >= 1 && below <= 1 << self.seq_bits);
         Self {
@@ -133,10 +133,10 @@ impl Rules {
         first + (x ^ (x >> 31)) % self.start_below
     }
 
-    /// The first position of a tick, which may lie one past the layout's last tick.
+    /// The first position of a tick, which may be one past the layout's last tick.
     #[inline]
     pub const fn position(&self, tick: u64) -> u64 {
-        // A tick past the end stands for the end itself: it is beyond every position there is.
+        // A tick past the end is mapped to the end itself, which is beyond every position.
         let end = self.max_tick + 1;
         (if tick < end { tick } else { end }) << self.seq_bits
     }
@@ -147,8 +147,8 @@ impl Rules {
         position >> self.seq_bits
     }
 
-    /// Exclusive upper bound of a claim of `want` positions in a slice. The last slice of the layout reserves
-    /// nothing for claims of one.
+    /// Exclusive upper bound of a claim of `want` positions in a slice. The last slice of the layout leaves
+    /// nothing to claims of one.
     pub(crate) const fn cap(&self, now: u64, want: u32) -> u64 {
         let after = now.saturating_add(1).saturating_add(self.burst);
         if after < (self.max_tick + 1) << self.slice_bits {
@@ -159,8 +159,8 @@ impl Rules {
         }
     }
 
-    /// Positions of a tick that may be taken once so many of its slices have begun: none, some, or all but the
-    /// last slices'.
+    /// Positions of a tick that may be taken once this many of its slices have begun: none, some, or all but
+    /// those of the last slices.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "a part of the positions of a tick"
@@ -173,7 +173,7 @@ impl Rules {
         self.for_bursts() + shared as u64
     }
 
-    /// Positions of a tick that its first slice has on top of its share.
+    /// Positions of a tick that its first slice has in addition to its share.
     const fn for_bursts(&self) -> u64 {
         if self.slice_bits == 0 {
             0
@@ -182,12 +182,12 @@ impl Rules {
         }
     }
 
-    /// Positions of a tick that its slices share alike.
+    /// Positions of a tick that its slices share equally.
     const fn for_slices(&self) -> u64 {
         (1 << self.seq_bits) - self.for_bursts()
     }
 
-    /// Positions that a tick has when it begins.
+    /// Positions available at the beginning of a tick.
     pub(crate) const fn first_slice(&self) -> u64 {
         if self.slice_bits == 0 {
             1 << self.seq_bits
@@ -196,8 +196,8 @@ impl Rules {
         }
     }
 
-    /// Positions at the cap that a claim of this size leaves to claims of one: a sixteenth of a slice,
-    /// so none where a slice has fewer than 16.
+    /// Positions below the cap that a claim of this size leaves to claims of one: a sixteenth of a
+    /// slice, so none if a slice has fewer than 16.
     const fn left_by(&self, want: u32) -> u64 {
         if want == 1 {
             0
@@ -206,27 +206,27 @@ impl Rules {
         }
     }
 
-    /// One past the last position that may be taken after `start` in a slice, in one piece: the IDs of
-    /// neighbouring positions are equally far apart within a tick only.
+    /// Exclusive upper bound of a contiguous claim from `start` in a slice: the IDs of neighbouring
+    /// positions are equally spaced within a tick only.
     pub(crate) const fn end(&self, start: u64, now: u64, want: u32, limit: u64) -> u64 {
         let (cap, tick_end) = (self.cap(now, want), self.position(self.tick(start) + 1));
         let end = if cap < tick_end { cap } else { tick_end };
         if end < limit { end } else { limit }
     }
 
-    /// True if a claim that no caller received may be taken once more, where nothing was taken after it.
-    /// One that ends with its tick may not: the clock may be past it.
+    /// True if a claim that no caller received may be given back, provided that no position after it was
+    /// taken. A claim that ends with its tick may not: the clock may be past that tick.
     pub(crate) const fn may_give_back(&self, claim: Claim) -> bool {
         self.tick(claim.start) == self.tick(claim.end)
     }
 
-    /// The slice from which on a position may be taken.
+    /// The first slice in which a position may be taken.
     pub(crate) const fn due(&self, position: u64) -> u64 {
         self.slice(position).saturating_sub(self.burst)
     }
 
-    /// The slice until which a caller who waits for a position sleeps. All wake up at the same ones, and
-    /// none after the position's own: later, what follows it there would be lost.
+    /// The slice until which a caller that waits for a position sleeps. Callers wake up at common slices,
+    /// and none after the position's own slice: later, the positions that follow it there would be lost.
     pub(crate) fn wake(&self, position: u64) -> u64 {
         self.due(position)
             .next_multiple_of(1 << self.rest_bits)
@@ -240,18 +240,18 @@ impl Rules {
     )]
     const fn slice(&self, position: u64) -> u64 {
         let (tick, seq) = (self.tick(position), position & ((1 << self.seq_bits) - 1));
-        // The fewest slices that reach it, less one.
+        // The smallest number of slices that reaches it, minus one.
         let shared = (seq + 1).saturating_sub(self.for_bursts()) as u128;
         let begun = (shared << self.slice_bits).div_ceil(self.for_slices() as u128) as u64;
         (tick << self.slice_bits) + begun.saturating_sub(1)
     }
 
-    /// A tick has two to the power of this many slices.
+    /// A tick has 2 to the power of this many slices.
     pub(crate) const fn slice_bits(&self) -> u8 {
         self.slice_bits
     }
 
-    /// The first tick of the clock in which a line that stands here may go on.
+    /// The first tick of the clock in which a generator at this position may continue.
     pub(crate) const fn earliest_tick(&self, position: u64) -> u64 {
         self.tick(position)
             .saturating_sub(self.burst >> self.slice_bits)
@@ -263,11 +263,11 @@ impl Rules {
     }
 }
 
-/// Takes up to `want` positions in one piece of one tick, given the first position not yet issued,
-/// the slice that the clock shows, and the durable bound. The caller makes `claim.end` its new `next`.
+/// Takes up to `want` contiguous positions of one tick, given the first position not yet issued, the
+/// slice that the clock shows, and the durable bound. The caller makes `claim.end` its new `next`.
 ///
 /// # Errors
-/// A [`Refusal`]; then nothing is taken and `next` stays.
+/// A [`Refusal`]; nothing is taken then, and `next` is unchanged.
 pub const fn advance(
     next: u64,
     now: u64,
@@ -298,7 +298,7 @@ pub const fn advance(
     Ok(within(start, want, rules.end(start, now, want, limit)))
 }
 
-/// Up to `want` positions from `start` on, which lie below `end`.
+/// Up to `want` positions from `start` on, all below `end`.
 #[inline]
 pub(crate) const fn within(start: u64, want: u32, end: u64) -> Claim {
     let (want, room) = (want as u64, end - start);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_overflow_of_a_tick_waits_for_the_next_one_and_does_not_repeat_it() {
+    fn a_used_up_tick_waits_for_the_next_one_without_repeating() {
         let rules = Rules::new(4, 3, 0);
         assert_eq!(
             advance(48, 5, 1, &rules, NO_LIMIT),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_burst_the_future_may_be_borrowed_up_to_it() {
+    fn future_ticks_may_be_borrowed_up_to_the_burst() {
         let rules = Rules::new(4, 3, 2);
         assert_eq!(
             advance(48, 5, 99, &rules, NO_LIMIT),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_goes_on_from_its_earliest_tick_and_not_before() {
+    fn a_position_continues_from_its_earliest_tick_and_not_before() {
         for (burst, tick_millis) in [(0, 1), (2, 1), (0, 16), (2, 16)] {
             let rules = Rules::new(4, 3, burst).paced(tick_millis);
             for next in 0..128 {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_start_stays_below_its_limit_and_differs_from_tick_to_tick() {
+    fn a_random_start_is_bounded_and_differs_between_ticks() {
         let rules = Rules::new(20, 10, 0).starting_below(100, 42);
         let mut seen = std::collections::HashSet::new();
         for tick in 1..10_000 {
@@ -378,7 +378,7 @@ mod tests {
             assert!(seq < 100);
             seen.insert(seq);
             let within = advance(claim.end, tick, 1, &rules, NO_LIMIT).unwrap();
-            assert_eq!(within.start, claim.end, "it goes on without another leap");
+            assert_eq!(within.start, claim.end, "it continues without another leap");
         }
         assert_eq!(seen.len(), 100);
         let other = Rules::new(20, 10, 0).starting_below(100, 43);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_start_gives_no_position_twice_and_none_beyond_the_end() {
+    fn a_random_start_issues_each_position_once_and_none_beyond_the_end() {
         for below in 1..=4 {
             for salt in 0..16 {
                 let rules = Rules::new(3, 2, 0).starting_below(below, salt);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_tick_is_given_out_in_slices_and_what_one_leaves_the_next_has_too() {
+    fn a_paced_tick_is_released_in_slices_that_include_earlier_rests() {
         // Four slices; 4 of 32 for bursts, and 7 for each slice.
         let rules = Rules::new(4, 5, 0).paced(16);
         assert_eq!(rules.slice_bits(), 2);
@@ -492,7 +492,7 @@ mod tests {
             );
             assert_eq!(claim(cap, 1), Err(Refusal::SequenceUsedUp { until }));
         }
-        // What a slice left is anyone's in the next one; what a tick left is not.
+        // The rest of a slice is available in the next one; the rest of a tick is not.
         let claim = |next, now, rules| advance(next, now, 99, rules, NO_LIMIT).unwrap();
         assert_eq!(
             claim(354, 11, &paced),
@@ -508,7 +508,7 @@ mod tests {
                 end: 222
             }
         );
-        // Only the last of the ticks that may be borrowed has something left.
+        // Only the last of the ticks that may be borrowed keeps a reserve.
         assert_eq!(
             claim(160, 5, &borrowing),
             Claim {
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_who_waits_takes_a_position_ahead_and_knows_when_it_is_due() {
+    fn a_waiting_caller_takes_a_position_ahead_and_knows_when_it_is_due() {
         for rules in [Rules::new(4, 3, 0), Rules::new(4, 3, 1).paced(16)] {
             let now = 5 << rules.slice_bits();
             let next = rules.cap(now, 1);
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_sleeps_through_short_ticks_as_far_as_they_can_be_borrowed() {
+    fn a_waiting_caller_sleeps_through_short_ticks_that_can_be_borrowed() {
         let wakes = |rules: Rules| {
             let wakes = (16..24).map(|tick| rules.wake(rules.position(tick)));
             wakes.collect::<Vec<_>>()
@@ -573,7 +573,7 @@ mod tests {
     #[test]
     fn exhaustively_at_small_widths() {
         let mut taken = 0u64;
-        // Ticks of 1, 2 and 4 slices, too small for a sixteenth and not.
+        // Ticks of 1, 2 and 4 slices, with fewer than 16 positions and with more.
         let ticks = (0..=2).flat_map(|burst| (0..=2).map(move |bits| (burst, bits)));
         for (seq_bits, (burst, slice_bits)) in ticks.flat_map(|tick| [(2, tick), (5, tick)]) {
             let rules = Rules::new(3, seq_bits, burst).paced(4 << slice_bits);
@@ -615,7 +615,7 @@ mod tests {
                                         Refusal::AwaitingLease => assert!(earliest >= limit),
                                         Refusal::SequenceUsedUp { until } => {
                                             assert!(until > now);
-                                            // It is worth coming back then, and not before.
+                                            // A retry is useful then, and not before.
                                             let then =
                                                 |now| advance(next, now, want, &rules, NO_LIMIT);
                                             assert!(then(until).is_ok());

@@ -1,4 +1,4 @@
-//! The time to go by: a glance tells cheaply whether it went on, and only then is it judged.
+//! The time for generation: the cheap clock reading shows whether it advanced, and only then is it evaluated.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::fork::Process;
 use crate::sequence::Rules;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 
-/// The effective clock of one lease, in the layout's ticks and the slices of those.
+/// The effective clock of one lease, in ticks of the layout and their slices.
 #[derive(Debug)]
 pub(crate) struct Ticks {
     clock: AnyClock,
@@ -20,7 +20,7 @@ pub(crate) struct Ticks {
     state: Mutex<EffectiveClock>,
 }
 
-/// Milliseconds to ticks and slices, and back.
+/// Converts milliseconds to ticks and slices, and back.
 #[derive(Debug, Clone, Copy)]
 struct Scale {
     epoch: u64,
@@ -49,8 +49,7 @@ impl Scale {
 }
 
 impl Ticks {
-    /// Starts at the wall clock, or where a line that stands at this position may go on, if that is
-    /// later.
+    /// Starts at the wall clock, or where a generator at this position may continue, if that is later.
     pub(crate) fn new(
         clock: AnyClock,
         kind: ClockKind,
@@ -79,30 +78,30 @@ impl Ticks {
         }
     }
 
-    /// Believes the wall clock as far as the lease before did.
+    /// Believes the wall clock as far as the previous lease did.
     pub(crate) fn trust_as(&self, before: &Ticks) {
         let before = before.state.lock().clone();
         self.state.lock().trust_as(&before);
     }
 
-    /// Takes in a comparison with the store's clock.
+    /// Takes a comparison with the store's clock into account.
     pub(crate) fn compare(&self, pair: &ClockPair) {
         self.state.lock().compare(pair);
     }
 
-    /// A number that changes when the time goes on.
+    /// A number that changes when the time advances.
     #[inline(always)]
     pub(crate) fn glance(&self) -> u64 {
         self.glance.read()
     }
 
-    /// True in the child of a fork, where the parent issues from the same positions. Slow paths only: it
-    /// costs a system call.
+    /// True in the child of a fork, where the parent issues from the same positions. For slow paths
+    /// only: it costs a system call.
     pub(crate) fn is_forked(&self) -> bool {
         self.process.is_parent()
     }
 
-    /// The slice to go by, or how long to wait until the wall clock has come near enough to it.
+    /// The current slice, or the time to wait until the wall clock is near enough to it.
     pub(crate) fn now(&self) -> Result<u64, Duration> {
         if self.is_forked() {
             return Err(Duration::ZERO);
@@ -119,7 +118,7 @@ impl Ticks {
         self.clock.monotonic()
     }
 
-    /// The effective clock, read now.
+    /// A fresh reading of the effective clock.
     pub(crate) fn read(&self) -> Reading {
         let mut state = self.state.lock();
         let reading = state.observe(self.clock.wall(), self.clock.monotonic());
@@ -127,8 +126,8 @@ impl Ticks {
             if reading.suspect {
                 tracing::error!(
                     following = %reading.effective,
-                    "the wall clock jumped ahead by more than an hour and is not followed; correct it. \
-                     It is followed once the store's clock shows the same, after 10 minutes if the \
+                    "the wall clock jumped ahead by more than an hour and is ignored; correct it. \
+                     It is accepted once the store's clock agrees, after 10 minutes if the \
                      store has none, or after a restart"
                 );
             } else {
@@ -138,17 +137,17 @@ impl Ticks {
         reading
     }
 
-    /// The tick of the effective clock, however far it is ahead.
+    /// The tick of the effective clock, regardless of its lead.
     pub(crate) fn effective_tick(&self) -> u64 {
         self.scale.tick(self.read().effective)
     }
 
-    /// The tick of the wall clock, as far as that is believed.
+    /// The tick of the wall clock, as far as it is believed.
     pub(crate) fn wall_tick(&self) -> u64 {
         self.scale.tick(self.read().wall())
     }
 
-    /// So many slices begin in a duration.
+    /// Number of slices that begin in a duration.
     pub(crate) fn slices(&self, duration: Duration) -> u64 {
         let millis = UnixMillis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
         Scale {
@@ -171,12 +170,12 @@ impl Ticks {
             return self.clock.until(begin);
         }
         let left = Duration::from_millis(begin.since(reading.effective).unwrap_or(0));
-        // Ahead of the wall clock it goes 10 % slow until the wall clock is there, rounded down each time
-        // that somebody looks; one that is not followed goes by the monotonic clock.
+        // While it leads the wall clock, it runs 10 % slow until the wall clock has caught up, rounded
+        // down at each observation. While the wall clock is ignored, it follows the monotonic clock.
         (left + left / 9 + Duration::from_micros(1)).min(left + reading.lead)
     }
 
-    /// Time until a tick begins, counted from the effective clock; for people.
+    /// Time until a tick begins, from the effective clock's view; for people.
     pub(crate) fn distance(&self, tick: u64) -> Duration {
         let reading = self.read();
         let begin = self.scale.begin(tick << self.scale.slice_bits);
@@ -184,7 +183,7 @@ impl Ticks {
     }
 }
 
-/// Rounded up, as far as the wall clock has to go on: it counts whole milliseconds.
+/// Rounds up by how far the wall clock has to advance: it counts whole milliseconds.
 fn whole_millis(duration: Duration) -> Duration {
     let nanos = duration.as_nanos().next_multiple_of(1_000_000);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

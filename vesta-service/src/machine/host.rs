@@ -1,10 +1,10 @@
-//! The number at the end of this host's name.
+//! Ordinal at the end of this host's name.
 
 use vesta_intf::IdError;
 
 /// The ordinal of a StatefulSet's pod: N of the host name `NAME-N`, where NAME contains no number. A name with
-/// several numbers, such as `ip-10-0-3-17`, is an address: its last number belongs to many hosts. With `of`,
-/// NAME must be that, and may contain numbers.
+/// several numbers, such as `ip-10-0-3-17`, is an address: many hosts share its last number. With `of`, NAME
+/// must equal it, and may contain numbers.
 pub(super) fn ordinal(name: &str, of: Option<&str>) -> Result<u64, IdError> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let (label, domain) = name.split_once('.').unwrap_or((name, ""));
@@ -24,8 +24,8 @@ pub(super) fn ordinal(name: &str, of: Option<&str>) -> Result<u64, IdError> {
         return refuse("is of another set", &expected);
     }
     if of.is_none() && front.split('-').chain(domain.split('.')).any(is_number) {
-        let expected = "name what is before the number, as in machine.id = ordinal:NAME, if the number alone tells hosts apart";
-        return refuse("has several numbers, as an address has", expected);
+        let expected = "name the part before the number, as in machine.id = ordinal:NAME, if the number alone identifies a host";
+        return refuse("has several numbers, like an address", expected);
     }
     number
         .parse()
@@ -103,7 +103,7 @@ mod tests {
         assert!(ordinal("vesta-x", Some("vesta")).is_err());
     }
 
-    /// Every name of up to eight characters of these: where one is read, nothing else in it is a number.
+    /// Every name of up to eight of these characters: a name is accepted only if nothing else in it is a number.
     #[test]
     fn every_name_with_another_number_is_refused() {
         let is_number = |part: &str| !part.is_empty() && part.chars().all(|c| c == '1');

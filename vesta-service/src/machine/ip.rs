@@ -1,22 +1,22 @@
-//! A machine ID by this host's address.
+//! Machine ID by this host's address.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use vesta_intf::IdError;
 
-/// Which address has which machine ID. An explicit map and not, as in the original, a list in which
-/// the position counts: taking an address out of a list renumbers all that follow.
+/// Maps addresses to machine IDs. An explicit map and not, as in the original, a list in which the
+/// position counts: removing an address from a list renumbers all that follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IpMap(BTreeMap<IpAddr, u64>);
 
 impl IpMap {
-    /// Reads `10.0.0.1=1,10.0.0.2=2`.
+    /// Parses `10.0.0.1=1,10.0.0.2=2`.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for an entry that is not `address=number`, for an address or a number that
-    /// comes twice, and for an address that does not name one host: loopback, link-local, unspecified,
-    /// multicast or broadcast. Every host has those, so two hosts would take one machine ID.
+    /// [`IdError::Invalid`] for an entry that is not `address=number`, and for an address or a number that
+    /// occurs twice. Also for an address that does not identify a single host: loopback, link-local,
+    /// unspecified, multicast or broadcast. Every host has those, so two hosts would take the same machine ID.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let flaw = |reason: String| IdError::invalid("machine IPs", reason);
         let mut map = BTreeMap::new();
@@ -31,17 +31,17 @@ impl IpMap {
                 })?;
             if !names_one_host(address) {
                 return Err(flaw(format!(
-                    "{address} does not name one host; use an address that other hosts reach this \
-                     one by"
+                    "{address} does not name one host; use the address at which other hosts reach \
+                     this one"
                 )));
             }
             if map.values().any(|m| *m == machine) {
                 return Err(flaw(format!(
-                    "machine ID {machine} is given to two addresses"
+                    "machine ID {machine} is assigned to two addresses"
                 )));
             }
             if map.insert(address, machine).is_some() {
-                return Err(flaw(format!("address {address} comes twice")));
+                return Err(flaw(format!("address {address} is listed twice")));
             }
         }
         Ok(Self(map))
@@ -52,7 +52,7 @@ impl IpMap {
         self.0.iter().map(|(address, machine)| (*address, *machine))
     }
 
-    /// The entry of the one address that this host has.
+    /// The entry of the only listed address that this host has.
     ///
     /// # Errors
     /// [`IdError::Invalid`] if this host has none of the addresses, or several.
@@ -86,7 +86,7 @@ impl IpMap {
             )),
             _ => Err(IdError::invalid(
                 "machine IPs",
-                "this host has several of the map's addresses; leave one of them in",
+                "this host has several of the map's addresses; keep only one of them",
             )),
         }
     }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_every_host_has_are_neither_taken_nor_proposed() {
+    fn addresses_that_every_host_has_are_neither_accepted_nor_proposed() {
         let every_host_has = [
             "127.0.0.1",
             "127.8.0.1",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_of_the_hosts_addresses_must_be_in_it() {
+    fn exactly_one_of_the_hosts_addresses_must_be_in_the_map() {
         let map = IpMap::parse("10.0.0.1=1,10.0.0.2=2").unwrap();
         let own = |text: &str| {
             text.split(' ')

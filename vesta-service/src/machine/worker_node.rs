@@ -1,4 +1,4 @@
-//! Machine IDs that are used once.
+//! Single-use machine IDs.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crate::error::{BuildError, StoreError, ask_store};
 use crate::lease::Doubt;
 use crate::wait::retry_pause;
 
-/// A table with a row for each start of a process, whose number becomes the machine ID: the way of
-/// Baidu's uid-generator. A number is never used again, so nothing has to be remembered and nothing
-/// renewed; but numbers run out, which needs a layout with a wide machine field.
+/// A table with a row for each start of a process, whose number becomes the machine ID, as in
+/// Baidu's uid-generator. A number is never reused, so nothing has to be remembered or renewed; but
+/// numbers run out, which requires a layout with a wide machine field.
 ///
-/// The calls block, and come from start-up only.
+/// The calls block, and are made at start-up only.
 pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
     /// Display name, without secrets.
     fn describe(&self) -> String;
 
-    /// Inserts a row and returns its number, which no other row ever had.
+    /// Inserts a row and returns its number, which no other row has ever had.
     ///
     /// # Errors
-    /// [`StoreError`] if it is not known whether a row was inserted. Trying again may waste a number.
+    /// [`StoreError`] if it is unknown whether a row was inserted. A retry may waste a number.
     fn insert(&self, host: &str, pid: u32) -> Result<u64, StoreError>;
 
-    /// The highest number that a row has; 0 without a row. Asked first, so that a start for which no number
-    /// is left takes none.
+    /// The highest number of all rows; 0 without rows. Called first, so that a start does not take a number
+    /// if none is left.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -34,8 +34,8 @@ pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
         Ok(0)
     }
 
-    /// Why the store, as it is set up now, may lose a row that it acknowledged: its number would then
-    /// be handed out again, and IDs repeat as long as both owners run. As
+    /// The reason why the store, in its current set-up, may lose an acknowledged row: its number
+    /// would then be handed out again, and IDs would repeat as long as both owners run. Like
     /// [`KvStore::doubt`](crate::lease::KvStore::doubt).
     ///
     /// # Errors
@@ -45,7 +45,7 @@ pub trait WorkerNodeStore: Send + Sync + fmt::Debug {
     }
 }
 
-/// A machine ID that is used once. A table that does not answer is asked until the claim times out.
+/// Takes a single-use machine ID. Retries an unreachable table until the claim times out.
 pub(crate) fn use_up_number(
     nodes: &dyn WorkerNodeStore,
     meta: &IdMeta,
@@ -73,7 +73,7 @@ pub(crate) fn use_up_number(
             }
         }
     };
-    // The number itself, in a region too: then it is nobody else's, whatever the others have configured.
+    // The number itself is used even in a region: then it is unique whatever the other processes have configured.
     if !machines.contains(&number) {
         return Err(BuildError::WorkerNodeOutside {
             store,
@@ -84,8 +84,8 @@ pub(crate) fn use_up_number(
     Ok(number)
 }
 
-/// Why numbers of a table may be handed out again, as the operator or else the table says. No distance
-/// in time protects from that, so all there is to do is to tell.
+/// The reason why numbers of a table may be handed out again, from the settings or else from the
+/// table. No distance in time protects against that, so the service can only warn.
 pub(crate) fn doubt(
     nodes: &dyn WorkerNodeStore,
     may_forget: Option<bool>,
@@ -95,7 +95,7 @@ pub(crate) fn doubt(
         Some(false) => None,
         Some(true) => Some("the settings say so".into()),
         None => ask_store(|| nodes.doubt())
-            .unwrap_or_else(|error| Some(format!("it does not say: {error}"))),
+            .unwrap_or_else(|error| Some(format!("the store did not answer: {error}"))),
     }?;
     tracing::warn!(
         store = nodes.describe(),

@@ -1,12 +1,12 @@
-//! What only Linux has.
+//! Features of Linux.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
-/// A name that this process alone has on this host: of an abstract socket, which is no file, needs no
-/// permission, and ends with its process.
+/// A name that only this process has on this host: that of an abstract socket, which is not a file,
+/// needs no permission, and disappears with its process.
 pub(crate) type Name = UnixDatagram;
 
 /// Takes a name; [`io::ErrorKind::AddrInUse`] if another holder in this network namespace has it.
@@ -14,7 +14,7 @@ pub(crate) fn take_name(name: &str) -> io::Result<Name> {
     UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-/// The number of the file system that a path is on; `None` if nothing is at the path.
+/// The magic number of the file system of a path; `None` if the path does not exist.
 #[allow(
     clippy::useless_conversion,
     reason = "the kernel's word has other types elsewhere"

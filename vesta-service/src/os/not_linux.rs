@@ -1,9 +1,9 @@
-//! Systems that lack what only Linux has.
+//! Stubs for systems other than Linux.
 
 use std::io;
 use std::path::Path;
 
-/// The guard that there is none of.
+/// Stub: the guard does not exist here.
 pub(crate) type Name = ();
 
 pub(crate) fn take_name(_: &str) -> io::Result<Name> {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The name that the kernel has for this host.
+/// The host name reported by the kernel.
 pub(crate) fn host_name() -> String {
     rustix::system::uname()
         .nodename()
@@ -13,27 +13,27 @@ pub(crate) fn host_name() -> String {
         .into_owned()
 }
 
-/// A file that is made is this user's alone: who can open it can lock it.
+/// Options for a created file, private to this user: a user that can open a file can lock it.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// A file that is opened is looked after by [`is_at`].
+/// Options for an opened file; [`is_at`] checks that it stays in place.
 pub(crate) fn held(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Makes a folder, and those above it, for this user alone.
+/// Creates a folder and its parents, private to this user.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Makes names in a folder outlive a power cut.
+/// Makes the names in a folder survive a power failure.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// True if the open file is still the one of that name.
+/// True if the open file is still the one at this path.
 pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),

@@ -5,18 +5,18 @@ use std::io;
 use std::os::windows::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The name of this host in DNS.
+/// The DNS name of this host.
 pub(crate) fn host_name() -> String {
     gethostname::gethostname().to_string_lossy().into_owned()
 }
 
-/// A file that is made. Its folder says who may open it: the user's profile is the user's alone.
+/// Options for a created file. Its folder controls access: the user's profile is private to the user.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// While a file is open, nobody deletes or replaces it: `FILE_SHARE_READ | FILE_SHARE_WRITE`, without
-/// `FILE_SHARE_DELETE`.
+/// While the file is open, it cannot be deleted or replaced: `FILE_SHARE_READ | FILE_SHARE_WRITE`,
+/// without `FILE_SHARE_DELETE`.
 pub(crate) fn held(options: &mut OpenOptions) -> &mut OpenOptions {
     options.share_mode(1 | 2)
 }
@@ -25,12 +25,12 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// The journal of NTFS keeps names; a folder cannot be synced.
+/// The NTFS journal keeps names; a folder cannot be synced.
 pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// As long as it is [`held`], it is.
+/// Always true while the file is [`held`].
 pub(crate) fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }

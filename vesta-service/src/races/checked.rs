@@ -1,4 +1,4 @@
-//! The primitives of the checker, with the signatures that the crate is written for.
+//! The checker's primitives, with the signatures that the crate expects.
 
 #[cfg(loom)]
 #[path = "loom_primitives.rs"]
@@ -16,9 +16,8 @@ pub(crate) use std::sync::atomic::Ordering;
 use checker::sync;
 pub(crate) use checker::{per_thread, thread};
 
-/// Made on first use: constructors here are `const`, those of a checker are not. In a model, what is
-/// made like this must be touched before it is shared, as if the constructor had made it; loom panics
-/// if it was not.
+/// Created on first use: constructors here are `const`, a checker's are not. In a model, such a value
+/// must be touched before it is shared, as if the constructor had created it; loom panics otherwise.
 #[derive(Debug)]
 struct Late<I, T> {
     from: std::sync::Mutex<Option<I>>,
@@ -120,7 +119,7 @@ pub(crate) mod standard {
     }
 }
 
-/// The mutex of parking_lot: it knows no poison.
+/// The mutex of parking_lot, without poisoning.
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(standard::Mutex<T>);
 
@@ -151,12 +150,12 @@ impl<T: Default> Default for Mutex<T> {
     }
 }
 
-/// Empty only while it waits for a [`Condvar`].
+/// Empty only while waiting for a [`Condvar`].
 #[derive(Debug)]
 pub(crate) struct MutexGuard<'a, T>(Option<sync::MutexGuard<'a, T>>, &'a Mutex<T>);
 
 impl<T> MutexGuard<'_, T> {
-    /// Lets others have the lock for a moment.
+    /// Releases the lock for a moment.
     fn bump(&mut self) {
         self.0 = None;
         thread::yield_now();
@@ -178,7 +177,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// Nobody looks into it.
+/// Its contents are never used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitTimeoutResult;
 
@@ -221,7 +220,7 @@ impl Condvar {
         mut condition: impl FnMut(&mut T) -> bool,
         limit: Duration,
     ) {
-        // How much the others do meanwhile is the checker's choice.
+        // The checker chooses how much the other threads do meanwhile.
         let mut patience = 16;
         while patience > 0 && condition(guard) {
             if checker::ends_by_itself(limit) {

@@ -13,7 +13,7 @@ thread_local! {
     static REVERSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Preemption bound where the interleavings are too many to see them all.
+/// Preemption bound for models with too many interleavings to explore them all.
 fn interruptions() -> usize {
     if env::var_os("VESTA_TEST_FULL").is_some() {
         4
@@ -24,8 +24,8 @@ fn interruptions() -> usize {
 
 fn check(what: &str, bound: Option<usize>, model: impl Fn() + Send + Sync + Clone + 'static) {
     let executions = Executions::new(&model, what);
-    // In both orders: among the interleavings that loom takes for alike are some that are not, and
-    // which they are depends on the order.
+    // In both orders: loom treats some interleavings as equivalent that are not, and which ones
+    // depends on the order.
     for reversed in [false, true] {
         let (count, model) = (executions.counter(), model.clone());
         let mut builder = Builder::new();
@@ -39,7 +39,7 @@ fn check(what: &str, bound: Option<usize>, model: impl Fn() + Send + Sync + Clon
     }
 }
 
-/// Runs the model in every interleaving there is.
+/// Runs the model in every possible interleaving.
 pub(crate) fn exhaustively(what: &str, model: impl Fn() + Send + Sync + Clone + 'static) {
     check(&format!("({what}, all interleavings)"), None, model);
 }
@@ -57,7 +57,7 @@ pub(crate) fn bounded(what: &str, model: impl Fn() + Send + Sync + Clone + 'stat
 /// Body of one thread of a model.
 pub(crate) type Thread<T> = Box<dyn FnOnce() -> T + Send>;
 
-/// Runs these threads, one of them in the calling one; returns what each of them returned.
+/// Runs these threads, one of them in the calling thread; returns their results.
 pub(crate) fn at_once<T: Send + 'static>(mut threads: Vec<Thread<T>>) -> Vec<T> {
     if REVERSED.get() {
         threads.reverse();

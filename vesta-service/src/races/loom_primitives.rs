@@ -1,4 +1,4 @@
-//! Loom: every interleaving, and every value that a load may see, of a few threads.
+//! Loom: every interleaving of a few threads, and every value that a load may see.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) use ::loom::thread_local as per_thread;
 pub(crate) use ::loom::{sync, thread};
 
-/// Loom knows no time: whoever waits is woken, or the model is deadlocked.
+/// Loom has no time: every waiting thread is woken, or the model is deadlocked.
 pub(super) fn ends_by_itself(_limit: Duration) -> bool {
     false
 }

@@ -26,16 +26,15 @@ fn run(
     let count = executions.counter();
     let mut config = Config::default();
     config.stack_size = 0x2_0000;
-    config.silence_warnings = true; // it takes all atomics for sequentially consistent: loom does not
+    config.silence_warnings = true; // it treats all atomics as sequentially consistent: loom does not
     Runner::new(scheduler, config).run(move || {
         count();
         model();
     });
 }
 
-/// Runs the model in so many schedules, and in ten times as many if time does not matter: half of
-/// them choose the next thread at random in each step, half change a fixed order at a few random
-/// steps.
+/// Runs the model in this many schedules, and in ten times as many if time does not matter. Half of
+/// them choose the next thread at random in each step, half change a fixed order at a few random steps.
 pub(crate) fn at_random(
     what: &str,
     schedules: usize,
@@ -59,15 +58,15 @@ pub(crate) fn at_random(
     );
 }
 
-/// Lets the others go on for a while: up to so many steps of the calling thread.
+/// Lets the other threads run for a while: up to this many steps of the calling thread.
 pub(crate) fn after_a_while(steps: usize) {
     let nothing = AtomicBool::new(false);
     for _ in 0..thread_rng().gen_range(0..steps) {
-        nothing.load(Ordering::SeqCst); // no yield, which would always let the others go on
+        nothing.load(Ordering::SeqCst); // not a yield, which would always let the other threads run
     }
 }
 
-/// Moves on when it is told to, and while somebody sleeps.
+/// Advances on request, and while a thread sleeps.
 #[derive(Debug)]
 pub(crate) struct ModelClock {
     pub(crate) time: ManualClock,
@@ -75,7 +74,7 @@ pub(crate) struct ModelClock {
 }
 
 impl ModelClock {
-    /// A clock that shows `wall`; whoever sleeps is woken after a `nap`.
+    /// A clock that shows `wall`; sleeping threads are woken after a `nap`.
     pub(crate) fn at(wall: UnixMillis, nap: Duration) -> Self {
         Self {
             time: ManualClock::at(wall),

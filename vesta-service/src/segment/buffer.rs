@@ -1,11 +1,10 @@
-//! The state of one tag: what is at hand, what is under way, what to ask for next. Pure: the time
-//! and the store's answers come in as values, ranges and requests go out as values.
+//! The state of one tag: the available numbers, the request in flight, and the next request. Pure:
+//! the time and the store's replies come in as values, ranges and requests go out as values.
 //!
-//! A fetched range goes to the callers in **chunks**, its first tenth and three more, so that
-//! handing out the second one is the sign that a tenth is used and the next range is due. Only one
-//! request of a tag is under way at a time: its answers then come in the order of their numbers,
-//! which strictly increasing IDs need, and no answer can overtake another. What several requests
-//! side by side would bring, one brings in its size instead (see [`Plan`]).
+//! A fetched range is handed to the callers in **chunks**, its first tenth and three more. So handing out
+//! the second one signals that a tenth is used and the next range is due. Only one request of a tag is in
+//! flight at a time. Its replies then come in the order of their numbers, which strictly increasing IDs
+//! need, and no reply can overtake another. A larger size replaces parallel requests (see [`Plan`]).
 
 #[cfg(feature = "serial")]
 mod cutoff;
@@ -26,43 +25,43 @@ use crate::wait::retry_pause;
 use plan::Plan;
 pub(super) use report::{SHUT_DOWN, not_found};
 
-/// The numbers of one tag that are at hand or under way.
+/// The numbers of one tag that are available or being fetched.
 #[derive(Debug, Clone)]
 pub(crate) struct Buffer {
     key: String,
     description: Option<String>,
     plan: Plan,
-    /// From one number to the next.
+    /// Distance between neighbouring numbers.
     delta: u64,
     pub(super) health: Health,
     phase: Phase,
-    /// Numbers were asked for: nothing is fetched for an unused tag.
+    /// Numbers were requested: nothing is fetched for an unused tag.
     wanted: bool,
-    /// Callers found nothing since the last range came.
+    /// Callers have found no numbers since the last range came.
     starved: bool,
-    /// The tag was in the table after the fetch under way had begun.
+    /// The tag has been seen in the table since the fetch in flight began.
     listed_since: bool,
-    /// Numbers below are over, as the last caller has it who looked: a clock that is set right lowers it.
+    /// Numbers below this have expired, according to the last caller that checked; setting a clock right lowers it.
     cutoff: u64,
-    /// The cutoff when the fetch under way began.
+    /// The cutoff when the fetch in flight began.
     asked_from: u64,
-    /// The chunk that callers use up now.
+    /// The chunk that callers are using up.
     open: Option<Chunk>,
-    /// Since when.
+    /// When it was opened.
     opened_at: Duration,
-    /// The chunks that they get next.
+    /// The following chunks.
     chunks: VecDeque<Chunk>,
-    /// The end of the ranges that this process was given: nothing below is taken again, whatever the
-    /// store says. The store itself may stand lower, where others gave numbers back.
+    /// The end of the ranges that this process was given: nothing below it is accepted again, whatever
+    /// the store reports. The store itself may be lower if other processes gave numbers back.
     highest: u64,
-    /// The end of the ranges that were lent to others.
+    /// The end of the ranges that were lent to other systems.
     lent: u64,
-    /// The end of what processes of this host were given that are gone. A store below it has forgotten
-    /// something.
+    /// The end of the ranges that earlier processes of this host were given. A store below it has
+    /// forgotten something.
     before: u64,
-    /// The numbers that are left at the end, ascending, to be given back: `None` if nothing may.
+    /// The numbers left at the end, ascending, to be given back; `None` if none may be.
     unused: Option<Vec<Range<u64>>>,
-    /// Fetches that failed one after another, and the last error there was.
+    /// Consecutive failed fetches, and the last error.
     failures: u32,
     failures_total: u64,
     error: Option<StoreError>,
@@ -70,22 +69,22 @@ pub(crate) struct Buffer {
     closed_total: u64,
 }
 
-/// Health of a tag: can the store give numbers for it.
+/// Health of a tag: whether the store can provide numbers for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Health {
     Good,
-    /// There is no such tag, or no longer.
+    /// The tag does not exist, or no longer.
     NoTag,
     /// Its row has a step below 1 or a negative `max_id`.
     BadRow,
-    /// Its row has a delta or a remainder that is none.
+    /// Its row has an invalid delta or remainder.
     BadStride,
-    /// Its row has another delta than at the start: numbers at hand may be others' by it.
+    /// Its row has another delta than at the start, so the available numbers may belong to others.
     OtherDelta,
-    /// There are no more numbers of 63 bits.
+    /// All 63-bit numbers are used up.
     UsedUp,
-    /// The store offered numbers that were handed out before: it was restored from a backup, or
-    /// somebody set `max_id` back.
+    /// The store offered numbers that had been handed out before: it was restored from a backup, or
+    /// `max_id` was set back.
     WentBack,
     /// The service was shut down.
     Closed,
@@ -94,11 +93,11 @@ pub(crate) enum Health {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Idle,
-    /// A fetch waits for a thread since this moment.
+    /// A fetch has been waiting for a thread since this moment.
     Queued(Duration),
-    /// A fetch is under way: asked for at this moment, so many numbers.
+    /// A fetch is in flight: requested at this moment, with this many numbers.
     Fetching(Duration, u64),
-    /// The last fetch failed; not again before this moment.
+    /// The last fetch failed; the next one may not start before this moment.
     Failed(Duration),
 }
 
@@ -110,14 +109,14 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Its extent: with a stride, more than it has numbers.
+    /// Its extent: with a stride, this exceeds its count of numbers.
     const fn size(&self) -> u64 {
         self.numbers.end - self.numbers.start
     }
 }
 
 impl Buffer {
-    /// Nothing at hand.
+    /// A buffer without numbers.
     pub(crate) fn new(tag: &SegmentTag, cap: u64) -> Self {
         let mut buffer = Self {
             key: tag.key.clone(),
@@ -147,14 +146,14 @@ impl Buffer {
         buffer
     }
 
-    /// Nothing below this end is taken, and no store is trusted that stands there.
+    /// Nothing below this end is accepted, and a store that is below it is not trusted.
     pub(super) fn remember(&mut self, before: u64) {
         self.before = before;
         self.highest = self.highest.max(before);
     }
 
-    /// The callers have used up what they had. Gives them more, if there is more; to be followed by
-    /// [`ask`](Self::ask) in any case.
+    /// Called when the callers have used up their chunk. Returns the next one, if available; must
+    /// be followed by [`ask`](Self::ask) in any case.
     pub(crate) fn next_chunk(&mut self, now: Duration) -> Result<Range<u64>, IdError> {
         self.wanted = true;
         if let Some(count) = self.close_chunk() {
@@ -203,18 +202,18 @@ impl Buffer {
             && (self.chunks.is_empty() || due() && justified())
     }
 
-    /// Numbers that nobody has used up, as far as is known here.
+    /// Numbers not yet used up, as far as is known here.
     fn unused(&self) -> u64 {
         self.open.as_ref().map_or(0, Chunk::size) + self.at_hand()
     }
 
-    /// Numbers that are not yet being used up.
+    /// Numbers of the chunks that have not been opened.
     fn at_hand(&self) -> u64 {
         self.chunks.iter().map(Chunk::size).sum()
     }
 
-    /// A thread turns to the queued fetch. Returns how many numbers it has to ask for; it then has to
-    /// report what came of it. `None` if they are no longer wanted.
+    /// A thread starts the queued fetch. Returns how many numbers to request; the thread then
+    /// has to report the outcome. `None` if they are no longer needed.
     pub(crate) fn begin(&mut self, now: Duration) -> Option<u64> {
         let Phase::Queued(since) = self.phase else {
             return None;
@@ -229,20 +228,19 @@ impl Buffer {
         Some(size)
     }
 
-    /// The numbers that a fetch would bring now.
+    /// Size of a fetch made now.
     fn size(&self, now: Duration) -> u64 {
         self.plan.size(now, self.starved, self.unused())
     }
 
-    /// The thread that had the fetch, or was about to, panicked: as if the store had failed.
+    /// The thread that had the fetch, or was about to start it, panicked: treated as a failure of the store.
     pub(crate) fn on_panic(&mut self, now: Duration) -> Option<Duration> {
         let lost = matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..));
         let panicked = std::io::Error::other("a panic while numbers were fetched");
         lost.then(|| self.fail(now, StoreError::unavailable("Vesta failed", panicked)))
     }
 
-    /// Takes in the outcome of the fetch. To be followed by [`ask`](Self::ask), at once or after the pause that
-    /// is returned.
+    /// Processes the outcome of the fetch. Must be followed by [`ask`](Self::ask), at once or after the returned pause.
     pub(crate) fn on_reply(
         &mut self,
         now: Duration,
@@ -256,7 +254,7 @@ impl Buffer {
                 NextRange::Numbers(Range { start, end })
                 | NextRange::Strided(Range { start, end }, _),
             ) if start >= end || end > MAX => {
-                let nonsense = format!("the store answered with the numbers {start} to {end}");
+                let nonsense = format!("the store returned an invalid range, {start} to {end}");
                 return Some(self.fail(now, StoreError::permanent(nonsense)));
             }
             Ok(reply) => reply,
@@ -266,12 +264,12 @@ impl Buffer {
         match reply {
             NextRange::Numbers(range) => self.take_in(asked_at, now, range, Stride::ONE),
             NextRange::Strided(range, stride) => self.take_in(asked_at, now, range, stride),
-            // It may have been put back meanwhile: the next fetch tells.
+            // It may have been put back meanwhile: the next fetch will show.
             NextRange::NoTag if self.listed_since => {}
             NextRange::NoTag => self.drop_all(Health::NoTag),
-            // Those above another cutoff may have been used up, and not those above this one.
+            // Numbers above the other cutoff may be used up while those above this one are not.
             NextRange::UsedUp if self.asked_from != self.cutoff => {}
-            // What is left may still do for the table's own step.
+            // The rest may still be enough for the table's own step.
             NextRange::UsedUp if self.plan.spare() && size > self.plan.table_step => {}
             NextRange::UsedUp => self.settle(Health::UsedUp),
         }
@@ -285,12 +283,12 @@ impl Buffer {
                 unused.push(range);
                 return;
             }
-            (Health::NoTag | Health::Closed, _) => return, // nobody may have them any more
+            (Health::NoTag | Health::Closed, _) => return, // no caller may have them any more
             _ if stride.delta != self.delta => return self.settle(Health::OtherDelta),
             _ => {}
         }
         if range.start < self.highest {
-            // Its own fetches must not be what brings the store above it: a person has to look.
+            // This process's own fetches must not be what raises the store above it: an operator has to act.
             self.highest = self.highest.max(range.end);
             self.settle(Health::WentBack);
             return;
@@ -299,7 +297,7 @@ impl Buffer {
         self.starved = false;
         let size = range.end - range.start;
         self.plan.fetched(asked_at, now, size);
-        // Each chunk begins with a number of the stride.
+        // Each chunk starts with a number of the stride.
         let range = stride.within(range);
         let size = range.end - range.start;
         let cut = |at| stride.align(range.start + at).min(range.end);
@@ -325,14 +323,14 @@ impl Buffer {
         pause
     }
 
-    /// There will be no more ranges; what is at hand may be used up. A shutdown is final.
+    /// No more ranges will come; the available numbers may be used up. A shutdown is final.
     fn settle(&mut self, health: Health) {
         if self.health != Health::Closed {
             self.health = health;
         }
     }
 
-    /// The tag is in the table, like this.
+    /// The tag has been listed in the table, with these values.
     pub(crate) fn on_listed(&mut self, tag: &SegmentTag) {
         self.description.clone_from(&tag.description);
         let max_id = u64::try_from(tag.max_id);
@@ -351,8 +349,8 @@ impl Buffer {
         }
     }
 
-    /// The tag is no longer in the table, or the service ends: what is at hand is given up. The caller
-    /// takes the open chunk away from its users.
+    /// The tag is no longer in the table, or the service ends: the available numbers are given up. The
+    /// caller takes the open chunk away from its users.
     pub(crate) fn drop_all(&mut self, health: Health) {
         if self.health == health {
             return;
@@ -378,9 +376,9 @@ impl Buffer {
         }
     }
 
-    /// The end of what callers may have been given: above it everything is unused.
+    /// The end of the numbers that callers may have been given: everything above it is unused.
     pub(crate) fn given_out(&self) -> u64 {
-        // A gap that is smaller than the stride has none of its numbers.
+        // A gap that is smaller than the stride contains none of its numbers.
         let lower = |end: u64, numbers: &Range<u64>| {
             let follows = end
                 .checked_sub(numbers.end)
@@ -390,13 +388,13 @@ impl Buffer {
         self.unused.iter().flatten().rev().fold(self.highest, lower)
     }
 
-    /// Nothing goes back.
+    /// Nothing will be given back.
     pub(super) fn forget_unused(&mut self) {
         self.unused = None;
     }
 
-    /// The numbers to give back to the store: each is returned once. `None` while a fetch is under
-    /// way, whose numbers come on top.
+    /// The numbers to give back to the store; each is returned only once. `None` while a fetch is
+    /// in flight, whose numbers come on top.
     pub(crate) fn give_back(&mut self) -> Option<Range<u64>> {
         if matches!(self.phase, Phase::Fetching(..)) {
             return None;

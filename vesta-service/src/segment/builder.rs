@@ -8,7 +8,7 @@ use super::store::SegmentStore;
 use crate::clock::{AnyClock, Clock};
 use crate::wait::Drive;
 
-/// Builds a [`SegmentService`](super::SegmentService). Everything has a default but the store.
+/// Builds a [`SegmentService`](super::SegmentService). Everything except the store has a default.
 #[derive(Debug, Clone)]
 pub struct SegmentBuilder {
     pub(crate) store: Arc<dyn SegmentStore>,
@@ -35,13 +35,13 @@ impl SegmentBuilder {
         }
     }
 
-    /// The longest wait of one call. Default: 2 s.
+    /// Maximum wait of one call. Default: 2 s.
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait, ..self }
     }
 
-    /// The most numbers that one request asks for, at least 1; a step in the table that is larger
-    /// stays. Default: 1,000,000.
+    /// Maximum numbers per request, at least 1; a larger step in the table takes precedence.
+    /// Default: 1,000,000.
     pub fn step_cap(self, step_cap: u64) -> Self {
         Self { step_cap, ..self }
     }
@@ -55,9 +55,9 @@ impl SegmentBuilder {
         }
     }
 
-    /// A folder in which this host remembers up to where it was given numbers of each tag, so that also
-    /// after a restart a database that went back below that is noticed. What was given in the last
-    /// second before a kill may be missing. Default: none.
+    /// A folder in which this host records the end of the numbers it was given of each tag. So a
+    /// database that was rolled back below that is detected even after a restart. Numbers given in the
+    /// last second before a kill may be missing. Default: none.
     pub fn state_dir(self, folder: impl Into<PathBuf>) -> Self {
         Self {
             state_dir: Some(folder.into()),
@@ -65,8 +65,8 @@ impl SegmentBuilder {
         }
     }
 
-    /// Gives out nothing from a store that may [forget](SegmentStore::doubt) what it acknowledged, or
-    /// does not say. Default: `false`, which only warns of it.
+    /// Refuses a store that may [forget](SegmentStore::doubt) acknowledged writes, or cannot tell.
+    /// Default: `false`, which only logs a warning.
     pub fn require_durable(self, require_durable: bool) -> Self {
         Self {
             require_durable,
@@ -74,8 +74,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Another clock than the system's. A clock that does not run by itself needs
-    /// [`Drive::ByHand`].
+    /// A clock other than the system's. A clock that does not advance by itself needs [`Drive::ByHand`].
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self {
             clock: AnyClock::Other(clock),

@@ -1,4 +1,4 @@
-//! State and work of a segment service: the tags, and what is fetched for them.
+//! State and work of a segment service: the tags, and the fetches for them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -20,11 +20,12 @@ use crate::sync::{AtomicBool, Mutex, Ordering, thread};
 use crate::wait::Drive;
 use crate::wait::{Notify, Wait};
 
-/// After the tags could not be read, and between two looks for tags that are missing.
+/// Pause after the tags could not be read, and between two lookups of missing tags.
 pub(super) const READ_AGAIN: Duration = Duration::from_secs(1);
-/// From a range that comes until this host remembers it, with all others that came meanwhile.
+/// Delay between receiving a range and recording it on this host, together with all others received
+/// meanwhile.
 const REMEMBER_AFTER: Duration = Duration::from_millis(500);
-/// The longest wait for the store at the end.
+/// Maximum wait for the store at the end.
 const LONGEST_END: Duration = Duration::from_secs(2);
 
 /// State of a segment service.
@@ -32,42 +33,41 @@ const LONGEST_END: Duration = Duration::from_secs(2);
 pub(crate) struct Core {
     pub(super) settings: SegmentBuilder,
     pub(super) known: Mutex<Known>,
-    /// Notified when the tags were read, and at the end.
+    /// Notified when the tags have been read, and at the end.
     pub(super) listed: Notify,
     pub(super) jobs: Jobs,
     /// Held while tags are read or added, so that an old list never replaces a newer one.
     reading: Mutex<()>,
-    /// The memory of this host.
+    /// The local record of this host.
     ends: Option<Ends>,
-    /// Set while it is about to.
+    /// Set while a write of the record is scheduled.
     remembering: AtomicBool,
     process: Process,
-    /// As in `known`: a child of a fork reads them without a lock.
+    /// Same keys as in `known`: a child of a fork reads them without a lock.
     in_child: Arc<boxcar::Vec<Arc<Key>>>,
     _at_fork: AtFork,
 }
 
-/// The tags, as far as they are known.
+/// The known tags.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Every tag that was ever in the table.
     pub(super) keys: BTreeMap<String, Arc<Key>>,
-    /// When the tags were read last, and why that failed since.
+    /// When the tags were last read, and why reading has failed since.
     pub(super) read_at: Option<Duration>,
     pub(super) failure: Option<StoreError>,
-    /// When the last look at them began, successful or not, and whether the next one is due before
-    /// its time.
+    /// When the last read of them began, successful or not, and whether the next one is due early.
     looked_at: Option<Duration>,
     look: bool,
-    /// When the last look for a missing tag began.
+    /// When the last lookup of a missing tag began.
     missed_at: Option<Duration>,
-    /// Why the store may forget what it acknowledged.
+    /// Reason why the store may forget acknowledged writes.
     pub(super) doubt: Option<String>,
     pub(super) closed: bool,
 }
 
 impl Core {
-    /// A service whose tags are read as its first job.
+    /// A service that reads its tags as its first job.
     pub(super) fn start(settings: SegmentBuilder) -> Result<Arc<Self>, BuildError> {
         let folder = settings.state_dir.as_deref();
         let ends = folder.map(|folder| Ends::open(folder, &settings.store.describe()));
@@ -119,10 +119,10 @@ impl Core {
         self.settings.clock.monotonic()
     }
 
-    /// The tag of this name, without waiting. It is missing if a look that began at `since` or later
-    /// did not find it, or one for another missing tag within the last second: so a flood of them costs
-    /// one look a second, and nobody waits for the next. Whether a tag is missing and when that was seen
-    /// is one question, answered under one lock.
+    /// The tag of this name, without waiting. It is missing if a read that began at `since` or later did
+    /// not find it, or if a lookup of another missing tag did not within the last second. So a flood of
+    /// missing tags costs one lookup a second, and no caller waits for the next. Whether a tag is
+    /// missing and when that was seen is a single decision, made under one lock.
     pub(super) fn find(&self, name: &str, since: Duration) -> Result<Arc<Key>, IdError> {
         self.check_process()?;
         let mut known = self.known.lock();
@@ -150,15 +150,15 @@ impl Core {
                 .into()
             }
             Some(error) => IdError::Unavailable {
-                reason: "the store does not say which segment tags there are".into(),
+                reason: "the segment tags cannot be read from the store".into(),
                 retry_after: Some(retry_after),
                 source: Some(Arc::new(error)),
             },
         })
     }
 
-    /// Refuses in the child of a fork. Called before locking: a thread that exists only in the parent may hold
-    /// the lock.
+    /// Refuses in the child of a fork. Called before locking: the lock may be held by a thread that exists
+    /// only in the parent.
     pub(super) fn check_process(&self) -> Result<(), IdError> {
         if self.process.is_parent() {
             Err(fork::refusal())
@@ -167,12 +167,12 @@ impl Core {
         }
     }
 
-    /// Every tag that was ever in the table, by name.
+    /// All tags that were ever in the table, by name.
     pub(super) fn keys(&self) -> Vec<Arc<Key>> {
         self.known.lock().keys.values().cloned().collect()
     }
 
-    /// The next 1 to `want` numbers, when none are at hand for this thread.
+    /// Slow path: refills, then takes 1 to `want` numbers.
     #[cold]
     #[inline(never)]
     pub(super) fn take_slowly(&self, key: &Arc<Key>, want: u64) -> Result<Range<u64>, IdError> {
@@ -184,12 +184,12 @@ impl Core {
         taken
     }
 
-    /// Has the fetch done that became due.
+    /// Schedules the fetch that became due.
     pub(super) fn fetch_soon(&self, key: &Arc<Key>) {
         self.add(Duration::ZERO, Job::Fetch(key.clone()));
     }
 
-    /// The wait of one call for what `notify` reports.
+    /// The wait of one call for a change reported by `notify`.
     pub(super) fn wait<'a>(
         &'a self,
         notify: &'a Notify,
@@ -210,12 +210,12 @@ impl Core {
         }
     }
 
-    /// Has a job done after a pause.
+    /// Schedules a job after a pause.
     fn add(&self, pause: Duration, job: Job) {
         self.jobs.add(self.now().saturating_add(pause), job);
     }
 
-    /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
+    /// Performs the due jobs, if no thread does. Returns the time until the next job.
     pub(super) fn maintain(&self) -> Option<Duration> {
         if self.settings.drive == Drive::Thread || self.process.is_parent() {
             return None;
@@ -228,7 +228,7 @@ impl Core {
         }
     }
 
-    /// Does a job. A panic must neither end the thread nor leave behind what waits for the job.
+    /// Performs a job. A panic must neither end the thread nor leave waiters of the job behind.
     fn perform(&self, job: Job) {
         let this = AssertUnwindSafe(|| self.carry_out(&job));
         if catch_unwind(this).is_ok() {
@@ -242,7 +242,7 @@ impl Core {
                 }
             }
             Job::Refresh => self.add(READ_AGAIN, job),
-            // Whoever looks for a tag, or is given a range, asks for them again.
+            // The next caller that looks for a tag, or gets a range, schedules them again.
             Job::Look => self.known.lock().look = false,
             Job::Remember => drop(self.remembering.swap(false, Ordering::Relaxed)),
             Job::GiveBack(_) => {}
@@ -255,11 +255,11 @@ impl Core {
             Job::GiveBack(key) => self.give_back(key),
             Job::Look => {
                 let began = self.now();
-                drop(self.read_tags()); // its failure is noted there
+                drop(self.read_tags()); // a failure is recorded there
                 self.known.lock().missed_at = Some(began);
             }
             Job::Remember => {
-                self.remembering.swap(false, Ordering::Relaxed); // a range that comes now counts anew
+                self.remembering.swap(false, Ordering::Relaxed); // a range that comes from now on counts again
                 if !self.remember() {
                     self.remember_soon();
                 }
@@ -284,7 +284,7 @@ impl Core {
             self.add(pause, Job::Fetch(key.clone()));
         }
         self.remember_soon();
-        self.give_back(key); // if the end came meanwhile
+        self.give_back(key); // in case the end came meanwhile
     }
 
     /// Takes a range from the store.
@@ -295,7 +295,7 @@ impl Core {
         }
     }
 
-    /// Why nothing is taken from a store that may forget it.
+    /// The reason why nothing is taken from a store that may forget it.
     fn refused(&self) -> Option<StoreError> {
         let doubt = self
             .known
@@ -309,13 +309,13 @@ impl Core {
     }
 
     pub(super) fn remember_soon(&self) {
-        // Relaxed: whoever sets it has the job added.
+        // Relaxed: the caller that sets it schedules the job.
         if self.ends.is_some() && !self.remembering.swap(true, Ordering::Relaxed) {
             self.add(REMEMBER_AFTER, Job::Remember);
         }
     }
 
-    /// Has this host remember what it was given; `false` if it cannot.
+    /// Records the ranges that this host was given; returns `false` if that fails.
     fn remember(&self) -> bool {
         let given = |key: &Arc<Key>| (key.name.clone(), key.state.lock().remembered());
         self.ends
@@ -323,18 +323,18 @@ impl Core {
             .is_none_or(|ends| ends.write(self.keys().iter().map(given)))
     }
 
-    /// Ends every tag, and gives back what is left of them. Waits for that a moment, and not for a
-    /// store that is away.
+    /// Ends every tag, and gives back the unused numbers. Waits briefly for that, but not for an
+    /// unreachable store.
     pub(super) fn close(&self) {
-        // In a child the numbers and the store are the parent's.
+        // In a forked child the numbers and the store belong to the parent.
         if self.process.is_parent() || std::mem::replace(&mut self.known.lock().closed, true) {
             return;
         }
         self.listed.notify();
         let (now, keys) = (self.now(), self.keys());
         keys.iter().for_each(|key| key.end(now, Health::Closed));
-        // A host that remembers more than the table says takes that for one that went back; and what
-        // goes back to a store that forgets may be others' already.
+        // If the local record is ahead of the table, the next start would take the table for a
+        // rolled-back one. And numbers given back to a store that forgets may belong to others already.
         if !self.remember() || self.known.lock().doubt.is_some() {
             keys.iter().for_each(|key| key.state.lock().forget_unused());
         }
@@ -351,26 +351,26 @@ impl Core {
         };
         let store = &self.settings.store;
         if let Err(error) = ask_store(|| store.give_back(&key.name, numbers)) {
-            self.jobs.end_with([]); // it is away: the others would not get through either
+            self.jobs.end_with([]); // the store is unreachable: the others would fail too
             let (store, tag) = (store.describe(), &key.name);
-            tracing::warn!(store, tag, %error, "numbers were not given back; they are lost");
+            tracing::warn!(store, tag, %error, "unused numbers could not be given back; they are lost");
         }
     }
 
-    /// Logs the first of several failures, and their end: of a fetch, or of reading the tags.
+    /// Logs the first of several failures of a fetch or of reading the tags, and their end.
     fn log<T>(&self, failed_before: bool, reply: &Result<T, StoreError>, tag: Option<&str>) {
         let store = self.settings.store.describe();
         match reply {
             Err(error) if !failed_before => {
-                tracing::warn!(store, tag, %error, "the store does not serve segments; trying again");
+                tracing::warn!(store, tag, %error, "the store does not serve segments; retrying");
             }
             Ok(_) if failed_before => tracing::info!(store, tag, "the store serves segments again"),
             _ => {}
         }
     }
 
-    /// Notes whether the store may forget, and says so when that changes. One that does not tell goes
-    /// on as before, unless it has to, or refuses.
+    /// Records whether the store may forget, and logs changes. If the store cannot tell, the service
+    /// continues as before, unless it requires durability or the error is permanent.
     fn note_doubt(&self, answer: Result<Option<String>, StoreError>) -> Result<(), StoreError> {
         let doubt = match answer {
             Ok(doubt) => doubt,
@@ -385,13 +385,13 @@ impl Core {
             Some(doubt) if before.as_ref() != Some(&doubt) => {
                 tracing::warn!(store, "segment numbers could repeat: {doubt}");
             }
-            None if before.is_some() => tracing::info!(store, "the store forgets nothing any more"),
+            None if before.is_some() => tracing::info!(store, "the store is durable again"),
             _ => {}
         }
         self.refused().map_or(Ok(()), Err)
     }
 
-    /// Reads which tags there are, and acts upon it.
+    /// Reads the tags from the store, and applies changes.
     pub(super) fn read_tags(&self) -> Result<(), StoreError> {
         let _reading = self.reading.lock();
         let SegmentBuilder {

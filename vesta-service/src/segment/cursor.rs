@@ -1,7 +1,7 @@
-//! Next number and end of the chunk in use: what every call for numbers of a tag touches.
+//! Next number and end of the current chunk: the data that every call for numbers of a tag touches.
 //!
 //! As the numbers of a tag only ever grow, one compare-and-swap of the next number is enough; the end need
-//! not change in the same step. What is used up is replaced under the tag's lock, outside.
+//! not change in the same step. A used-up chunk is replaced under the tag's lock, outside this type.
 
 #[cfg(all(test, loom))]
 mod races;
@@ -11,12 +11,12 @@ use std::ops::Range;
 use crate::sync::{AtomicU64, Ordering};
 use crate::wait::back_off;
 
-/// Numbers from `next` on below `end`; none if `next` has come to `end` or beyond.
+/// Numbers from `next` up to, but excluding, `end`; none if `next` is `end` or beyond.
 ///
 /// Why no number is taken twice: `next` changes by compare-and-swap from below an `end` and, when it
-/// has reached it, by [`refill`](Self::refill) to a chunk that lies above; so its value only grows, and
-/// a change from an old value fails. A caller that sees a new `end` also sees the `next` that was
-/// written before it, and so cannot take a number between two chunks.
+/// has reached it, by [`refill`](Self::refill) to a chunk above. So its value only grows, and a change
+/// from an old value fails. A caller that sees a new `end` also sees the `next` that was written before
+/// it, and so cannot take a number between two chunks.
 #[derive(Debug)]
 #[repr(align(128))] // its own pair of cache lines: a used-up chunk writes both words
 pub(crate) struct RangeCursor {
@@ -32,13 +32,13 @@ impl RangeCursor {
         }
     }
 
-    /// The next 1 to `want` numbers, if there are any.
+    /// The next 1 to `want` numbers, if any are left.
     #[inline]
     pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
-        // Relaxed: the order of all changes of this one word is what uniqueness needs.
+        // Relaxed: uniqueness needs only the modification order of this one word.
         let mut start = self.next.load(Ordering::Relaxed);
         loop {
-            // Acquire, with the release in `refill`: see above.
+            // Acquire: pairs with the release in `refill`, see above.
             let left = self.end.load(Ordering::Acquire).checked_sub(start)?;
             if left == 0 {
                 return None;
@@ -56,9 +56,8 @@ impl RangeCursor {
         }
     }
 
-    /// Goes over to another chunk and takes the first 1 to `want` numbers of it. The caller holds the
-    /// tag's lock and has seen, under it, that nothing is left. `chunk` is not empty and lies above
-    /// everything there was.
+    /// Switches to another chunk and takes the first 1 to `want` numbers of it. The caller holds the tag's lock
+    /// and has seen, under it, that nothing is left. `chunk` is not empty and is above every number before.
     pub(crate) fn refill(&self, chunk: Range<u64>, want: u64) -> Range<u64> {
         debug_assert!(chunk.start >= self.next.load(Ordering::Relaxed) && !chunk.is_empty());
         let end = chunk.start + want.min(chunk.end - chunk.start);
@@ -68,18 +67,18 @@ impl RangeCursor {
         chunk.start..end
     }
 
-    /// Takes away what is left. As that is taken like any number, no caller gets any of it. The caller
+    /// Takes the rest away. It is taken like any numbers, so no caller gets any of them. The caller
     /// holds the tag's lock.
     pub(crate) fn stop(&self) -> Option<Range<u64>> {
         self.take(u64::MAX)
     }
 
-    /// Leaves nothing, in the child of a fork: no lock, and no other thread.
+    /// Leaves nothing to take, in the child of a fork: no lock, and no other thread.
     pub(crate) fn close_in_child(&self) {
         self.end.store(0, Ordering::Relaxed);
     }
 
-    /// The first number that was not taken from here.
+    /// The first number that was not taken from this cursor.
     pub(crate) fn position(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
@@ -89,9 +88,9 @@ impl RangeCursor {
 mod tests {
     use super::*;
 
-    /// A caller that sees a new end and an old next number would take from the gap between two chunks.
+    /// A caller that sees a new end with an old next number would take from the gap between two chunks.
     #[test]
-    fn going_over_to_another_lot_gives_out_nothing_between_the_lots() {
+    fn switching_chunks_issues_nothing_between_them() {
         const CHUNKS: u64 = 3_000_000;
         let cursor = RangeCursor::new();
         let count = |numbers: Range<u64>| {
@@ -113,7 +112,7 @@ mod tests {
                                 sum += number;
                             }
                             None => {
-                                let position = cursor.position(); // once: it moves
+                                let position = cursor.position(); // once: it changes
                                 last = last.max(position - position % 10);
                             }
                         }
@@ -122,7 +121,7 @@ mod tests {
                 })
             });
             let mut sum = 0;
-            // Lots of two numbers: 10 and 11, 20 and 21, ...
+            // Chunks of two numbers: 10 and 11, 20 and 21, ...
             for chunk in 1..=CHUNKS {
                 while let Some(number) = cursor.take(1).map(count) {
                     sum += number;
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_with_its_lot_and_nothing_comes_after_a_stop() {
+    fn a_run_ends_with_its_chunk_and_nothing_follows_a_stop() {
         let cursor = RangeCursor::new();
         assert_eq!(cursor.take(5), None);
         assert_eq!(cursor.refill(10..20, 4), 10..14);

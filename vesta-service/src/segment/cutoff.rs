@@ -1,4 +1,4 @@
-//! Numbers that are over, as those of a day are at its end: what serials need on top of segments.
+//! Expired numbers, such as those of a day that has ended: serials need them in addition to segments.
 #![cfg_attr(
     any(loom, shuttle),
     allow(dead_code, reason = "serials are not part of these models")
@@ -15,7 +15,7 @@ use super::key::Key;
 use crate::sync::Ordering;
 
 impl Segment {
-    /// Gives up all numbers below `cutoff`, for all callers. `false` if there were none.
+    /// Gives up all numbers below `cutoff`, for all callers. Returns `false` if there were none.
     pub(crate) fn skip_below(&self, cutoff: u64) -> bool {
         let (skipped, due) = self.key.skip_below(cutoff, self.core.now());
         if due {
@@ -24,23 +24,23 @@ impl Segment {
         skipped
     }
 
-    /// True if the store has no more numbers above those that were given out.
+    /// True if the store has no more numbers above those already issued.
     pub(crate) fn is_used_up(&self) -> bool {
         self.core.check_process().is_ok() && self.key.state.lock().health == Health::UsedUp
     }
 
-    /// Counts numbers that were taken for a batch which failed.
+    /// Counts numbers that were taken for a batch that failed.
     pub(crate) fn lose(&self, count: u64) {
         self.key.lost.fetch_add(count, Ordering::Relaxed); // a statistic
     }
 }
 
 impl Key {
-    /// Gives up all numbers below `cutoff`. The first value says whether anything changed, the second
-    /// whether a fetch became due.
+    /// Gives up all numbers below `cutoff`. The first result is true if anything changed, the second
+    /// if a fetch became due.
     fn skip_below(&self, cutoff: u64, now: Duration) -> (bool, bool) {
         let mut state = self.state.lock();
-        // Under the lock nobody brings others: what is left from here on is of the chunk below.
+        // Under the lock no other chunk is opened: the rest from here on belongs to the chunk below.
         let stopped = self.cursor.position() < cutoff && self.cursor.stop().is_some();
         let skipped = state.skip_below(cutoff) || stopped;
         (skipped, state.ask(now))

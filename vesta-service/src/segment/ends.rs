@@ -1,14 +1,13 @@
-//! The ends of the ranges that this host was given, kept in its state folder: they outlive a table
-//! that forgets, also over a restart.
+//! The ends of the ranges that this host was given, kept in its state folder, to detect a table
+//! that forgets, even across a restart.
 //!
-//! Each process has a file of its own, next to a lock that tells whether it lives. A process that
-//! starts takes over what those that are gone had; what the living have is their own affair, as they
-//! may still give numbers back.
+//! Each process has its own file, next to a lock that shows whether it is alive. A starting process
+//! takes over the ends of dead processes; living ones are ignored, as they may still give numbers back.
 //!
 //! ```text
 //! 5a3c09e1 {"schema":1,"store":"MySQL vesta@db:3306/ids","ends":{"orders":"2001"}}
 //! ```
-//! First the CRC-32 of the text that follows.
+//! Begins with the CRC-32 of the text that follows.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -35,7 +34,7 @@ pub(super) struct Ends {
     path: PathBuf,
     store: String,
     _lock: File,
-    /// The ends that processes were given which are gone.
+    /// The ends that dead processes were given.
     before: BTreeMap<String, u64>,
     written: Mutex<Written>,
 }
@@ -48,7 +47,7 @@ struct Written {
 
 impl Ends {
     /// The file of this process in a folder, which is created if it is missing. `None`, with a
-    /// warning, if nothing can be written there.
+    /// warning, if the folder is not writable.
     ///
     /// # Errors
     /// [`BuildError::DamagedEnds`] if a file there cannot be read or understood.
@@ -57,7 +56,7 @@ impl Ends {
             Ok(opened) => opened.map(Some),
             Err(error) => {
                 let folder = folder.display();
-                tracing::warn!(%folder, %error, "this host will not remember its segment numbers");
+                tracing::warn!(%folder, %error, "this host cannot record its segment numbers");
                 Ok(None)
             }
         }
@@ -66,7 +65,7 @@ impl Ends {
     fn try_open(folder: &Path, store: &str) -> io::Result<Result<Self, BuildError>> {
         os::make_folder(folder)?;
         let name = format!("segments-{:08x}", crc32fast::hash(store.as_bytes()));
-        // While one looks for those that are gone, no other takes it for a living one.
+        // While a process looks for dead ones, no other process takes it for a living one.
         let starting = lock_file(&folder.join(format!("{name}.lock")))?;
         starting.lock()?;
         let (mut own, mut before) = (None, BTreeMap::<String, u64>::new());
@@ -103,12 +102,12 @@ impl Ends {
         }))
     }
 
-    /// The end that processes which are gone were given of a tag.
+    /// The end that dead processes were given for a tag.
     pub(super) fn before(&self, tag: &str) -> u64 {
         self.before.get(tag).copied().unwrap_or_default()
     }
 
-    /// Remembers what this process was given. `false` if it cannot be written.
+    /// Records the ends that this process was given. Returns `false` if the file cannot be written.
     pub(super) fn write(&self, given: impl IntoIterator<Item = (String, u64)>) -> bool {
         let mut ends = self.before.clone();
         ends.extend(given);
@@ -127,7 +126,7 @@ impl Ends {
         );
         if let (Err(error), false) = (&done, written.failed) {
             let path = self.path.display();
-            tracing::warn!(%path, %error, "this host does not remember its segment numbers");
+            tracing::warn!(%path, %error, "this host could not record its segment numbers");
         }
         *written = Written {
             ends,
@@ -142,7 +141,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
     os::private(options.write(true).create(true).truncate(false)).open(path)
 }
 
-/// Reads the file of a process; nothing if it never wrote one.
+/// Reads the file of a process; empty if it never wrote one.
 fn read(path: &Path, store: &str) -> Result<Given, String> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Given::default()),
@@ -157,12 +156,12 @@ fn read(path: &Path, store: &str) -> Result<Given, String> {
     }
     let given = Given::decode(text)?;
     if given.store != store {
-        return Err(format!("it is of another store, {}", given.store));
+        return Err(format!("it belongs to another store, {}", given.store));
     }
     Ok(given)
 }
 
-/// Writes the whole file under another name, then gives it its own: it is never seen half made.
+/// Writes the whole file under another name, then renames it: no partial file is ever visible.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let draft = path.with_extension("tmp");
     let mut options = OpenOptions::new();
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_starts_knows_what_those_that_are_gone_had_and_not_what_the_living_have() {
+    fn a_starting_process_takes_over_the_ends_of_dead_ones_only() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = [(); 2].map(|()| open(folder.path()));
         assert!(one.write(orders(100)) && other.write(orders(200)));
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn highest_end_of_all_that_are_gone_counts_whichever_file_it_stands_in() {
+    fn the_highest_end_of_all_dead_processes_counts() {
         for (first, second) in [(200, 100), (100, 200)] {
             let folder = tempfile::tempdir().unwrap();
             let [one, other] = [(); 2].map(|()| open(folder.path()));
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_earlier_processes_outlive_later_ones_that_write_of_other_tags() {
+    fn ends_of_earlier_processes_survive_writes_for_other_tags() {
         let folder = tempfile::tempdir().unwrap();
         assert!(open(folder.path()).write(orders(100)));
         for restart in 0..3 {
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_like_this() {
+    fn the_file_format_is_stable() {
         let folder = tempfile::tempdir().unwrap();
         let ends = open(folder.path());
         assert!(ends.write([("a\"b".to_owned(), 7), ("orders".to_owned(), u64::MAX)]));
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_told_of() {
+    fn an_unusable_folder_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
@@ -305,6 +304,6 @@ mod tests {
         fs::create_dir(ends.path.with_extension("tmp")).unwrap(); // in the way
         assert!(!ends.write(orders(100)));
         fs::remove_dir(ends.path.with_extension("tmp")).unwrap();
-        assert!(ends.write(orders(100)), "tried again");
+        assert!(ends.write(orders(100)), "retried");
     }
 }

@@ -1,4 +1,4 @@
-//! Async twins of the calls that wait.
+//! Asynchronous twins of the blocking calls.
 
 use vesta_intf::{IdError, IdRun};
 
@@ -6,7 +6,7 @@ use super::handle::{Batch, Segment};
 use super::service::SegmentService;
 
 impl SegmentService {
-    /// [`segment`](Self::segment) for tasks.
+    /// [`segment`](Self::segment) without blocking the thread.
     ///
     /// # Errors
     /// The same.
@@ -23,7 +23,7 @@ impl SegmentService {
 }
 
 impl Segment {
-    /// [`next`](Self::next) for tasks. Dropped before it is ready, it takes no number.
+    /// [`next`](Self::next) without blocking the thread. Dropped before it is ready, it takes no number.
     ///
     /// # Errors
     /// The same.
@@ -31,7 +31,8 @@ impl Segment {
         self.wait().until_async(|| self.try_next()).await
     }
 
-    /// [`next_run`](Self::next_run) for tasks. Dropped before it is ready, it takes no number.
+    /// [`next_run`](Self::next_run) without blocking the thread. Dropped before it is ready, it
+    /// takes no number.
     ///
     /// # Errors
     /// The same.
@@ -39,8 +40,8 @@ impl Segment {
         self.wait().until_async(|| self.try_next_run(want)).await
     }
 
-    /// [`next_runs`](Self::next_runs) for tasks. Dropped before it is ready, the numbers that it had
-    /// taken are never given out.
+    /// [`next_runs`](Self::next_runs) without blocking the thread. Dropped before it is ready, the
+    /// numbers it has taken are never issued.
     ///
     /// # Errors
     /// The same.

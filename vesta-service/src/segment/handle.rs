@@ -29,13 +29,13 @@ impl Segment {
         &self.key.name
     }
 
-    /// A new number. May wait for the database, at most for the service's `max_wait`.
+    /// A new number. May wait for the database, for up to the service's `max_wait`.
     ///
     /// # Errors
     /// - [`IdError::NotFound`]: the tag was removed from the table.
     /// - [`IdError::NotReady`]: no number came within `max_wait`.
-    /// - [`IdError::Unavailable`]: the database fails, or went back behind numbers that were given out.
-    /// - [`IdError::Sealed`]: the service was closed, or the tag has no more numbers of 63 bits.
+    /// - [`IdError::Unavailable`]: the database fails, or was rolled back behind issued numbers.
+    /// - [`IdError::Sealed`]: the service was closed, or the tag has used up its 63-bit numbers.
     #[inline]
     pub fn next(&self) -> Result<u64, IdError> {
         match self.key.take(1) {
@@ -47,14 +47,14 @@ impl Segment {
     /// A new number without waiting.
     ///
     /// # Errors
-    /// [`IdError::NotReady`] if there is none now: it says when. Otherwise as [`next`](Self::next).
+    /// [`IdError::NotReady`], with the delay after which to retry, if none is available. Otherwise
+    /// as [`next`](Self::next).
     #[inline]
     pub fn try_next(&self) -> Result<u64, IdError> {
         Ok(self.take(1)?.start)
     }
 
-    /// 1 to `want` new numbers in one run. May wait for the first of them, at most for the service's
-    /// `max_wait`.
+    /// 1 to `want` new numbers in one run. May wait for the first of them, for up to the service's `max_wait`.
     ///
     /// # Errors
     /// As [`next`](Self::next); [`IdError::OutOfRange`] if `want` is 0.
@@ -78,21 +78,21 @@ impl Segment {
         })
     }
 
-    /// `count` new numbers as runs, ascending. May wait, at most for the service's `max_wait`.
+    /// `count` new numbers as runs, ascending. May wait, for up to the service's `max_wait`.
     ///
     /// # Errors
-    /// As [`next`](Self::next). Numbers that had been taken are then never given out.
+    /// As [`next`](Self::next). Numbers that had been taken are then never issued.
     pub fn next_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         let mut batch = Batch::new(self, count);
         self.wait().until(|| batch.fill())?;
         Ok(batch.finish())
     }
 
-    /// Takes the next range of the tag, one step of the table, for somebody else to give out. Blocks as long as
-    /// the store does. [`next`](Self::next) and the others give out numbers of other ranges.
+    /// Takes the next range of the tag, one step of the table, for another system to issue. Blocks as long as
+    /// the store does. [`next`](Self::next) and the other calls issue numbers of other ranges.
     ///
     /// # Errors
-    /// As [`next`](Self::next), but nothing besides the store is waited for.
+    /// As [`next`](Self::next), but it waits for nothing except the store.
     pub fn lend(&self) -> Result<LentRange, IdError> {
         self.core.check_process()?;
         let (step, above) = self.key.state.lock().before_lending()?;
@@ -122,7 +122,7 @@ impl Segment {
     }
 }
 
-/// A batch under way. What it took is lost if it is dropped before it is complete.
+/// A batch in progress. The numbers it has taken are lost if it is dropped before it is complete.
 pub(super) struct Batch<'a> {
     segment: &'a Segment,
     runs: Vec<IdRun>,

@@ -7,25 +7,25 @@ use std::time::Duration;
 use super::key::Key;
 use crate::sync::{Condvar, Mutex};
 
-/// The most fetches under way at once: a store that is slow for one tag does not hold up the others.
+/// Maximum number of fetches in flight: a store that is slow for one tag does not delay the others.
 pub(super) const THREADS: usize = 4;
 
 /// Work at the store.
 #[derive(Debug, Clone)]
 pub(super) enum Job {
-    /// The fetch of a tag, if it is due then.
+    /// Fetch numbers of a tag, if a fetch is still due.
     Fetch(Arc<Key>),
-    /// Reading which tags there are.
+    /// Read the tags.
     Refresh,
-    /// The same, for a tag that is not known.
+    /// The same, for an unknown tag.
     Look,
-    /// Remembering what this host was given.
+    /// Record the ends that this host was given.
     Remember,
-    /// Giving back what is left of a tag, at the end.
+    /// Give back the unused numbers of a tag, at the end.
     GiveBack(Arc<Key>),
 }
 
-/// The jobs that are due, and those that will be.
+/// The jobs that are due, and future ones.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     list: Mutex<List>,
@@ -34,17 +34,17 @@ pub(super) struct Jobs {
 
 #[derive(Debug, Default)]
 struct List {
-    /// By moment, and in the order in which they came.
+    /// By moment, then in the order of arrival.
     jobs: BTreeMap<(Duration, u64), Job>,
     count: u64,
     /// Set at the end: no more jobs come.
     over: bool,
-    /// The threads that have not ended.
+    /// Number of threads that have not ended.
     threads: usize,
 }
 
 impl Jobs {
-    /// Adds a job for a moment; nothing after the end.
+    /// Adds a job for a moment; ignored after the end.
     pub(super) fn add(&self, at: Duration, job: Job) {
         let mut list = self.list.lock();
         if !list.over {
@@ -58,18 +58,18 @@ impl Jobs {
         self.list.lock().threads += 1;
     }
 
-    /// The next job that is due; without one, how long there is none, as far as is known.
+    /// The next due job; without one, the time until the next, as far as known.
     pub(super) fn take(&self, now: Duration) -> Result<Job, Option<Duration>> {
         self.list.lock().take(now)
     }
 
-    /// The next job, for a thread that has nothing else to do. `None` at the end.
+    /// The next job, for an idle thread. `None` at the end.
     pub(super) fn wait(&self, now: impl Fn() -> Duration) -> Option<Job> {
         let mut list = self.list.lock();
         loop {
             let pause = match list.take(now()) {
                 Ok(job) => {
-                    self.changed.notify_one(); // another thread waits for the next one
+                    self.changed.notify_one(); // another thread waits for the next job
                     return Some(job);
                 }
                 Err(_) if list.over => break,
@@ -82,7 +82,7 @@ impl Jobs {
         None
     }
 
-    /// Puts the last jobs in place of all others: the threads end after them.
+    /// Replaces all jobs by the last ones: the threads end after them.
     pub(super) fn end_with(&self, last: impl IntoIterator<Item = Job>) {
         let mut list = self.list.lock();
         list.jobs.clear();

@@ -1,4 +1,4 @@
-//! One tag: its numbers, its state, and those who wait for it.
+//! One tag: its numbers, its state, and its waiters.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use super::store::SegmentTag;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::wait::Notify;
 
-/// One tag. Never removed from a service: its memory of what was given out must not be lost.
+/// One tag. Never removed from a service: its record of issued numbers must not be lost.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(super) cursor: RangeCursor,
-    /// From one number of the tag to the next. As long as the key exists, for a caller may have read it long
-    /// ago.
+    /// Distance between neighbouring numbers of the tag. Constant as long as the key exists, as a caller may
+    /// have read it long ago.
     stride: u64,
-    /// Also the lock under which the cursor goes over to another chunk.
+    /// Also the lock under which the cursor switches to another chunk.
     pub(super) state: Mutex<Buffer>,
-    /// Rung when numbers came, and when it is known that none will.
+    /// Notified when numbers have come, and when it is known that none will.
     pub(crate) notify: Notify,
-    /// Numbers that were taken and will never be given out.
+    /// Numbers that were taken and will never be issued.
     pub(super) lost: AtomicU64,
 }
 
@@ -40,24 +40,24 @@ impl Key {
         }
     }
 
-    /// From one number of the tag to the next.
+    /// Distance between neighbouring numbers of the tag.
     pub(crate) const fn stride(&self) -> u64 {
         self.stride
     }
 
-    /// The next 1 to `want` numbers, a stride apart from the start of the range; `None` if no number is
-    /// ready.
+    /// The next 1 to `want` numbers, spaced by the stride from the start of the range; `None` if no
+    /// number is ready.
     #[inline]
     pub(crate) fn take(&self, want: u64) -> Option<Range<u64>> {
-        // In a branch of its own the usual stride costs nothing.
+        // In a separate branch the usual stride costs nothing.
         match self.stride {
             1 => self.cursor.take(want),
             stride => self.cursor.take(want * stride),
         }
     }
 
-    /// As [`take`](Self::take), when that found nothing. The second value says whether a fetch became
-    /// due, which is also possible when there were numbers.
+    /// As [`take`](Self::take), after that found nothing. The second result is true if a fetch became
+    /// due, which is possible even when numbers are available.
     #[cold]
     #[inline(never)]
     pub(crate) fn take_slowly(
@@ -68,21 +68,21 @@ impl Key {
         let want = want * self.stride;
         let mut state = self.state.lock();
         if let Some(taken) = self.cursor.take(want) {
-            return (Ok(taken), false); // another thread brought a chunk meanwhile
+            return (Ok(taken), false); // another thread opened a chunk meanwhile
         }
         let chunk = state.next_chunk(now);
         let due = state.ask(now);
         (chunk.map(|chunk| self.cursor.refill(chunk, want)), due)
     }
 
-    /// A thread turns to the fetch that is queued, or due: how many numbers to ask for.
+    /// A thread starts the fetch that is queued or due; returns how many numbers to request.
     pub(crate) fn begin(&self, now: Duration) -> Option<u64> {
         let mut state = self.state.lock();
         state.ask(now);
         state.begin(now)
     }
 
-    /// The tag is not in the table, or no longer, or the service ends.
+    /// Ends the tag: it is not in the table, or no longer, or the service ends.
     pub(crate) fn end(&self, now: Duration, health: Health) {
         self.change(now, |buffer| {
             buffer.drop_all(health);
@@ -90,8 +90,7 @@ impl Key {
         });
     }
 
-    /// Changes the state and draws the conclusions. Returns the pause after which there is a fetch to
-    /// begin.
+    /// Changes the state and applies the consequences. Returns the pause after which a fetch is to be started.
     pub(crate) fn change(
         &self,
         now: Duration,

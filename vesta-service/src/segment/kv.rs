@@ -1,5 +1,4 @@
-//! Segment tags over a [`KvStore`], written once for all stores that have no table of their own for
-//! them.
+//! Segment tags on a [`KvStore`], implemented once for all stores without a table of their own for them.
 //!
 //! ```text
 //!  segment/tags    orders    name, first number that was never handed out, step, description
@@ -21,15 +20,15 @@ use crate::random;
 
 pub(crate) const AREA: &str = "segment/tags";
 
-/// Segment tags as the entries of a store.
+/// Segment tags stored as entries.
 #[derive(Debug, Clone)]
 pub struct KvSegments {
     area: Area,
-    /// Keeps the times of changes as they are: for tests that show them.
+    /// Keeps the times of changes unchanged: for tests that show them.
     timeless: bool,
 }
 
-/// A tag as an entry: no two requests write the same one.
+/// A tag as an entry: no two requests write the same text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Written {
     tag: SegmentTag,
@@ -37,12 +36,12 @@ pub(crate) struct Written {
 }
 
 impl KvSegments {
-    /// The tags in a store; nothing is asked or written yet.
+    /// The tags in a store; nothing is read or written yet.
     pub fn new(store: Arc<dyn KvStore>) -> Self {
         Self::in_area(store, AREA)
     }
 
-    /// The tags in an area of their own.
+    /// The tags in a separate area.
     pub(crate) fn in_area(store: Arc<dyn KvStore>, area: &str) -> Self {
         Self {
             area: Area {
@@ -61,7 +60,7 @@ impl KvSegments {
         }
     }
 
-    /// Puts a tag in place of what was read; `false` if that has changed since.
+    /// Replaces the entry that was read by a tag; returns `false` if it has changed since.
     pub(crate) fn put(&self, old: Option<&Written>, tag: SegmentTag) -> Result<bool, StoreError> {
         let update_time = if self.timeless {
             tag.update_time
@@ -76,8 +75,8 @@ impl KvSegments {
         Ok(self.area.put(&place, old, &new)? == Cas::Done)
     }
 
-    /// Hands out the numbers that `next` names, which begin at the first one left or above; `None` if
-    /// there are no more.
+    /// Hands out the numbers returned by `next`, which start at or above the first one left; `None`
+    /// if there are no more.
     pub(crate) fn take(
         &self,
         key: &str,
@@ -110,7 +109,7 @@ impl KvSegments {
                 return Ok(NextRange::Numbers(numbers));
             }
             if clock.monotonic() >= deadline {
-                let contended = io::Error::other("they changed the same tag again and again");
+                let contended = io::Error::other("the same tag changed at every attempt");
                 return Err(StoreError::unavailable(
                     "other processes were in the way",
                     contended,
@@ -151,7 +150,7 @@ impl SegmentStore for KvSegments {
         })
     }
 
-    /// One attempt: after a conflict nobody knows whether it had an effect before.
+    /// A single attempt: after a conflict it is unknown whether an earlier attempt had an effect.
     fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
         let (max_id, end) = (i64::try_from(numbers.start), i64::try_from(numbers.end));
         let (Ok(max_id), Ok(end)) = (max_id, end) else {
@@ -181,8 +180,8 @@ impl SegmentStore for KvSegments {
     }
 }
 
-/// The key of a tag's entry: its name, in which all but letters, digits, `_` and `-` are written as `%`
-/// and two digits for each byte.
+/// The key of a tag's entry: its name, in which every byte other than letters, digits, `_` and `-` is
+/// written as `%` and two digits.
 pub(crate) fn entry_key(tag: &str) -> String {
     tag.bytes()
         .map(|byte| match byte {
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_reads_like_this() {
+    fn the_text_of_a_tag_is_stable() {
         let text = r#"{"schema":1,"key":"orders","max_id":"11","step":"1000","description":"the \"orders\"","attempt":"000000000000002a","time":"1700000000000"}"#;
         assert_eq!(written(orders()).encode(), text);
         assert_eq!(Written::decode(text), Ok(written(orders())));
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_an_entry_has_no_other_characters_than_a_store_takes() {
+    fn the_key_of_an_entry_has_only_characters_that_stores_accept() {
         for (key, expected) in [
             ("Orders_a-1", "Orders_a-1"),
             ("..", "%2E%2E"),
@@ -278,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_tag_comes_back(
+        fn every_tag_round_trips(
             (key, max_id, step, attempt) in any::<(String, i64, i64, u64)>(),
             (description, time) in any::<(Option<String>, Option<u64>)>(),
         ) {
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_no_vesta_wrote_so_is_refused() {
+    fn an_entry_not_written_by_vesta_is_refused() {
         let text = written(orders()).encode();
         for (at, damaged, why) in [
             ("orders", text.replace(':', ": "), "it should be written as"),
@@ -334,14 +333,14 @@ mod tests {
     }
 
     const GOOD: u8 = 0;
-    /// It changes the entry and says that it did not, as a client does that repeats a request.
+    /// It changes the entry but reports failure, as a client does that repeats a request.
     const REPEATS: u8 = 1;
     /// It changes the entry and does not answer.
     const LOSES_REPLIES: u8 = 2;
-    /// Somebody else was always faster.
+    /// Another process was always faster.
     const CONTENDED: u8 = 3;
 
-    /// A store that answers changes in the way of the test.
+    /// A store that answers changes as the test demands.
     fn odd(way: Arc<AtomicU8>) -> Intercept {
         let timing = Timing {
             request_timeout: std::time::Duration::ZERO,
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_took_effect_is_known_by_its_text_and_one_without_an_answer_is_lost() {
+    fn an_applied_change_is_recognised_and_an_unanswered_one_is_lost() {
         let way = Arc::new(AtomicU8::new(GOOD));
         let tags = KvSegments::new(Arc::new(odd(way.clone())));
         let goes = |as_told| way.store(as_told, Ordering::Relaxed);
@@ -395,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_number_is_somebodys_mistake() {
+    fn a_negative_number_is_refused() {
         let tags = KvSegments::new(Arc::new(MemoryStore::new()));
         assert!(
             tags.put(

@@ -1,10 +1,10 @@
-//! Values found by name without a lock.
+//! Lock-free lookup of values by name.
 
 use std::sync::OnceLock;
 
 use crate::service::number;
 
-/// As many lists as make those of ten thousand names a few entries long; 64 KiB.
+/// Enough lists for those of ten thousand names to be a few entries long; 64 KiB.
 const LISTS: usize = 4096;
 
 /// Values by name. Entries are never removed, so a reference to one stays valid.
@@ -27,7 +27,7 @@ impl<T> Default for Names<T> {
 }
 
 impl<T> Names<T> {
-    /// The value of this name.
+    /// The value with this name.
     #[inline]
     pub(super) fn get(&self, name: &str) -> Option<&T> {
         let mut next = self.list(name);
@@ -40,7 +40,7 @@ impl<T> Names<T> {
         None
     }
 
-    /// The value of this name, which is this one if there was none.
+    /// The value with this name; adds `value` if there was none.
     pub(super) fn get_or_add(&self, name: &str, value: T) -> &T {
         let (mut next, mut entry) = (
             self.list(name),
@@ -51,7 +51,7 @@ impl<T> Names<T> {
             }),
         );
         loop {
-            // Another caller may be quicker; what it added is looked at then.
+            // Another caller may be faster; its entry is then examined.
             let mut added = Some(entry);
             let found = next.get_or_init(|| added.take().expect("it is called once"));
             match added {
@@ -68,17 +68,18 @@ impl<T> Names<T> {
     }
 }
 
-/// Spreads names over lists. Only names from the store's table are added, so requests cannot make a list long.
+/// Distributes names over lists. Only names from the store's table are added, so requests cannot make a list long.
 #[inline]
 fn list_of(name: &[u8]) -> usize {
-    // The golden ratio, as Fibonacci hashing multiplies with it (Knuth, volume 3, section 6.4). The highest bits of a
-    // product depend on all others; the rotation brings them down for the next one.
+    // The golden ratio, used as the multiplier in Fibonacci hashing (Knuth, volume 3, section 6.4). The highest bits
+    // of a product depend on all others; the rotation moves them down for the next one.
     const RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(RATIO).rotate_left(32);
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
     let (words, rest) = name.as_chunks();
     let hash = words.iter().map(word).fold(number(name.len()), mix);
-    // The last eight, some of them once more: so no length needs a loop over single bytes but the shortest.
+    // The last eight bytes, possibly overlapping the earlier ones: only the shortest names need a loop over
+    // single bytes.
     let last = name.last_chunk().map_or_else(
         || {
             rest.iter()
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_found_and_the_first_value_of_a_name_stays() {
+    fn every_name_is_found_and_keeps_its_first_value() {
         let names = Names::default();
         let all: Vec<String> = (0..20_000)
             .map(|number| format!("{}{number}", "shop/".repeat(number % 5)))
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_every_kind_are_spread_over_the_lists() {
+    fn names_of_every_kind_are_distributed_over_the_lists() {
         let kinds: [fn(usize) -> String; 4] = [
             |number| format!("{number}"),
             |number| format!("order-{number:06}"),
@@ -125,13 +126,13 @@ mod tests {
             let lists: HashSet<_> = (0..LISTS)
                 .map(|number| list_of(kind(number).as_bytes()))
                 .collect();
-            // Of as many names as lists, 63 % of the lists get one if chance alone decides.
+            // With as many names as lists, 63 % of the lists get at least one by chance.
             assert!(lists.len() > LISTS / 2, "{}: {}", kind(7), lists.len());
         }
     }
 
     #[test]
-    fn callers_that_add_the_same_name_at_once_get_the_same_value() {
+    fn concurrent_adds_of_a_name_return_the_same_value() {
         let names = Names::default();
         let (names, all) = (&names, 0..2_000);
         let found = std::thread::scope(|scope| {

@@ -20,7 +20,7 @@ struct Model {
 }
 
 impl Model {
-    /// A tag whose first number was taken, and whose first fetch is under way.
+    /// A tag whose first number was taken, and whose first fetch is in flight.
     fn new() -> Arc<Self> {
         let tag = SegmentTag::new("orders", 1, 4);
         let key = Key::new(&tag, 1_000);
@@ -28,7 +28,7 @@ impl Model {
         assert!(matches!(key.take_slowly(1, NOW), (Err(_), true)));
         assert_eq!(key.begin(NOW), Some(4));
         let closed = AtomicU64::new(0);
-        closed.load(Ordering::Relaxed); // makes what is made late
+        closed.load(Ordering::Relaxed); // makes the lazily created primitives
         Arc::new(Self { key, closed })
     }
 
@@ -50,7 +50,7 @@ impl Model {
             .key
             .take(want)
             .or_else(|| self.key.take_slowly(want, NOW).0.ok())?;
-        assert!(!closed, "given out after the end: {taken:?}");
+        assert!(!closed, "issued after the end: {taken:?}");
         assert!(
             1 <= taken.start && taken.end <= 5,
             "not from the store: {taken:?}"
@@ -63,7 +63,7 @@ impl Model {
         Box::new(move || wants.iter().filter_map(|&want| this.take(want)).collect())
     }
 
-    /// A caller that waits until there is something.
+    /// A caller that waits until numbers are available.
     fn patient(self: &Arc<Self>) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
@@ -90,7 +90,7 @@ impl Model {
         Box::new(move || {
             this.key.end(NOW, Health::Closed);
             this.closed.store(1, Ordering::Release);
-            // What goes back to the store counts as taken: others get it.
+            // Numbers given back to the store count as taken: other processes get them.
             let back = this.key.state.lock().give_back();
             back.into_iter().collect()
         })
@@ -98,7 +98,7 @@ impl Model {
 }
 
 #[test]
-fn two_callers_use_up_what_there_is() {
+fn two_callers_use_up_the_numbers() {
     exhaustively("two callers", move || {
         let model = Model::with_numbers();
         let taken = at_once(vec![model.caller(&[1, 2]), model.caller(&[1, 1])]);
@@ -112,7 +112,7 @@ fn two_callers_use_up_what_there_is() {
 }
 
 #[test]
-fn a_caller_and_the_end() {
+fn a_caller_races_with_closing() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("a caller and the end", move || {
@@ -141,7 +141,7 @@ fn two_callers_and_the_end() {
 }
 
 #[test]
-fn the_end_and_a_range_that_comes_late() {
+fn closing_races_with_a_late_range() {
     bounded("a range that comes late", move || {
         let model = Model::new();
         let taken = at_once(vec![model.caller(&[1]), model.jobs(), model.close()]);
@@ -150,9 +150,9 @@ fn the_end_and_a_range_that_comes_late() {
     });
 }
 
-/// If a ring could be missed, the model would be deadlocked.
+/// If a notification could be missed, the model would deadlock.
 #[test]
-fn whoever_waits_is_woken() {
+fn every_waiter_is_woken() {
     exhaustively("one that waits", || {
         let model = Model::new();
         let taken = at_once(vec![model.patient(), model.jobs()]);
@@ -165,7 +165,7 @@ fn whoever_waits_is_woken() {
     });
 }
 
-/// The count is read too late: between the look and the wait the numbers come.
+/// The count is read too late: the numbers come between the check and the wait.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn planted_count_read_after_the_look() {

@@ -1,5 +1,5 @@
-//! A segment service at work: callers, its threads, a slow or failing database, other processes and
-//! the end, in many random schedules.
+//! A segment service under load: callers, its threads, a slow or failing database, other processes
+//! and the end, in many random schedules.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ type Taken = Vec<Range<u64>>;
 #[derive(Debug)]
 struct Store {
     tags: MemorySegmentStore,
-    /// Set if some requests and some replies are lost.
+    /// Set if some requests and replies are lost.
     lossy: bool,
-    /// A fault of the store: it counts nothing away.
+    /// Fault of the store: it does not record what it hands out.
     forgetful: bool,
 }
 
@@ -87,8 +87,7 @@ struct Model {
 }
 
 impl Model {
-    /// With threads of the service's own nobody moves the clock: nothing may fail, and no wait ends by
-    /// itself.
+    /// With the service's own threads the clock does not move: nothing may fail, and no wait ends by itself.
     fn new(threads: bool, forgetful: bool) -> Self {
         let lossy = !threads;
         let store = Arc::new(Store {
@@ -132,7 +131,7 @@ impl Model {
                     .and_then(|tag| tag.next_run(*want))
                 {
                     Ok(run) => {
-                        assert!(!over, "given out after the end: {run:?}");
+                        assert!(!over, "issued after the end: {run:?}");
                         taken.push(run.first..run.first + u64::from(run.count));
                     }
                     Err(IdError::Sealed { .. } | IdError::NotFound { .. }) => {}
@@ -168,7 +167,7 @@ fn joined(threads: Vec<JoinHandle<Taken>>) -> Vec<Range<u64>> {
 const WANTS: &[u32] = &[1, 2, 1];
 
 #[test]
-fn callers_the_threads_of_the_service_and_the_end() {
+fn closing_races_with_callers_and_threads() {
     let ends = Ends::new();
     let note = ends.clone();
     at_random("the end", 12_500, move || {
@@ -178,7 +177,7 @@ fn callers_the_threads_of_the_service_and_the_end() {
         after_a_while(150);
         model.service.close();
         model.over();
-        threads.extend([model.other(), model.other()]); // they get what came back
+        threads.extend([model.other(), model.other()]); // they get the numbers that were given back
         note.note(joined(threads).len());
     });
     assert!(
@@ -189,7 +188,7 @@ fn callers_the_threads_of_the_service_and_the_end() {
 }
 
 #[test]
-fn nobody_waits_for_ever() {
+fn no_caller_waits_forever() {
     at_random("no end", 12_500, move || {
         let model = Model::new(true, false);
         let threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
@@ -199,7 +198,7 @@ fn nobody_waits_for_ever() {
 }
 
 #[test]
-fn a_database_that_loses_requests_and_replies() {
+fn a_lossy_database_loses_no_calls() {
     at_random("a lossy database", 12_500, move || {
         let model = Model::new(false, false);
         let mut threads: Vec<_> = (0..3).map(|_| model.caller(WANTS)).collect();
@@ -213,7 +212,7 @@ fn a_database_that_loses_requests_and_replies() {
 }
 
 #[test]
-fn a_tag_that_is_removed() {
+fn a_tag_is_removed_at_any_moment() {
     let ends = Ends::new();
     let note = ends.clone();
     at_random("a tag that is removed", 12_500, move || {

@@ -14,7 +14,7 @@ use super::status::SegmentStatus;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
 use crate::error::{BuildError, StoreError, ask_store};
 
-/// Gives out the numbers of segment tags: growing, with few gaps, fetched from a database ahead of
+/// Issues the numbers of segment tags: increasing, with few gaps, fetched from a database ahead of
 /// need. One per process is enough; share it behind an [`Arc`].
 ///
 /// ```
@@ -35,50 +35,50 @@ use crate::error::{BuildError, StoreError, ask_store};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # The promise
-/// No number of a tag is given out twice, by this process or by any other over the same table: only
-/// what the database has counted away is given out, and nothing below what this process had before.
-/// Within a process the numbers of a tag increase: a call that starts after another has returned gets a
-/// larger number. Each process has its own ranges. [`close`](Self::close) returns what was fetched and not given
-/// out to the database, unless another process took a range since. A killed process leaves a gap: at most
-/// twice what was used in the 10 s before the fetch, and two steps of the table.
+/// # The guarantee
+/// No number of a tag is issued twice, by this process or by any other on the same table. A number is issued
+/// only after the database has counted it, and only if it is above all that this process had before. Within a
+/// process the numbers of a tag increase: a call that starts after another has returned gets a larger number.
+/// Each process has its own ranges. [`close`](Self::close) gives fetched but unissued numbers back to the
+/// database, unless another process has taken a range since. A killed process leaves a gap: at most twice the
+/// numbers used in the 10 s before the fetch, and two steps of the table.
 ///
 /// # The path of a number
-/// Taking a number of a [`Segment`] is one compare-and-swap: no lock, no allocation, no clock. Threads of the service fetch the next range when a tenth of the
-/// present one is used, or earlier if what is left would not last for a few fetches. Each request
-/// brings what the pace of the callers needs for a second: whole **steps** of the table, as many as what
-/// was used in the last 10 s justifies, up to [`step_cap`](SegmentBuilder::step_cap) numbers. A burst that is quicker than
-/// the database waits, up to [`max_wait`](SegmentBuilder::max_wait); it does not fail.
+/// Taking a number of a [`Segment`] is one compare-and-swap: no lock, no allocation, no clock. Threads of the service
+/// fetch the next range when a tenth of the present one is used, or earlier if the rest would not last for a few
+/// fetches. Each request brings what the callers need for a second at their pace, in whole **steps** of the table. The
+/// use in the last 10 s and [`step_cap`](SegmentBuilder::step_cap) bound its size. A burst that is faster than the
+/// database waits for up to [`max_wait`](SegmentBuilder::max_wait); it does not fail.
 ///
-/// # What can go wrong
-/// A fetch that fails is repeated every second at the latest. Calls are served from what is at hand,
-/// then wait, then fail with [`IdError::Unavailable`], whose source is what the database said. If
-/// only the answer was lost, a range is lost with it and the next one is another. A database that
-/// offers what this process already had (a backup was restored, somebody set `max_id` back) is
-/// refused until somebody has set `max_id` above it.
+/// # Failures
+/// A failed fetch is retried after a second at the latest. Calls are served from the available
+/// numbers, then wait, then fail with [`IdError::Unavailable`], whose source is the database's
+/// error. If only the reply was lost, its range is lost with it, and the next fetch gets another
+/// one. A database that offers numbers that this process already had (a backup was restored,
+/// `max_id` was set back) is refused until an operator has set `max_id` above them.
 ///
 /// Dropping the service closes it, which may take as long as [`close`](Self::close).
 #[derive(Debug)]
 pub struct SegmentService {
     pub(super) core: Arc<Core>,
-    /// Those that were asked for.
+    /// The tags that were requested before.
     pub(super) named: Names<Segment>,
 }
 
 impl SegmentService {
-    /// Builder of a service over this database.
+    /// Builder of a service on this database.
     pub fn builder(store: Arc<dyn SegmentStore>) -> SegmentBuilder {
         SegmentBuilder::new(store)
     }
 
-    /// A tag, for as many numbers of it as are wanted. A clone of it can be kept without the service. One
-    /// that was asked for before is found without a lock or a look at the clock. One that is not known is looked for in
-    /// the table, once a second for all that are not: that is waited for, at most for
+    /// A tag, for taking numbers from it. A clone of it can be kept without the service. A tag that
+    /// was requested before is found without a lock or reading the clock. An unknown tag is looked up in the table,
+    /// once a second for all unknown tags together; the call waits for that, for up to
     /// [`max_wait`](SegmentBuilder::max_wait).
     ///
     /// # Errors
-    /// - [`IdError::NotFound`]: there is no such tag; the table was read during this call, or less than
-    ///   a second ago for another tag that is missing.
+    /// - [`IdError::NotFound`]: the tag does not exist; the table was read during this call, or less
+    ///   than a second ago for another missing tag.
     /// - [`IdError::NotReady`], [`IdError::Unavailable`]: the table was not read in time, or cannot be.
     /// - [`IdError::Sealed`]: the service was closed.
     #[inline]
@@ -97,7 +97,7 @@ impl SegmentService {
         self.core.wait(listed).until(|| self.find(key, since))
     }
 
-    /// [`segment`](Self::segment) without waiting: a table that was read in the last second counts.
+    /// [`segment`](Self::segment) without waiting: a read of the table within the last second counts.
     ///
     /// # Errors
     /// The same.
@@ -127,7 +127,7 @@ impl SegmentService {
         listed.map(|key| key.status(now)).collect()
     }
 
-    /// The rows of the table, read now. Blocks as long as the store does.
+    /// The rows of the table, freshly read. Blocks as long as the store does.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -135,22 +135,21 @@ impl SegmentService {
         self.core.settings.store.tags()
     }
 
-    /// Adds a tag to the table, and to this service at once. `false` if there is one of this name:
-    /// then that one stays as it is. Blocks as long as the store does.
+    /// Adds a tag to the table, and to this service at once. Returns `false` if the name exists;
+    /// that tag then stays as it is. Blocks as long as the store does.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer: it is then not known whether it was added.
+    /// [`StoreError`] if the store does not answer: it is then unknown whether the tag was added.
     pub fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
         let created = ask_store(|| self.core.settings.store.create(tag))?;
         self.core.read_tags()?;
         Ok(created)
     }
 
-    /// Reads now which tags there are, as is otherwise done every minute. Blocks as long as the store
-    /// does.
+    /// Reads the tags now, which otherwise happens every minute. Blocks as long as the store does.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer: what was known goes on being used.
+    /// [`StoreError`] if the store does not answer: the service then continues with the known tags.
     pub fn refresh(&self) -> Result<(), StoreError> {
         self.core.read_tags()
     }
@@ -161,8 +160,8 @@ impl SegmentService {
         Some(self.core.now().saturating_sub(read_at))
     }
 
-    /// Why the service as a whole gives out no numbers, if that is so: it was closed, or the table was
-    /// never read. A tag says for itself how it is doing.
+    /// The reason why the service as a whole issues no numbers, if that is so: it was closed, or the
+    /// table was never read. Each tag reports its own state.
     pub fn not_ready_because(&self) -> Option<String> {
         let known = self.core.known.lock();
         if known.closed {
@@ -181,8 +180,8 @@ impl SegmentService {
         known.read_at.is_none().then_some(unread)
     }
 
-    /// Why the database may forget what it acknowledged, if it may, as seen when the table was read
-    /// last. A crash or a fail-over could then hand out numbers again.
+    /// The reason why the database may forget acknowledged writes, if it may, as seen when the
+    /// table was last read. A crash or a fail-over could then hand out numbers again.
     pub fn doubt(&self) -> Option<String> {
         self.core.known.lock().doubt.clone()
     }
@@ -192,17 +191,15 @@ impl SegmentService {
         self.core.settings.store.describe()
     }
 
-    /// Fetches what is due, if no thread does it, which is so with
-    /// [`Drive::ByHand`](crate::options::Drive::ByHand). Returns how
-    /// long there is nothing more to do.
+    /// Performs due fetches, if no thread does, as with
+    /// [`Drive::ByHand`](crate::options::Drive::ByHand). Returns the time until the next job.
     pub fn maintain(&self) -> Option<Duration> {
         self.core.maintain()
     }
 
-    /// Ends the service: no more numbers, of any tag. What was fetched and not given out goes back to
-    /// the store if nobody took a range since, and is lost otherwise. Nothing goes back to a store that may
-    /// [forget](Self::doubt). The store is waited for at most
-    /// 2 s. Calling it again does nothing.
+    /// Ends the service: no tag issues any more numbers. Fetched but unissued numbers are given back to the
+    /// store if no other process has taken a range since; otherwise they are lost. Nothing is given back to a
+    /// store that may [forget](Self::doubt). Waits for the store for up to 2 s. Calling it again does nothing.
     pub fn close(&self) {
         self.core.close();
     }
@@ -210,11 +207,11 @@ impl SegmentService {
 
 impl SegmentBuilder {
     /// Builds the service without waiting for the store: calls wait for its answer, and fail if none
-    /// comes. [`SegmentService::refresh`] asks it.
+    /// comes. [`SegmentService::refresh`] requests it.
     ///
     /// # Errors
-    /// [`BuildError`] if a setting is out of its range, no thread can be started, or what this host
-    /// remembers is damaged.
+    /// [`BuildError`] if a setting is out of range, no thread can be started, or the local record
+    /// of this host is damaged.
     pub fn build(self) -> Result<SegmentService, BuildError> {
         IdError::check("step_cap", self.step_cap, 1, u64::MAX)?;
         if self.refresh_every < Duration::from_millis(1) {

@@ -1,4 +1,4 @@
-//! The port to the databases that hold the tags.
+//! Port to the databases that hold the tags.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -8,52 +8,52 @@ use vesta_intf::{IdError, UnixMillis, is_control};
 use super::stride::Stride;
 use crate::error::StoreError;
 
-/// The largest number a database can keep: its columns are signed, with 64 bits.
+/// The largest number that a database can store: its columns are signed, with 64 bits.
 pub(crate) const MAX: u64 = i64::MAX.unsigned_abs();
 
-/// A database of segment tags, shaped like Leaf's table `leaf_alloc`: it counts, for each tag, up to
-/// which number everything was handed out.
+/// A database of segment tags, shaped like Leaf's table `leaf_alloc`: for each tag it counts up to
+/// which number all have been handed out.
 ///
 /// The calls block. They come from the segment service's own threads and from administration, never
-/// from the path that hands numbers out, and end within the store's request time-out, whatever the
-/// network does. After an error the next call connects anew. An implementation over an asynchronous
+/// from the path that issues numbers, and end within the store's request timeout, whatever the
+/// network does. After an error the next call reconnects. An implementation over an asynchronous
 /// client keeps its runtime to itself, so that embedding needs none.
 pub trait SegmentStore: Send + Sync + fmt::Debug {
     /// Display name, without secrets: `MySQL vesta@db:3306/ids`.
     fn describe(&self) -> String;
 
-    /// Every tag there is, as it stands in the table.
+    /// All tags, as they are in the table.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer, or has no such table.
+    /// [`StoreError`] if the store does not answer, or the table does not exist.
     fn tags(&self) -> Result<Vec<SegmentTag>, StoreError>;
 
-    /// Hands out the next `step` numbers of a tag for ever, in one atomic and durable step:
-    /// `max_id` becomes `max_id + step`, and the numbers from the old `max_id` on below the new one
-    /// are the caller's alone. `step` is 1 to 2^62; the tag's own step in the table is not looked at.
+    /// Hands out the next `step` numbers of a tag for good, in one atomic and durable step: `max_id`
+    /// becomes `max_id + step`, and the numbers from the old `max_id` up to, but excluding, the new one
+    /// belong to the caller alone. `step` is 1 to 2^62; the tag's own step in the table is ignored.
     ///
-    /// `update_time` becomes the store's present time. Asked only with names as [`tags`](Self::tags)
-    /// listed them, so names may be compared as the database does.
+    /// `update_time` becomes the store's present time. Called only with names as listed by
+    /// [`tags`](Self::tags), so names may be compared as the database does.
     ///
     /// # Errors
-    /// [`StoreError`] if it is not known whether the step happened: its numbers are then lost, and
-    /// the caller asks for others. Permanent, with nothing changed, if the tag's `max_id` is negative.
+    /// [`StoreError`] if it is unknown whether the step happened: its numbers are then lost, and the
+    /// caller requests others. Permanent, with nothing changed, if the tag's `max_id` is negative.
     fn next_range(&self, key: &str, step: u64) -> Result<NextRange, StoreError>;
 
-    /// Gives numbers back that nobody was given, in one atomic step: `max_id` becomes their start if
-    /// it still is their end, and `true` is returned; otherwise nothing changes. Whoever then asks gets
-    /// them. Asked at most once for the same numbers, and it must act at most once: a repetition could
-    /// take from others what they were given meanwhile.
+    /// Gives unissued numbers back, in one atomic step: if `max_id` is still their end, it becomes
+    /// their start, and `true` is returned; otherwise nothing changes. The next request gets them.
+    /// Called at most once for the same numbers, and it must act at most once: a repetition could take
+    /// numbers from processes that were given them meanwhile.
     ///
     /// # Errors
-    /// [`StoreError`] if it is not known whether the step happened. That does no harm.
+    /// [`StoreError`] if it is unknown whether the step happened. That does no harm.
     fn give_back(&self, key: &str, numbers: Range<u64>) -> Result<bool, StoreError> {
         let _ = (key, numbers);
-        Ok(false) // a store that takes nothing back loses numbers, and no more
+        Ok(false) // a store that takes nothing back only loses numbers
     }
 
-    /// Why the store, as it is set up now, may forget what it acknowledged, if it may: a crash or a
-    /// fail-over could then hand out numbers again.
+    /// The reason why the store, in its current set-up, may forget acknowledged writes, if it may:
+    /// a crash or a fail-over could then hand out numbers again.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -61,23 +61,23 @@ pub trait SegmentStore: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// Adds a tag, in one atomic step. `false`, and nothing is changed, if there is one of this name.
+    /// Adds a tag, in one atomic step. Returns `false`, and changes nothing, if the name exists.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; then it may have been added.
+    /// [`StoreError`] if the store does not answer; the tag may then have been added.
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError>;
 }
 
-/// The answer to a request for numbers.
+/// Reply to a request for numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextRange {
-    /// The numbers from `start` on below `end`. Not empty; `end` is at most 2^63 - 1.
+    /// The numbers from `start` up to, but excluding, `end`. Not empty; `end` is at most 2^63 - 1.
     Numbers(Range<u64>),
-    /// Those of the numbers from `start` on below `end` that belong to the stride.
+    /// The numbers of the stride from `start` up to, but excluding, `end`.
     Strided(Range<u64>, Stride),
-    /// There is no such tag.
+    /// The tag does not exist.
     NoTag,
-    /// `max_id` would grow beyond 2^63 - 1: it stays as it was. Fewer numbers may still be there.
+    /// `max_id` would exceed 2^63 - 1, so it is unchanged. Fewer numbers may still be available.
     UsedUp,
 }
 
@@ -91,37 +91,38 @@ impl NextRange {
     }
 }
 
-/// A range whose numbers somebody else gives out, such as a client of Tinyid: nobody else gets them, and
-/// none comes back.
+/// A range whose numbers another system issues, such as a client of Tinyid: no other process gets them,
+/// and none is given back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LentRange {
-    /// From the first number that was not handed out before, below the first that still is not.
+    /// From the first number that was not handed out before, up to, but excluding, the first that
+    /// still is not.
     pub numbers: Range<u64>,
     /// The numbers of the range that belong to the tag.
     pub stride: Stride,
 }
 
-/// A tag as it stands in the table.
+/// A tag as it is in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentTag {
     /// The tag's name: `biz_tag`.
     pub key: String,
-    /// The first number that was never handed out; negative if the row has no such number.
+    /// The first number that was never handed out; negative if the row has no valid number.
     pub max_id: i64,
-    /// The least numbers to fetch at a time. It should be positive; -1 stands for what is no number.
+    /// The minimum numbers to fetch at a time. It should be positive; -1 represents an invalid number.
     pub step: i64,
-    /// The numbers that the tag has here: nearly always every one, [`Stride::ONE`].
+    /// The numbers that the tag has in this database: nearly always all of them, [`Stride::ONE`].
     pub stride: Stride,
     /// The purpose of the tag.
     pub description: Option<String>,
-    /// When the row was last changed, where the store knows.
+    /// When the row was last changed, if the store knows.
     pub update_time: Option<UnixMillis>,
-    /// Number and step as the table shows them, if one is unusable: negative, `NULL` or of another type.
+    /// Number and step as they are in the table, if one is unusable: negative, `NULL` or of another type.
     pub unusable: Option<[String; 2]>,
 }
 
 impl SegmentTag {
-    /// A tag of every number, with nothing more to be said of it.
+    /// A tag with every number, without further details.
     pub fn new(key: impl Into<String>, max_id: i64, step: i64) -> Self {
         let (stride, description, update_time, unusable) = (Stride::ONE, None, None, None);
         Self {
@@ -135,14 +136,14 @@ impl SegmentTag {
         }
     }
 
-    /// Number and step, or the texts that the table has in their place.
+    /// Number and step, or their texts in the table if unusable.
     pub fn shown(&self) -> [String; 2] {
         let numbers = || [self.max_id, self.step].map(|number| number.to_string());
         self.unusable.clone().unwrap_or_else(numbers)
     }
 }
 
-/// A tag to be added: checked, so that every store can keep it.
+/// A tag to be added, validated so that every store can keep it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSegmentTag(SegmentTag);
 
@@ -155,18 +156,19 @@ impl Deref for NewSegmentTag {
 }
 
 impl NewSegmentTag {
-    /// The longest name, in characters: what `biz_tag` has room for.
+    /// Maximum length of a name, in characters: the width of `biz_tag`.
     pub const MAX_KEY: usize = 128;
-    /// The longest description, in characters.
+    /// Maximum length of a description, in characters.
     pub const MAX_DESCRIPTION: usize = 256;
-    /// The largest step: what the table's column has room for.
+    /// Maximum step: the range of the table's column.
     pub const MAX_STEP: u64 = i32::MAX.unsigned_abs() as u64;
 
-    /// A tag whose numbers begin at 1, as in Leaf, and are fetched `step` at a time.
+    /// A tag whose numbers start at 1, as in Leaf, and are fetched `step` at a time.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] if the name is empty, longer than 128 characters, or has control
-    /// characters, those of bidirectional text too, or white space at an end; [`IdError::OutOfRange`] if the step is not 1 to 2^31 - 1.
+    /// [`IdError::Invalid`] if the name is empty, longer than 128 characters, or has control characters (including
+    /// bidirectional controls) or leading or trailing white space; [`IdError::OutOfRange`] if the step is not 1 to 2^31
+    /// - 1.
     pub fn new(key: impl Into<String>, step: u64) -> Result<Self, IdError> {
         let key = key.into();
         let wrong = |reason: &str| Err(IdError::invalid("key", reason));
@@ -180,7 +182,7 @@ impl NewSegmentTag {
         Ok(Self(SegmentTag::new(key, 1, signed(step))))
     }
 
-    /// The first number to be handed out, instead of 1: for numbers that another system began.
+    /// The first number to be handed out, instead of 1: to continue numbers of another system.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if it is 2^63 - 1 or more.
@@ -207,7 +209,7 @@ impl NewSegmentTag {
     }
 }
 
-/// A number that was checked to be at most [`MAX`].
+/// A number that has been checked to be at most [`MAX`].
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

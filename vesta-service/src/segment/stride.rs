@@ -1,12 +1,12 @@
-//! Tags of which a database has every second number, or every third: what several of them need to hand
-//! out the numbers of one tag without knowing of each other.
+//! Tags of which a database has every second number, or every third. So several databases can hand out
+//! the numbers of one tag without knowing of each other.
 
 use std::ops::Range;
 
 /// The numbers `x` with `x % delta == remainder`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stride {
-    /// From one number to the next: at least 1.
+    /// Distance between neighbouring numbers: at least 1.
     pub delta: u64,
     /// Below `delta`.
     pub remainder: u64,
@@ -19,12 +19,12 @@ impl Stride {
         remainder: 0,
     };
 
-    /// True if there are such numbers.
+    /// True if such numbers exist.
     pub const fn is_valid(self) -> bool {
         self.remainder < self.delta
     }
 
-    /// The first of them that is not below `from`, which has at most 63 bits.
+    /// The first of them at or above `from`, which has at most 63 bits.
     ///
     /// ```
     /// use vesta_service::segment::Stride;
@@ -37,7 +37,8 @@ impl Stride {
         from + (delta + remainder - from % delta) % delta
     }
 
-    /// Those in a range: every [`delta`](Self::delta)-th from its start on. Empty if there are none.
+    /// Those within a range: every [`delta`](Self::delta)-th from the start of the result. Empty if
+    /// there are none.
     pub fn within(self, numbers: Range<u64>) -> Range<u64> {
         self.align(numbers.start).min(numbers.end)..numbers.end
     }
@@ -47,7 +48,7 @@ impl Stride {
 mod tests {
     use super::*;
 
-    /// The numbers of a range, as a person would list them.
+    /// The numbers of a range, enumerated by hand.
     fn listed(range: Range<u64>, stride: Stride) -> Vec<u64> {
         range
             .filter(|number| number % stride.delta == stride.remainder)
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stride_of_each_small_range_has_the_numbers_that_a_person_would_list() {
+    fn every_small_range_has_the_numbers_of_every_stride() {
         for (start, end) in (0..30).flat_map(|start| (start..45).map(move |end| (start, end))) {
             for delta in 1..=7 {
                 for remainder in 0..delta {
@@ -74,7 +75,7 @@ mod tests {
         }
     }
 
-    /// `(current, max]` of Tinyid, with its delta and remainder: the first two, the last, and how many.
+    /// `(current, max]` of Tinyid, with its delta and remainder: the first two, the last, and the count.
     #[test]
     fn known_ranges_of_tinyid() {
         for (current, max, [delta, remainder], expected) in [

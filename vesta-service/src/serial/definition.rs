@@ -1,4 +1,4 @@
-//! The definition of a serial tag, which never changes, and the range that its numbers are in now.
+//! The definition of a serial tag, which never changes, and the current range of its numbers.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -17,11 +17,11 @@ use crate::segment::NewSegmentTag;
 pub(crate) struct Definition {
     pub(super) tag: String,
     pub(super) pattern: Pattern,
-    /// Its name and its rules; none where no date matters.
+    /// Name and rules of its time zone; none where no date matters.
     pub(super) zone: Option<(String, Zone)>,
     /// Fingerprint of the key, where the pattern shuffles.
     pub(super) key: Option<String>,
-    /// The permutation of that key, once it was needed.
+    /// The permutation of that key, once it has been needed.
     shuffle: OnceLock<Arc<Shuffle>>,
 }
 
@@ -33,7 +33,7 @@ impl PartialEq for Definition {
     }
 }
 
-/// The hour that a clock shows in a tag's time zone, and its period.
+/// The current hour in a tag's time zone, and its period.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Present {
     hour: CivilHour,
@@ -48,13 +48,13 @@ impl Definition {
         key: Option<String>,
     ) -> Result<Self, IdError> {
         if zone.is_none() && pattern.has_date() {
-            let reason = "the pattern has a date: name the time zone whose, such as Asia/Shanghai";
+            let reason = "the pattern has a date: name its time zone, such as Asia/Shanghai";
             return Err(IdError::invalid("zone", reason));
         }
         if zone.is_some() && !pattern.has_date() {
             return Err(IdError::invalid(
                 "zone",
-                "the pattern has no date that would need one",
+                "the pattern has no date, so it needs no time zone",
             ));
         }
         let zone = zone.map(|name| Ok::<_, IdError>((name.to_owned(), Zone::new(name)?)));
@@ -67,7 +67,7 @@ impl Definition {
         })
     }
 
-    /// Why a key is not the one that the pattern needs, if it needs one.
+    /// The mismatch between the given key and the one that the pattern needs, if any.
     pub(super) fn key_trouble(&self, given: Option<&ShuffleKey>) -> Option<String> {
         let (wanted, tag) = (self.key.as_ref()?, plain(&self.tag));
         let given = match given.map(ShuffleKey::fingerprint) {
@@ -80,7 +80,7 @@ impl Definition {
         ))
     }
 
-    /// The permutation of a key, if the pattern shuffles; or what is wrong with the key.
+    /// The permutation of a key, if the pattern shuffles; or the defect of the key.
     pub(super) fn shuffle(&self, key: Option<&ShuffleKey>) -> Result<Option<Arc<Shuffle>>, String> {
         if let Some(trouble) = self.key_trouble(key) {
             return Err(trouble);
@@ -102,7 +102,7 @@ impl Definition {
         self.pattern.reset()
     }
 
-    /// The present at a moment, where the tag's days begin.
+    /// The present at a moment, in the tag's time zone.
     #[inline]
     pub(super) fn present(&self, now: UnixMillis) -> Present {
         self.present_in(match &self.zone {
@@ -126,8 +126,8 @@ impl Definition {
         }
     }
 
-    /// The counter of a position, and the date to write: the present one, unless the position is of a later
-    /// period, which then shows its first hour.
+    /// The counter of a position, and the date to write: the present one, or, if the position is of a later
+    /// period, the first hour of that period.
     #[inline]
     pub(super) fn split(&self, position: u64, now: &Present) -> (u64, CivilHour) {
         let reset = self.reset();
@@ -140,8 +140,8 @@ impl Definition {
         (n, date)
     }
 
-    /// The next `step` positions, or as many as the period has left, where `next` is the first that was
-    /// never handed out and `start` the first of the present period; `None` if it has none left.
+    /// The next `step` positions, or as many as the period has left. `next` is the first position that was
+    /// never handed out and `start` the first of the present period. `None` if the period has none left.
     pub(super) fn range(&self, next: u64, start: u64, step: u64) -> Option<Range<u64>> {
         let start = next.max(start);
         let (_, n) = self.reset().split(start);
@@ -181,7 +181,7 @@ impl Entry for Definition {
     }
 }
 
-/// A serial tag to be created: checked, so that its serials can be read back and none repeats.
+/// A serial tag to be created, validated so that its serials can be read back and none repeats.
 #[derive(Debug)]
 pub struct NewSerialTag {
     pub(super) definition: Definition,
@@ -191,15 +191,15 @@ pub struct NewSerialTag {
 }
 
 impl NewSerialTag {
-    /// The step, unless [`step`](Self::step) says otherwise.
+    /// The default step; [`step`](Self::step) overrides it.
     pub const STEP: u64 = 100;
 
-    /// A tag whose serials have this pattern, and whose days begin where those of a time zone of the IANA
-    /// database do: it is needed if the pattern has a date, and refused otherwise. Counters begin at 1.
+    /// A tag whose serials have this pattern, and whose days begin at midnight in a time zone of the IANA
+    /// database. The zone is required if the pattern has a date, and refused otherwise. Counters start at 1.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `key` as [`NewSegmentTag::new`], for `zone`, or for `pattern` if it has
-    /// bidirectional controls: its serials would read backwards.
+    /// [`IdError::Invalid`] for `key` as in [`NewSegmentTag::new`], for `zone`, or for `pattern` if it
+    /// has bidirectional controls, with which its serials would read backwards.
     pub fn new(
         tag: impl Into<String>,
         pattern: Pattern,
@@ -221,7 +221,7 @@ impl NewSerialTag {
         })
     }
 
-    /// The key of a pattern that shuffles; the tag remembers its fingerprint.
+    /// The key of a shuffling pattern; the tag stores its fingerprint.
     ///
     /// # Errors
     /// [`IdError::Invalid`] for `key` if the pattern does not shuffle.
@@ -229,18 +229,18 @@ impl NewSerialTag {
         if !self.definition.pattern.is_shuffled() {
             return Err(IdError::invalid(
                 "key",
-                "the pattern has no {shuffle:…} that would need one",
+                "the pattern has no {shuffle:…}, so it needs no key",
             ));
         }
         self.definition.key = Some(key.fingerprint());
         Ok(self)
     }
 
-    /// The least numbers that a process fetches at a time: those that it has when it is killed are a gap.
-    /// Default: 100, or a hundredth of what the counter has room for.
+    /// The minimum counters that a process fetches at a time; those it holds when it is killed are a gap.
+    /// Default: 100, or a hundredth of the counter's range.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if it is 0, or more than the counter has room for.
+    /// [`IdError::OutOfRange`] if it is 0, or exceeds the counter's range.
     pub fn step(mut self, step: u64) -> Result<Self, IdError> {
         let most = self.definition.pattern.end_of_counters() - 1;
         IdError::check("step", step, 1, most.min(NewSegmentTag::MAX_STEP))?;
@@ -248,10 +248,10 @@ impl NewSerialTag {
         Ok(self)
     }
 
-    /// The first counter of the present period, instead of 1: for serials that another system began.
+    /// The first counter of the present period, instead of 1: to continue serials of another system.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if the pattern has no room for it.
+    /// [`IdError::OutOfRange`] if it does not fit the pattern.
     pub fn starting_at(mut self, first: u64) -> Result<Self, IdError> {
         IdError::check(
             "first",
@@ -279,7 +279,7 @@ impl NewSerialTag {
         &self.definition.tag
     }
 
-    /// Its counter: a segment tag of positions that begin at `now`.
+    /// Its counter: a segment tag of positions that start at `now`.
     pub(super) fn counter(&self, now: UnixMillis) -> Result<NewSegmentTag, IdError> {
         let reset = self.definition.reset();
         let period = self.definition.present(now).period;
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_never_leaves_its_period_and_every_counter_comes() {
+    fn a_range_never_leaves_its_period_and_skips_no_counter() {
         for pattern in [
             "{date:yyMMdd}{n:1}",
             "{date:yyMMdd}{n:1+}",
@@ -351,7 +351,7 @@ mod tests {
                 }
             }
             assert_eq!(days.range(last, start, 1), None, "{pattern}: used up");
-            // Somebody has begun the next day.
+            // Another process has begun the next day.
             let tomorrow = CivilHour { day: 23, ..NOON };
             let next = days.start(&days.present_in(tomorrow));
             assert_eq!(days.range(next, start, 2), Some(next..next + 2));

@@ -16,8 +16,8 @@ use crate::lease::KvStore;
 use crate::segment::Segment;
 use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
 
-/// Gives out serials: numbers of a tag as its pattern writes them, whose counter starts anew each day,
-/// month or year. One per process is enough; share it behind an [`Arc`].
+/// Issues serials: numbers of a tag formatted by its pattern, whose counter restarts each day, month
+/// or year. One per process is enough; share it behind an [`Arc`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -37,19 +37,18 @@ use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # The promise
-/// No serial of a tag is given out twice, by this process or by any other over the same store. Date and
-/// counter of a serial are of one period, and no period is continued after another process, or this one,
-/// has begun a later one, whatever clocks show: with a clock that was set back, serials carry the date on
-/// which the later period began. Within a process the counters of a period increase by 1, but for those
-/// that other processes were given.
+/// # The guarantee
+/// No serial of a tag is issued twice, by this process or by any other on the same store. Date and counter of
+/// a serial belong to one period. No period is continued after this or another process has begun a later one,
+/// whatever the clocks show. If a clock was set back, serials carry the date on which the later period began.
+/// Within a process the counters of a period increase by 1, except for those given to other processes.
 ///
-/// A period begins with the first serial that is asked for in it, on the clock of the process that asks.
-/// If that is more than a minute ahead of the store's clock, where the store has one, nothing begins and
-/// calls fail until the clock is right.
+/// A period begins with the first serial requested in it, by the clock of the requesting process. If
+/// that clock is more than a minute ahead of the store's clock, where the store has one, no period
+/// begins and calls fail until the clock is right.
 ///
-/// Ranges of counters are fetched ahead as those of a [`SegmentService`]: what a process has that is killed
-/// is a gap, and so is what it has left at the end of a period.
+/// Ranges of counters are fetched ahead like those of a [`SegmentService`]. The counters that a process
+/// holds when it is killed, or at the end of a period, are a gap.
 #[derive(Debug)]
 pub struct SerialService {
     segments: SegmentService,
@@ -59,7 +58,7 @@ pub struct SerialService {
     process: Process,
 }
 
-/// Builds a [`SerialService`]. Everything has a default but the store.
+/// Builds a [`SerialService`]. Everything except the store has a default.
 #[derive(Debug, Clone)]
 pub struct SerialBuilder {
     store: Arc<dyn KvStore>,
@@ -73,20 +72,21 @@ pub struct SerialBuilder {
 pub struct SerialStatus {
     /// The pattern.
     pub pattern: String,
-    /// When the counter starts anew: `none`, `day`, `month` or `year`.
+    /// When the counter restarts: `none`, `day`, `month` or `year`.
     pub reset: &'static str,
     /// The time zone, if the pattern has a date.
     pub zone: Option<String>,
     /// Fingerprint of the key, if the pattern shuffles.
     pub key: Option<String>,
-    /// The period of `next`, such as `2026-11-22`; `None` if the counter never starts anew.
+    /// The period of `next`, such as `2026-11-22`; `None` if the counter never restarts.
     pub period: Option<String>,
-    /// The counter of the next serial, unless a new period has begun: of this process, or of the store, when
-    /// its tags were read, if this process has given out none.
+    /// The counter of the next serial, unless a new period has begun: of this process, or, if this process
+    /// has issued none, of the store when its tags were read.
     pub next: u64,
-    /// The last counter that the pattern has room for.
+    /// The last counter that fits the pattern.
     pub last: u64,
-    /// Why no serials can be given out although there are counters: the key is missing, or another.
+    /// The reason why no serials can be issued despite available counters: the key is missing, or
+    /// another one.
     pub key_trouble: Option<String>,
     /// The ranges of its counters, as positions.
     pub segment: SegmentStatus,
@@ -99,8 +99,8 @@ impl SerialBuilder {
         self
     }
 
-    /// Changes how ranges of counters are fetched: everything that [`SegmentBuilder`] offers, but for the
-    /// order, which is always strict.
+    /// Changes how ranges of counters are fetched: all options of [`SegmentBuilder`], except the order,
+    /// which is always strict.
     pub fn segments(self, change: impl FnOnce(SegmentBuilder) -> SegmentBuilder) -> Self {
         Self {
             segments: change(self.segments),
@@ -108,8 +108,8 @@ impl SerialBuilder {
         }
     }
 
-    /// Builds the service. The store is not waited for: calls wait until it has answered, and fail if it
-    /// does not.
+    /// Builds the service without waiting for the store: calls wait until it has answered, and fail if
+    /// it does not.
     ///
     /// # Errors
     /// As [`SegmentBuilder::build`].
@@ -134,7 +134,7 @@ impl SerialBuilder {
 }
 
 impl SerialService {
-    /// Builder of a service over this store.
+    /// Builder of a service on this store.
     pub fn builder(store: Arc<dyn KvStore>) -> SerialBuilder {
         let tags = SerialStore::new(store.clone(), AnyClock::default());
         let segments = SegmentService::builder(Arc::new(tags));
@@ -145,12 +145,11 @@ impl SerialService {
         }
     }
 
-    /// A tag, for as many serials of it as are wanted. One that is not known is looked for in the store, as
+    /// A tag, from which any number of serials can be taken. An unknown tag is looked up in the store, as
     /// by [`SegmentService::segment`].
     ///
     /// # Errors
-    /// As [`SegmentService::segment`]; [`IdError::Unsupported`] if the tag needs a key and has another, or
-    /// none.
+    /// As [`SegmentService::segment`]; [`IdError::Unsupported`] if the tag needs a key and has another one, or none.
     pub fn tag(&self, name: &str) -> Result<SerialTag, IdError> {
         self.found(self.segments.segment(name))
     }
@@ -163,7 +162,7 @@ impl SerialService {
         self.found(self.segments.try_segment(name))
     }
 
-    /// [`tag`](Self::tag) for tasks.
+    /// [`tag`](Self::tag) without blocking the thread.
     ///
     /// # Errors
     /// The same.
@@ -190,7 +189,7 @@ impl SerialService {
                 source: None,
             })?;
         let shuffle = definition.shuffle(self.keys.get(&definition.tag));
-        // Not unavailable: trying again is in vain, and everything else of this process is in order.
+        // Not `Unavailable`: a retry is useless, and the rest of this process works.
         let shuffle = shuffle.map_err(|what| IdError::Unsupported { what: what.into() })?;
         Ok(SerialTag {
             segment: segment.clone(),
@@ -227,12 +226,12 @@ impl SerialService {
             .collect()
     }
 
-    /// Adds a tag to the store, and to this service at once. `false` if there is one of this name: then
-    /// that one stays as it is. Blocks as long as the store does.
+    /// Adds a tag to the store, and to this service at once. Returns `false` if the name exists; that
+    /// tag then stays as it is. Blocks as long as the store does.
     ///
     /// # Errors
-    /// [`BuildError::Setting`] if the pattern shuffles and no key was named; [`BuildError::Store`] if the
-    /// store does not answer: it is then not known whether the tag was added.
+    /// [`BuildError::Setting`] if the pattern shuffles and no key was given; [`BuildError::Store`] if the
+    /// store does not answer: it is then unknown whether the tag was added.
     pub fn create(&self, tag: &NewSerialTag) -> Result<bool, BuildError> {
         tag.check()?;
         let created = ask_store(|| self.store.add(tag));
@@ -243,10 +242,10 @@ impl SerialService {
         })
     }
 
-    /// Reads now which tags there are, as is otherwise done every minute. Blocks as long as the store does.
+    /// Reads the tags now, which otherwise happens every minute. Blocks as long as the store does.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer: what was known goes on being used.
+    /// [`StoreError`] if the store does not answer: the service then continues with the known tags.
     pub fn refresh(&self) -> Result<(), StoreError> {
         self.segments.refresh()
     }

@@ -1,7 +1,7 @@
-//! Serial tags in a store, as a store of segments whose numbers are positions.
+//! Serial tags in a store, presented as a segment store whose numbers are positions.
 //!
 //! ```text
-//!  serial/tags      orders    what was agreed on; never changes
+//!  serial/tags      orders    the definition; never changes
 //!  serial/counters  orders    the first position that was never handed out, as a segment tag
 //! ```
 
@@ -25,8 +25,8 @@ use crate::sync::Mutex;
 const TAGS: &str = "serial/tags";
 const COUNTERS: &str = "serial/counters";
 
-/// A period begins when this host's clock says so, but no earlier than this before the store's does: a
-/// period that was begun cannot be taken back.
+/// A period begins by this host's clock, but no earlier than this before it begins by the store's: a
+/// period that has begun cannot be undone.
 const MAX_LEAD: Duration = Duration::from_secs(60);
 
 /// Serial tags in a store.
@@ -38,7 +38,7 @@ pub(crate) struct SerialStore {
     known: Mutex<BTreeMap<String, Known>>,
 }
 
-/// A tag, as it was when the tags were read.
+/// A tag as it was when the tags were read.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(super) definition: Arc<Definition>,
@@ -61,12 +61,12 @@ impl SerialStore {
         }
     }
 
-    /// A tag, if it was there when the tags were read.
+    /// A tag that was present when the tags were read.
     pub(super) fn known(&self, tag: &str) -> Option<Known> {
         self.known.lock().get(tag).cloned()
     }
 
-    /// Adds a tag. `false` if there is one of this name.
+    /// Adds a tag. Returns `false` if the name exists.
     pub(super) fn add(&self, new: &NewSerialTag) -> Result<bool, StoreError> {
         let (now, definition) = (self.clock.wall(), &new.definition);
         let counter = new.counter(now);
@@ -74,13 +74,13 @@ impl SerialStore {
         self.check_lead(definition, definition.start(&definition.present(now)), now)?;
         let place = entry_key(&new.definition.tag);
         match self.tags.put(&place, None, &new.definition)? {
-            // One that was not finished, if it is the same.
+            // A tag that was not completed, if it is the same.
             Cas::Conflict(Some(other)) if other != new.definition => Ok(false),
             _ => self.counters.create(&counter),
         }
     }
 
-    /// Refuses to begin a period on a clock that is far ahead of the store's.
+    /// Refuses to begin a period by a clock that is far ahead of the store's.
     fn check_lead(
         &self,
         definition: &Definition,
@@ -95,15 +95,15 @@ impl SerialStore {
         if definition.start(&definition.present(latest)) >= start {
             return Ok(());
         }
-        let why = format!("this host's clock shows {now}, but that of the store {theirs}");
-        let what = "no period begins on a clock that is ahead; set the right time";
+        let why = format!("this host's clock shows {now}, but the store's shows {theirs}");
+        let what = "no period begins while the clock is ahead; correct it";
         Err(StoreError::unavailable(what, io::Error::other(why)))
     }
 }
 
 impl SegmentStore for SerialStore {
     fn describe(&self) -> String {
-        // Not that of the segment tags in the same store: what a host remembers goes by it.
+        // Differs from the segment tags in the same store: the host's local record depends on it.
         format!("{}, serials", self.tags.store.describe())
     }
 
@@ -116,7 +116,7 @@ impl SegmentStore for SerialStore {
             }
             let mut known = self.known.lock();
             match known.get(&definition.tag) {
-                // It stays: what it has looked up stays with it.
+                // Kept: it holds state that was looked up.
                 Some(known) if *known.definition == definition => {}
                 _ => {
                     let (tag, next) = (definition.tag.clone(), 0);
@@ -165,10 +165,7 @@ impl SegmentStore for SerialStore {
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        let why = format!(
-            "`{}` has no pattern: serial tags are made from one",
-            tag.key
-        );
+        let why = format!("`{}` has no pattern: a serial tag needs one", tag.key);
         Err(StoreError::permanent(why))
     }
 }

@@ -11,9 +11,9 @@ use crate::segment::Segment;
 /// A serial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Serial {
-    /// As its pattern writes it: `INV-261122-0000427`.
+    /// Formatted by its pattern: `INV-261122-0000427`.
     pub text: String,
-    /// The counter of its period, as it was before it was shuffled.
+    /// The counter within its period, before shuffling.
     pub n: u64,
 }
 
@@ -32,13 +32,13 @@ impl SerialTag {
         &self.definition.tag
     }
 
-    /// A new serial. May wait for the store, at most for `max_wait` of the segments.
+    /// A new serial. May wait for the store, for up to the segments' `max_wait`.
     ///
     /// # Errors
     /// - [`IdError::NotReady`]: none came in time.
-    /// - [`IdError::Unavailable`]: the store fails, went back, or has a clock far behind this host's at the
-    ///   beginning of a period; or the counter has outgrown its digits, until the next period.
-    /// - [`IdError::OutOfRange`] for `year`: the pattern cannot write it.
+    /// - [`IdError::Unavailable`]: the store fails, was rolled back, or has a clock far behind this host's
+    ///   at the beginning of a period; or the counter has used up its digits, until the next period.
+    /// - [`IdError::OutOfRange`] for `year`: the pattern cannot express it.
     /// - [`IdError::NotFound`]: the tag was removed from the store.
     /// - [`IdError::Sealed`]: the service was closed.
     pub fn next(&self) -> Result<Serial, IdError> {
@@ -53,28 +53,28 @@ impl SerialTag {
     /// A new serial without waiting.
     ///
     /// # Errors
-    /// [`IdError::NotReady`] if there is none now: it says when. Otherwise as [`next`](Self::next).
+    /// [`IdError::NotReady`], with the delay after which to retry, if none is available. Otherwise
+    /// as [`next`](Self::next).
     pub fn try_next(&self) -> Result<Serial, IdError> {
         let (now, run) = self.take(1)?;
         self.serial(run.first, &now)
     }
 
-    /// `count` new serials, in the order of their counters. May wait, at most for `max_wait`. Those of a
-    /// batch that goes on over midnight are of two days.
+    /// `count` new serials, in the order of their counters. May wait, for up to `max_wait`. A batch that
+    /// spans midnight may have serials of two days.
     ///
     /// # Errors
-    /// As [`next`](Self::next). Counters that had been taken are then never given out.
+    /// As [`next`](Self::next). Counters that had been taken are then never issued.
     pub fn next_many(&self, count: u32) -> Result<Vec<Serial>, IdError> {
         let mut batch = Batch::new(self, count);
         self.segment.wait().until(|| batch.fill())?;
         Ok(batch.finish())
     }
 
-    /// Reads a serial of this tag, with its counter as it was before it was shuffled.
+    /// Parses a serial of this tag, with its counter before shuffling.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `serial`, with the position of what does not fit the pattern, or if its
-    /// check symbol is wrong.
+    /// [`IdError::Invalid`] for `serial`, with the position of the mismatch, or if its check symbol is wrong.
     pub fn parse(&self, serial: &str) -> Result<ParsedSerial, IdError> {
         let mut parsed = self.definition.pattern.parse(serial)?;
         if let Some(shuffle) = &self.shuffle {
@@ -83,8 +83,8 @@ impl SerialTag {
         Ok(parsed)
     }
 
-    /// The next 1 to `want` positions, all of one period, and what one reading of the clock showed: the
-    /// period is the present one or, if the clock is behind, a later one.
+    /// The next 1 to `want` positions, all of one period, and the clock reading: the period is the
+    /// present one or, if the clock is behind, a later one.
     #[inline]
     fn take(&self, want: u32) -> Result<(Present, IdRun), IdError> {
         let now = self.definition.present(self.clock.wall());
@@ -92,7 +92,7 @@ impl SerialTag {
         loop {
             match self.segment.try_next_run(want) {
                 Ok(run) if run.first >= start => return Ok((now, run)),
-                // Of a period that is over: with it goes everything else that is left of that one.
+                // The period has ended: the rest of its numbers is given up too.
                 Ok(_) => {
                     self.segment.skip_below(start);
                 }
@@ -128,8 +128,8 @@ impl SerialTag {
             reset => format!(" until the next {reset}"),
         };
         let reason = format!(
-            "tag `{tag}` has no more serials{until}: its counter came to {last}, and {pattern} has \
-             room for no more"
+            "tag `{tag}` has no more serials{until}: its counter reached {last}, the maximum of \
+             {pattern}"
         );
         IdError::Unavailable {
             reason: reason.into(),
@@ -141,7 +141,7 @@ impl SerialTag {
 
 #[cfg(feature = "async")]
 impl SerialTag {
-    /// [`next`](Self::next) for tasks. Dropped before it is ready, it takes no counter.
+    /// [`next`](Self::next) without blocking the thread. Dropped before it is ready, it takes no counter.
     ///
     /// # Errors
     /// The same.
@@ -149,8 +149,8 @@ impl SerialTag {
         self.segment.wait().until_async(|| self.try_next()).await
     }
 
-    /// [`next_many`](Self::next_many) for tasks. Dropped before it is ready, the counters that it had taken
-    /// are never given out.
+    /// [`next_many`](Self::next_many) without blocking the thread. Dropped before it is ready, the counters
+    /// it has taken are never issued.
     ///
     /// # Errors
     /// The same.
@@ -161,7 +161,7 @@ impl SerialTag {
     }
 }
 
-/// A batch under way. What it took is lost if it is dropped before it is complete.
+/// A batch in progress. The counters it has taken are lost if it is dropped before it is complete.
 struct Batch<'a> {
     tag: &'a SerialTag,
     serials: Vec<Serial>,

@@ -8,10 +8,10 @@ use vesta_intf::{CivilHour, IdError, UnixMillis};
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// A time zone of the IANA database, as this program has it: the same on every host.
+/// A time zone of the IANA database bundled with this program: the same on every host.
 pub(super) struct Zone {
     zone: TimeZone,
-    /// A quarter of an hour since 1970, and the hour on the wall clocks of the zone in all of it:
+    /// A quarter of an hour since 1970, and the zone's local hour during all of it:
     ///
     /// | bits | content |
     /// |---|---|
@@ -24,15 +24,15 @@ pub(super) struct Zone {
 }
 
 const QUARTER: u64 = 900_000;
-/// The quarters that a cached word has room for: the last one stands for nothing.
+/// Number of quarters that fit a cached word; the last one means "none".
 const QUARTERS: u64 = u32::MAX as u64;
 const NOTHING: u64 = u64::MAX;
 
 impl Zone {
-    /// The zone of this name.
+    /// The zone with this name.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] for `zone` if there is none.
+    /// [`IdError::Invalid`] for `zone` if it does not exist.
     pub(super) fn new(name: &str) -> Result<Self, IdError> {
         let zone = TimeZoneDatabase::bundled().get(name).map_err(|_| {
             let name: String = name.chars().take(64).collect();
@@ -46,10 +46,10 @@ impl Zone {
         })
     }
 
-    /// The hour of a moment on the wall clocks of the zone.
+    /// The local hour of a moment in the zone.
     pub(super) fn hour(&self, moment: UnixMillis) -> CivilHour {
         let quarter = moment.0 / QUARTER;
-        // Relaxed: the word says all there is to know.
+        // Relaxed: the word is self-contained.
         let cached = self.cached.load(Ordering::Relaxed);
         if cached >> 32 == quarter && quarter < QUARTERS {
             return unpacked(cached);
@@ -67,7 +67,7 @@ impl Zone {
         hour
     }
 
-    /// By how many seconds the zone is ahead of UTC, and whether it is so in the whole quarter of an hour.
+    /// The zone's offset to UTC in seconds, and whether it applies to the whole quarter of an hour.
     fn look_up(&self, moment: UnixMillis) -> (i32, bool) {
         let at = |millis: u64| {
             i64::try_from(millis)
@@ -86,7 +86,7 @@ impl Zone {
     }
 }
 
-/// The lower half of the cached word. In its quarters years have less than 18 bits.
+/// The lower half of the cached word. Years within its quarters have less than 18 bits.
 const fn packed(hour: &CivilHour) -> u64 {
     hour.year << 14 | hour.month << 10 | hour.day << 5 | hour.hour
 }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn hours_are_those_of_the_place_also_where_clocks_are_set() {
+    fn hours_are_local_even_where_clocks_change() {
         for (name, moment, expected) in [
             (
                 "Asia/Shanghai",
@@ -128,15 +128,15 @@ mod tests {
             ("Europe/Berlin", "2026-03-29T01:00:00Z", (2026, 3, 29, 3)),
             ("Europe/Berlin", "2026-10-25T00:59:59Z", (2026, 10, 25, 2)), // and ends
             ("Europe/Berlin", "2026-10-25T01:00:00Z", (2026, 10, 25, 2)),
-            ("America/St_Johns", "2010-11-07T02:30:59Z", (2010, 11, 7, 0)), // at one past midnight
+            ("America/St_Johns", "2010-11-07T02:30:59Z", (2010, 11, 7, 0)), // set back at 00:01
             (
                 "America/St_Johns",
                 "2010-11-07T02:31:00Z",
                 (2010, 11, 6, 23),
             ), // back to the day before
-            ("Africa/Cairo", "2026-04-23T21:59:59Z", (2026, 4, 23, 23)),    // midnight is left out
+            ("Africa/Cairo", "2026-04-23T21:59:59Z", (2026, 4, 23, 23)),    // midnight is skipped
             ("Africa/Cairo", "2026-04-23T22:00:00Z", (2026, 4, 24, 1)),
-            ("Pacific/Apia", "2011-12-30T09:59:59Z", (2011, 12, 29, 23)), // a day is left out
+            ("Pacific/Apia", "2011-12-30T09:59:59Z", (2011, 12, 29, 23)), // a day is skipped
             ("Pacific/Apia", "2011-12-30T10:00:00Z", (2011, 12, 31, 0)),
             ("UTC", "2024-02-29T00:00:00Z", (2024, 2, 29, 0)),
         ] {
@@ -150,14 +150,14 @@ mod tests {
             };
             for _ in 0..2 {
                 assert_eq!(zone.hour(at(moment)), expected, "{name} {moment}");
-                zone.hour(at("2026-07-01T12:00:00Z")); // another quarter of an hour
+                zone.hour(at("2026-07-01T12:00:00Z")); // evicts the cached quarter of an hour
             }
         }
     }
 
-    /// Each quarter of an hour of 2009 to 2026, in both orders, as jiff has it.
+    /// Each quarter of an hour of 2009 to 2026, in both orders, compared with jiff.
     #[test]
-    fn what_is_kept_never_differs_from_what_is_looked_up() {
+    fn cached_hours_never_differ_from_looked_up_ones() {
         for name in [
             "Europe/Berlin",
             "America/St_Johns",

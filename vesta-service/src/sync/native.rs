@@ -1,11 +1,11 @@
-//! The primitives as they are.
+//! The unchanged primitives.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::thread;
 
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// A value that each thread has for itself, there from the beginning.
+/// A thread-local value, available from the start of the thread.
 macro_rules! per_thread {
     ($(#[$attribute:meta])* static $name:ident: $type:ty = $init:expr;) => {
         ::std::thread_local! {

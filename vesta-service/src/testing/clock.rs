@@ -1,4 +1,4 @@
-//! A clock that moves only when it is told to.
+//! A clock that moves only on request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use vesta_intf::UnixMillis;
 
 use crate::clock::Clock;
 
-/// A scripted clock for tests, of Vesta and of programs that use it. Clones share one time.
+/// A scripted clock for tests of Vesta and of programs that use it. Clones share one time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::clock::Clock;
 ///
 /// let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
 /// clock.advance(Duration::from_millis(5));
-/// clock.set_wall(UnixMillis(1_600_000_000_000)); // somebody stepped the wall clock back
+/// clock.set_wall(UnixMillis(1_600_000_000_000)); // a step back of the wall clock
 /// assert_eq!(clock.monotonic(), Duration::from_millis(5));
 /// ```
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl ManualClock {
         time.monotonic += by;
     }
 
-    /// Steps the wall clock; the monotonic clock does not notice.
+    /// Steps the wall clock; the monotonic clock is unaffected.
     pub fn set_wall(&self, wall: UnixMillis) {
         self.time.lock().wall = Duration::from_millis(wall.0);
     }
@@ -70,7 +70,7 @@ impl Clock for ManualClock {
         self.time.lock().monotonic
     }
 
-    /// Lets the time pass at once.
+    /// Advances the time by `duration` and returns at once.
     fn park(&self, duration: Duration) {
         self.advance(duration);
     }

@@ -1,4 +1,4 @@
-//! A store whose connection is bad, on command.
+//! A store with a connection that fails on command.
 
 use std::fmt;
 use std::io;
@@ -12,9 +12,9 @@ use crate::clock::Clock as _;
 use crate::error::StoreError;
 use crate::lease::{KvStore, Put, Suspicion, Timing};
 
-/// Passes requests on to a store, as long as it is not told to lose them. For tests of how a program
-/// lives with outages; it hides the store's own clock, so that they can script the time, and shows
-/// [another](Self::show_clock) on request.
+/// Passes requests on to a store, unless told to lose them. For tests of how a program behaves
+/// during outages; it hides the store's own clock, so that tests can script the time, and shows
+/// [another one](Self::show_clock) on request.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -50,7 +50,7 @@ struct Weather {
     events: Vec<Event>,
 }
 
-/// Something that happens before the request of this number.
+/// An action to run before the request with this number.
 struct Event(u64, Box<dyn FnOnce() + Send>);
 
 impl fmt::Debug for Event {
@@ -66,7 +66,7 @@ fn timed_out() -> StoreError {
 }
 
 impl FlakyStore {
-    /// A good connection, for now.
+    /// A working connection, for now.
     pub fn new(inner: Arc<dyn KvStore>) -> Arc<Self> {
         Arc::new(Self {
             inner,
@@ -74,32 +74,32 @@ impl FlakyStore {
         })
     }
 
-    /// From now on no request reaches the store.
+    /// From now on, no request reaches the store.
     pub fn go_away(&self) {
         self.weather.lock().away = true;
     }
 
-    /// From now on requests reach the store again.
+    /// From now on, requests reach the store again.
     pub fn come_back(&self) {
         self.weather.lock().away = false;
     }
 
-    /// Whether the store refuses every request from now on, as one does that an operator has to repair.
+    /// Sets whether the store refuses every request from now on, like a store that an operator has to repair.
     pub fn set_refuses(&self, refuses: bool) {
         self.weather.lock().refuses = refuses;
     }
 
-    /// Whether requests panic from now on.
+    /// Sets whether requests panic from now on.
     pub fn set_panics(&self, panics: bool) {
         self.weather.lock().panics = panics;
     }
 
-    /// Says from now on that it may forget, if the store itself does not.
+    /// Reports from now on that the store may forget, unless the store itself does.
     pub fn set_may_forget(&self) {
         self.weather.lock().may_forget = true;
     }
 
-    /// Shows this clock as its own from now on.
+    /// Shows this clock as the store's own from now on.
     pub fn show_clock(&self, clock: &ManualClock) {
         self.weather.lock().clock = Some(clock.clone());
     }
@@ -109,17 +109,17 @@ impl FlakyStore {
         self.weather.lock().fail_next = count;
     }
 
-    /// The next `count` changes reach the store; the replies do not come back.
+    /// The next `count` changes reach the store; their replies are lost.
     pub fn lose_replies(&self, count: u32) {
         self.weather.lock().lose_replies = count;
     }
 
-    /// The next `count` changes are kept on the way, until [`deliver`](Self::deliver).
+    /// The next `count` changes are delayed until [`deliver`](Self::deliver).
     pub fn hold_back(&self, count: u32) {
         self.weather.lock().hold_back = count;
     }
 
-    /// Lets the changes that were kept on the way reach the store, late.
+    /// Lets the delayed changes reach the store.
     pub fn deliver(&self) -> Vec<Result<bool, StoreError>> {
         let held = std::mem::take(&mut self.weather.lock().held);
         held.into_iter()
@@ -129,20 +129,20 @@ impl FlakyStore {
             .collect()
     }
 
-    /// Does this after the next `count` requests, before the one that follows.
+    /// Runs this after the next `count` requests, before the one that follows.
     pub fn after(&self, count: u64, event: impl FnOnce() + Send + 'static) {
         let mut weather = self.weather.lock();
         let at = weather.asked + count;
         weather.events.push(Event(at, Box::new(event)));
     }
 
-    /// Once an area that is not empty has been listed, wait for the others once: all of them then act
-    /// on the same state.
+    /// Once an area that is not empty has been listed, waits once for the other participants: all of
+    /// them then act on the same state.
     pub fn meet_after_list(&self, others: Arc<Barrier>) {
         self.weather.lock().meeting = Some(others);
     }
 
-    /// Waits for the others, if that did not happen yet.
+    /// Waits for the other participants, if that has not happened yet.
     pub fn meet(&self) {
         let meeting = self.weather.lock().meeting.take();
         meeting.map(|others| others.wait());
@@ -153,8 +153,8 @@ impl FlakyStore {
         self.weather.lock().asked
     }
 
-    /// The number of changes of records that took effect, known to the caller or not; the creation of
-    /// a record and its mark do not count.
+    /// The number of record changes that took effect, acknowledged or not; the creation of a record
+    /// and its mark do not count.
     pub fn changes(&self) -> u64 {
         self.weather.lock().changes
     }
@@ -237,7 +237,7 @@ impl KvStore for FlakyStore {
         self.put_all(area, &[put]).map(|done| done[0])
     }
 
-    /// One request, with one fate.
+    /// One request, with one outcome for all its changes.
     fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
         self.reach()?;
         let changes_record = |put: &Put| put.old.is_some() && put.key.parse::<u64>().is_ok();

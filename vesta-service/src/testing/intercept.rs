@@ -1,4 +1,4 @@
-//! A store whose requests pass through a function of the test.
+//! A store whose requests pass through a function provided by the test.
 
 use std::any::Any;
 use std::fmt;
@@ -9,7 +9,7 @@ use vesta_intf::UnixMillis;
 use crate::error::StoreError;
 use crate::lease::{KvStore, Put, Suspicion, Timing};
 
-/// A request to a store; single changes are those of one entry.
+/// A request to a store; a single change is that of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the parameters of the methods of KvStore")]
 pub enum Request<'a> {
@@ -25,9 +25,9 @@ pub enum Request<'a> {
     Now,
 }
 
-/// The answer to a [`Request`], in the same order.
+/// The reply to a [`Request`], in the same order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "what the methods of KvStore return")]
+#[allow(missing_docs, reason = "the results of the methods of KvStore")]
 pub enum Answer {
     Entries(Vec<(String, String)>),
     Value(Option<String>),
@@ -58,9 +58,8 @@ impl Request<'_> {
 
 type Around = dyn Fn(Request<'_>, &dyn KvStore) -> Result<Answer, StoreError> + Send + Sync;
 
-/// A store behind a function that sees every request before the store and every answer after it, and may
-/// change, delay, refuse or answer it. For tests of one's own faults; [`FlakyStore`](super::FlakyStore) has
-/// the usual ones.
+/// A store behind a function that sees every request before the store and every reply after it, and may change,
+/// delay, refuse or answer it. For custom faults; [`FlakyStore`](super::FlakyStore) has the usual ones.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -97,7 +96,7 @@ impl Intercept {
         }
     }
 
-    /// With other durations than the store's.
+    /// Sets durations other than the store's.
     #[must_use]
     pub fn timing(self, timing: Timing) -> Self {
         Self { timing, ..self }

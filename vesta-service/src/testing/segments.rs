@@ -1,4 +1,4 @@
-//! Tags in memory, over the same entries as in every other store.
+//! Tags in memory, on the same entries as in every other store.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ impl MemorySegmentStore {
         Self::default()
     }
 
-    /// Writes a tag as it comes, as a person with a database client does.
+    /// Writes a tag without validation, as an operator with a database client does.
     ///
     /// # Panics
-    /// Never: memory answers.
+    /// Never: the in-memory store always answers.
     pub fn put(&self, tag: SegmentTag) {
         self.remove(&tag.key);
         self.tags.put(None, tag).expect("memory answers");

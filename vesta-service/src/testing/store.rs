@@ -1,4 +1,4 @@
-//! A store in memory: the reference that the other stores are compared with.
+//! An in-memory store: the reference for the other stores.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Forgets everything, as a database does that is restored from an empty backup.
+    /// Forgets everything, like a database restored from an empty backup.
     pub fn forget(&self) {
         self.entries.lock().clear();
     }
 
-    /// Forgets one entry, as somebody does who deletes a row.
+    /// Forgets one entry, as if a row had been deleted.
     pub fn delete(&self, area: &str, key: &str) {
         self.entries.lock().remove(&(area.into(), key.into()));
     }

@@ -1,4 +1,4 @@
-//! Back-off: after losing a race for the position, and after a request that failed.
+//! Back-off after losing a race for the position, and after a failed request.
 
 use std::cell::Cell;
 use std::hint::spin_loop;
@@ -6,32 +6,33 @@ use std::time::Duration;
 
 use crate::clock::instant;
 
-/// The longest pause after a request to a store that failed.
+/// Maximum pause after a failed store request.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause after a request to a store that failed, as so many did just before: 100 ms at first,
-/// then twice as long each time.
+/// Pause after a failed store request, given the number of preceding failures: 100 ms at first,
+/// then doubled each time.
 pub(crate) fn retry_pause(failures: u32) -> Duration {
     let pause = Duration::from_millis(100) * 2_u32.saturating_pow(failures);
     pause.min(LONGEST_PAUSE)
 }
 
 thread_local! {
-    /// The next pause of this thread.
+    /// Next pause of this thread.
     static PAUSE: Cell<Duration> = const { Cell::new(SHORTEST) };
 }
 
 const SHORTEST: Duration = Duration::from_nanos(60);
 const LONGEST: Duration = Duration::from_micros(4);
-/// Others that take something more often than this do nothing else.
+/// Other threads that claim more often than this do nothing else.
 const DENSE: Duration = Duration::from_nanos(15);
 
-/// Pause of a caller that wanted to move a word on by `size` and found it at `found`; returns what it shows then.
+/// Backs off after losing a race: the caller wanted to advance a word by `size` and found it at `found`. Returns
+/// the new value of the word.
 ///
-/// Cores that fight over one word spend their time moving it between their caches. While one of them
-/// looks away, the others work at full speed. How far they moved the word in that time shows what they
-/// do: if they take one claim after another, the next pause of this thread doubles; otherwise it halves.
-/// Callers that work between their claims therefore pause only briefly.
+/// Cores that contend for one word spend their time moving it between their caches. While one of them
+/// backs off, the others run at full speed. The distance that the word moved meanwhile shows their load:
+/// if they take one claim after another, the next pause of this thread doubles; otherwise it halves. So
+/// callers that work between their claims pause only briefly.
 #[cold]
 pub(crate) fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
     let pause = PAUSE.get();
@@ -47,13 +48,13 @@ pub(crate) fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
     word
 }
 
-/// Before a lock that is taken is waited for: it is held for nanoseconds only.
+/// Backs off once before blocking on a contended lock: it is held for nanoseconds only.
 #[cold]
 pub(crate) fn look_away_from_a_lock() {
     look_away(SHORTEST);
 }
 
-/// Spins for at least so long; returns how long it was.
+/// Spins for at least `pause`; returns the actual duration.
 fn look_away(pause: Duration) -> Duration {
     let begin = instant();
     loop {
@@ -69,9 +70,10 @@ fn look_away(pause: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// The test plants what others do during a pause, and reads the pauses instead of measuring them.
+    /// The test scripts the other threads' progress during a pause, and reads the pauses instead of
+    /// measuring them.
     #[test]
-    fn pauses_grow_while_others_do_nothing_else_and_shrink_when_they_do() {
+    fn pauses_grow_under_dense_contention_and_shrink_otherwise() {
         let lose = |size, to: u64| {
             assert_eq!(back_off(1000, size, || to), to);
             PAUSE.get()

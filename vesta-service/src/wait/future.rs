@@ -1,6 +1,6 @@
-//! Async waits. They need no runtime: a task is woken when something changes, or by one timer
-//! thread, which sleeps while nobody waits and is right to a fraction of a millisecond, where the
-//! timers of runtimes round up to whole ones and would lose every other tick.
+//! Asynchronous waits. They need no runtime: a task is woken by a change, or by a single timer
+//! thread. That thread sleeps while no task waits and is accurate to a fraction of a millisecond;
+//! the timers of runtimes round up to whole ones and would lose every other tick.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use vesta_intf::IdError;
 use super::{Notify, Wait};
 
 impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
-    /// [`until`](Self::until) for tasks.
+    /// [`until`](Self::until) without blocking the thread.
     pub(crate) async fn until_async<T>(
         &self,
         mut attempt: impl FnMut() -> Result<T, IdError>,
@@ -35,7 +35,7 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
 }
 
 impl Notify {
-    /// Ready when the count is another one than `seen`, or after `limit`.
+    /// Ready when the count differs from `seen`, or after `limit`.
     async fn changed(&self, seen: u64, limit: Duration) {
         let mut delay = Delay::new(limit);
         let waiter = Waiter {
@@ -57,7 +57,7 @@ impl Notify {
 
 static NEXT_WAITER: AtomicU64 = AtomicU64::new(0);
 
-/// A task's entry among those that wait; given back on drop.
+/// A task's entry among the waiters; removed on drop.
 struct Waiter<'a> {
     notify: &'a Notify,
     number: u64,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_that_gives_up_leaves_no_waker_behind() {
+    fn a_dropped_task_leaves_no_waker_behind() {
         let notify = Notify::default();
         let mut context = Context::from_waker(Waker::noop());
         {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_between_the_look_and_the_wait_is_not_missed() {
+    fn a_change_between_the_check_and_the_wait_is_not_missed() {
         let notify = Notify::default();
         let mut context = Context::from_waker(Waker::noop());
         let seen = notify.changes();

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 
-/// Counts changes and wakes those who wait for the next one.
+/// Counts changes and wakes the waiters for the next one.
 ///
-/// A waiter reads the count first, then looks for what it needs, and then waits for the count to
+/// A waiter reads the count first, then checks its condition, and then waits for the count to
 /// differ: so it misses no change.
 #[derive(Debug, Default)]
 pub(crate) struct Notify {
     changes: AtomicU64,
-    /// The tasks that wait, each under a number of its own.
+    /// The waiting tasks, each with a unique number.
     pub(super) tasks: Mutex<BTreeMap<u64, Waker>>,
     changed: Condvar,
 }
@@ -21,14 +21,14 @@ pub(crate) struct Notify {
 impl Notify {
     /// The number of changes so far.
     pub(crate) fn changes(&self) -> u64 {
-        // Acquire, with the release in `notify`: whoever sees the count sees what changed.
+        // Acquire: pairs with the release in `notify`; a caller that sees the count sees the change.
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Reports a change, which was made before.
+    /// Reports a change that has already been made.
     pub(crate) fn notify(&self) {
         let tasks = {
-            // Under the lock: between a waiter's look at the count and its sleep there is no change.
+            // Under the lock, no change can occur between a waiter's check of the count and its sleep.
             let mut tasks = self.tasks.lock();
             self.changes.fetch_add(1, Ordering::Release);
             std::mem::take(&mut *tasks)
@@ -37,8 +37,7 @@ impl Notify {
         tasks.into_values().for_each(Waker::wake);
     }
 
-    /// Puts the calling thread to sleep until the count is another one than `seen`, for `limit` at
-    /// most.
+    /// Blocks the calling thread until the count differs from `seen`, or until `limit` has passed.
     pub(crate) fn wait(&self, seen: u64, limit: Duration) {
         let mut tasks = self.tasks.lock();
         self.changed

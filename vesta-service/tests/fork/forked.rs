@@ -1,18 +1,18 @@
-//! Forks. Also of the tests of vesta-client, which include it by `#[path]`.
+//! Forks a child for a test. Also included by the tests of vesta-client with `#[path]`.
 
 use vesta_intf::{ErrorKind, IdError};
 
-/// Runs `child` in the child of a fork and returns whether it came to its end.
+/// Runs `child` in the child of a fork and returns whether it completed.
 #[allow(unsafe_code)]
 pub(crate) fn forked(child: impl FnOnce()) -> bool {
     // SAFETY: the child is a copy of this thread alone. It takes no lock that another thread of this test
-    // may hold: glibc keeps the allocator usable after a fork, what is under test promises the same,
-    // and the child leaves by `_exit`, which runs nothing of the parent's.
+    // may hold: glibc keeps the allocator usable after a fork, the code under test promises the same, and
+    // the child exits through `_exit`, which runs nothing of the parent's.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "it cannot fork");
     if pid == 0 {
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).is_ok();
-        // SAFETY: ends the process; no argument but a number.
+        // SAFETY: ends the process; the only argument is a number.
         unsafe { libc::_exit(i32::from(!done)) }
     }
     let mut status = -1;

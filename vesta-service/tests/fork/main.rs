@@ -1,4 +1,4 @@
-//! A process that forks after it built the service.
+//! A process that forks after building the service.
 #![cfg(unix)]
 
 mod forked;
@@ -21,7 +21,7 @@ use forked::{forked, is_told};
 const START: UnixMillis = UnixMillis(1_700_000_000_000);
 const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Each way to ask for an ID, the first call included.
+/// Checks that every kind of call is refused, from the first one on.
 fn issues_nothing(service: &LocalIdService) {
     is_told(service.try_gen_id());
     is_told(service.gen_id());
@@ -36,9 +36,9 @@ fn fixed(machine: u64, folder: &Path) -> vesta_service::Builder {
         .state_dir(folder)
 }
 
-/// By the real clock, in the default layout: parent and child would share the rest of a second.
+/// With the real clock and the default layout, parent and child would share the rest of a second.
 #[test]
-fn child_issues_no_id_from_its_first_call_on_and_its_parent_goes_on() {
+fn forked_child_issues_no_id_and_its_parent_continues() {
     for populator in PopulatorKind::ALL {
         let folder = tempfile::tempdir().unwrap();
         let service = fixed(1, folder.path())
@@ -48,7 +48,7 @@ fn child_issues_no_id_from_its_first_call_on_and_its_parent_goes_on() {
         let mut issued: HashSet<u64> = (0..10).map(|_| service.gen_id().unwrap()).collect();
         let in_child = forked(|| {
             issues_nothing(&service);
-            // A thread has no positions of its own yet.
+            // A new thread has no run of positions yet.
             std::thread::scope(|scope| {
                 scope
                     .spawn(|| issues_nothing(&service))
@@ -65,7 +65,7 @@ fn child_issues_no_id_from_its_first_call_on_and_its_parent_goes_on() {
 }
 
 #[test]
-fn child_of_a_fork_right_after_the_start_issues_no_id() {
+fn child_forked_right_after_the_start_issues_no_id() {
     let folder = tempfile::tempdir().unwrap();
     let service = fixed(1, folder.path()).build().unwrap();
     assert!(
@@ -76,9 +76,9 @@ fn child_of_a_fork_right_after_the_start_issues_no_id() {
 }
 
 #[test]
-fn service_that_is_built_in_the_child_issues_ids_there_and_not_in_a_child_of_that() {
+fn service_built_in_the_child_issues_ids_only_there() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    // The place of one that was dropped is used again.
+    // The slot of a dropped service is reused.
     drop(fixed(3, folder.path()).build().unwrap());
     let services = [1, 2].map(|machine| fixed(machine, folder.path()).build().unwrap());
     services
@@ -149,7 +149,7 @@ fn child_leaves_store_and_files_alone() {
 }
 
 #[test]
-fn child_gives_out_no_segment_number_and_gives_none_back() {
+fn forked_child_issues_no_segment_number_and_gives_none_back() {
     let store = Arc::new(MemorySegmentStore::new());
     let service = SegmentService::builder(store.clone()).build().unwrap();
     service

@@ -1,4 +1,4 @@
-//! Tasks: no runtime, woken when numbers come, nothing taken by a task that gives up.
+//! Async calls: no runtime, tasks woken when numbers come, nothing taken by a dropped task.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use vesta_service::{ErrorKind, IdError};
 
 use crate::stores::{Mood, TestStore, by_hand, ids, next, patient};
 
-/// Counts how often it is woken.
+/// Counts how often the task is woken.
 struct Woken(AtomicU64, Thread);
 
 impl Wake for Woken {
@@ -23,7 +23,7 @@ impl Wake for Woken {
     }
 }
 
-/// The smallest executor there is. Returns also how often the future was polled.
+/// A minimal executor. Also returns how often the future was polled.
 fn block_on<T>(future: impl Future<Output = T>) -> (T, u64) {
     let waker = Waker::from(Arc::new(Woken(AtomicU64::new(0), thread::current())));
     let mut future = pin!(future);
@@ -106,7 +106,7 @@ fn a_waiting_task_is_woken_by_the_numbers_and_not_by_a_timer() {
 }
 
 #[test]
-fn a_task_that_gives_up_takes_no_number_and_is_not_woken() {
+fn a_dropped_task_takes_no_number_and_is_not_woken() {
     let store = TestStore::with(&[("orders", 10)]);
     store.close_gate("orders");
     let service = patient(&store).build().unwrap();
@@ -122,7 +122,7 @@ fn a_task_that_gives_up_takes_no_number_and_is_not_woken() {
                 .is_pending()
         );
     }
-    // While they waited, a look at the tags may have.
+    // While they waited, a read of the tags may have woken them.
     let before = woken.0.load(Ordering::SeqCst);
     store.open_gate("orders");
     assert_eq!(next(&service, "orders").unwrap(), 1);
@@ -130,7 +130,7 @@ fn a_task_that_gives_up_takes_no_number_and_is_not_woken() {
 }
 
 #[test]
-fn patience_ends_for_tasks_too() {
+fn max_wait_applies_to_tasks_too() {
     let store = TestStore::with(&[("orders", 10)]);
     let service = patient(&store)
         .max_wait(Duration::from_millis(1))
@@ -143,7 +143,11 @@ fn patience_ends_for_tasks_too() {
     store.open_gate("orders");
     store.set(Mood::Refuses);
     let error = block_on(next_async(&service, "no such tag")).0.unwrap_err();
-    assert_ne!(error.kind(), ErrorKind::NotFound, "nobody has looked");
+    assert_ne!(
+        error.kind(),
+        ErrorKind::NotFound,
+        "the tags have not been read"
+    );
 }
 
 #[test]
@@ -161,7 +165,7 @@ fn closing_ends_waiting_tasks() {
 }
 
 #[test]
-fn driven_by_hand_a_task_does_what_is_due_itself() {
+fn driven_by_hand_a_task_performs_due_work_itself() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, _) = by_hand(&store);
     assert_eq!(block_on(next_async(&service, "orders")).0.unwrap(), 1);

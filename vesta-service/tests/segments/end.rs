@@ -1,4 +1,4 @@
-//! The end of a service: what nobody got goes back, and nothing waits for a store that is away.
+//! The end of a service: unissued numbers are given back, and nothing waits for an unreachable store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ fn max_id(store: &TestStore) -> i64 {
 }
 
 #[test]
-fn a_clean_stop_loses_nothing_where_nobody_took_a_range_since() {
+fn a_clean_stop_loses_nothing_if_no_range_was_taken_since() {
     let store = TestStore::with(&[("orders", 1000)]);
     let mut expected = 1;
     for count in [1, 250, 1000, 1, 3000] {
@@ -32,7 +32,7 @@ fn a_clean_stop_loses_nothing_where_nobody_took_a_range_since() {
 }
 
 #[test]
-fn dropping_a_service_gives_back_too_and_one_driven_by_hand_does_it_itself() {
+fn dropping_a_service_gives_numbers_back_even_when_driven_by_hand() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, _) = by_hand(&store);
     assert_eq!(next(&service, "orders").unwrap(), 1);
@@ -41,7 +41,7 @@ fn dropping_a_service_gives_back_too_and_one_driven_by_hand_does_it_itself() {
 }
 
 #[test]
-fn what_others_took_meanwhile_stays_theirs() {
+fn ranges_taken_by_others_meanwhile_stay_theirs() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, _) = by_hand(&store);
     assert_eq!(next(&service, "orders").unwrap(), 1);
@@ -52,13 +52,13 @@ fn what_others_took_meanwhile_stays_theirs() {
 }
 
 #[test]
-fn a_process_goes_on_where_another_gave_numbers_back() {
+fn a_process_continues_where_another_gave_numbers_back() {
     let store = TestStore::with(&[("orders", 1000)]);
     let [(one, _), (other, _)] = [(); 2].map(|()| by_hand(&store));
     assert_eq!(next(&one, "orders").unwrap(), 1);
     let first = next(&other, "orders").unwrap();
     other.refresh().unwrap();
-    one.refresh().unwrap(); // it reads what the other is about to give back
+    one.refresh().unwrap(); // it reads the numbers that the other is about to give back
     other.close();
     let mut last = 1;
     for _ in 0..5000 {
@@ -73,7 +73,7 @@ fn a_process_goes_on_where_another_gave_numbers_back() {
 }
 
 #[test]
-fn a_store_that_is_away_at_the_end_is_asked_once_and_the_numbers_are_lost() {
+fn an_unreachable_store_is_asked_once_at_the_end() {
     for mood in [Mood::Away, Mood::Refuses, Mood::Panics] {
         let store = TestStore::with(&[("orders", 10), ("users", 10), ("items", 10)]);
         let (service, _) = by_hand(&store);
@@ -86,7 +86,7 @@ fn a_store_that_is_away_at_the_end_is_asked_once_and_the_numbers_are_lost() {
     }
 }
 
-/// Numbers that callers got up to the end, and those of whoever comes next, never overlap.
+/// Numbers issued up to the end never overlap those issued by later processes.
 #[test]
 fn closing_under_load_repeats_nothing() {
     let store = TestStore::with(&[("orders", 10)]);
@@ -98,7 +98,7 @@ fn closing_under_load_repeats_nothing() {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    // Bounded, for the thread that closes may be kept waiting for its turn.
+                    // Bounded, as the closing thread may have to wait for its turn.
                     let runs = std::iter::repeat_with(|| orders.next_run(3)).take(8192);
                     for run in runs.map_while(Result::ok) {
                         run.iter()

@@ -1,4 +1,4 @@
-//! Stores that are away, slow, forgetful, broken; and the way back.
+//! Unreachable, slow, forgetful and broken stores, and the recovery from them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use vesta_service::{ErrorKind, IdError};
 use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient, row, try_next};
 
 #[test]
-fn a_store_that_is_away_at_the_start_is_waited_for_and_then_used() {
+fn an_unreachable_store_is_waited_for_at_the_start_and_then_used() {
     let store = TestStore::with(&[("orders", 10)]);
     store.set(Mood::Away);
     let (service, clock) = by_hand(&store);
@@ -35,13 +35,13 @@ fn a_store_that_is_away_at_the_start_is_waited_for_and_then_used() {
     assert_eq!(
         next(&service, "orders").unwrap(),
         1,
-        "the wait lasts until it is back"
+        "the wait lasts until the store is back"
     );
     assert_eq!(service.not_ready_because(), None);
 }
 
 #[test]
-fn twenty_seconds_without_the_store_end_within_one_and_repeat_nothing() {
+fn calls_recover_within_a_second_after_an_outage_of_20_seconds() {
     for mood in [Mood::Away, Mood::LosesReplies, Mood::Refuses] {
         let store = TestStore::with(&[("orders", 1000)]);
         let (service, clock) = by_hand(&store);
@@ -68,7 +68,7 @@ fn twenty_seconds_without_the_store_end_within_one_and_repeat_nothing() {
                 errors += 1;
             }
         }
-        assert!(errors > 0, "the numbers at hand do not last for 20 s");
+        assert!(errors > 0, "the available numbers do not last for 20 s");
         let status = &service.status()[0];
         assert!(
             status.fetches_failed > 10 && status.not_ready_because.is_some(),
@@ -103,7 +103,7 @@ fn ten_thousand_lost_replies_repeat_nothing() {
 }
 
 #[test]
-fn what_a_store_refuses_is_waited_for_and_asked_for_again() {
+fn a_refused_request_is_waited_for_and_retried() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, clock) = by_hand(&store);
     service.refresh().unwrap();
@@ -131,7 +131,7 @@ fn what_a_store_refuses_is_waited_for_and_asked_for_again() {
 }
 
 #[test]
-fn a_store_that_panics_is_a_store_that_failed() {
+fn a_panicking_store_counts_as_failed() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, clock) = by_hand(&store);
     service.refresh().unwrap();
@@ -146,9 +146,9 @@ fn a_store_that_panics_is_a_store_that_failed() {
     assert_eq!(next(&service, "orders").unwrap(), 1);
 }
 
-/// Also in a thread of the service: neither it nor the tag is lost.
+/// Also in a thread of the service: the thread and the tag survive.
 #[test]
-fn a_panic_beside_the_store_leaves_no_tag_stuck() {
+fn a_panic_outside_the_store_leaves_no_tag_stuck() {
     let store = TestStore::with(&[("orders", 10), ("users", 10)]);
     let service = patient(&store)
         .max_wait(Duration::from_millis(1))
@@ -159,7 +159,7 @@ fn a_panic_beside_the_store_leaves_no_tag_stuck() {
     waiting.refresh().unwrap();
     store.set(Mood::PanicsWhenNamed);
     for _ in 0..20 {
-        // More often than there are threads.
+        // More often than the number of threads.
         let _ = next(&service, "orders");
     }
     let orders = waiting.segment("orders").unwrap();
@@ -173,7 +173,7 @@ fn a_panic_beside_the_store_leaves_no_tag_stuck() {
             "a health check sees it"
         );
         store.set(Mood::Good);
-        let _ = call.join().unwrap(); // a panic counts as a store that is away
+        let _ = call.join().unwrap(); // a panic counts as an unreachable store
         while orders.try_next().is_err() {
             std::thread::yield_now();
         }
@@ -181,7 +181,7 @@ fn a_panic_beside_the_store_leaves_no_tag_stuck() {
 }
 
 #[test]
-fn tags_that_cannot_be_read_any_more_go_on_being_used() {
+fn known_tags_stay_usable_when_the_table_is_unreadable() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, clock) = by_hand(&store);
     next(&service, "orders").unwrap();
@@ -193,13 +193,13 @@ fn tags_that_cannot_be_read_any_more_go_on_being_used() {
     assert_eq!(
         next(&service, "users").unwrap_err().kind(),
         ErrorKind::Unavailable,
-        "who knows"
+        "it may or may not exist"
     );
     assert!(service.last_refresh_age().unwrap() >= Duration::from_secs(300));
 }
 
 #[test]
-fn a_store_restored_from_a_backup_is_refused_until_it_is_repaired() {
+fn a_restored_store_is_refused_until_repaired() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, _) = by_hand(&store);
     let mut last = 0;
@@ -227,7 +227,7 @@ fn a_store_restored_from_a_backup_is_refused_until_it_is_repaired() {
     assert_eq!(
         store.fetches.load(Ordering::Relaxed),
         fetches,
-        "it does not count its way up"
+        "fetches do not raise it"
     );
     let above = i64::try_from(last).unwrap() + 1_000_000;
     store.rows.put(row("orders", above, 10));
@@ -236,7 +236,7 @@ fn a_store_restored_from_a_backup_is_refused_until_it_is_repaired() {
 }
 
 #[test]
-fn a_tag_whose_fetch_hangs_does_not_hold_up_the_others() {
+fn a_hanging_fetch_does_not_delay_other_tags() {
     let tags = [("a", 10), ("b", 10), ("c", 10), ("d", 10), ("e", 10)];
     let store = TestStore::with(&tags);
     let service = patient(&store).build().unwrap();
@@ -261,7 +261,7 @@ fn a_tag_whose_fetch_hangs_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn a_late_answer_is_as_good_as_any() {
+fn a_late_reply_is_used_normally() {
     let store = TestStore::with(&[("orders", 10)]);
     let service = patient(&store).build().unwrap();
     assert_eq!(next(&service, "orders").unwrap(), 1);
@@ -269,13 +269,13 @@ fn a_late_answer_is_as_good_as_any() {
     let orders = service.segment("orders").unwrap();
     while orders.try_next().is_ok() {}
     store.wait_for_waiting(1);
-    store.rows.next_range("orders", 1_000_000).unwrap(); // others go on meanwhile
+    store.rows.next_range("orders", 1_000_000).unwrap(); // other processes continue meanwhile
     store.open_gate("orders");
     assert!(orders.next().unwrap() > 1_000_000);
 }
 
 #[test]
-fn closing_ends_those_who_wait_and_does_not_wait_for_the_store() {
+fn closing_ends_waiting_calls_without_waiting_for_the_store() {
     let store = TestStore::with(&[("orders", 10), ("users", 1000)]);
     store.close_gate("orders");
     let service = Arc::new(patient(&store).build().unwrap());
@@ -297,7 +297,7 @@ fn closing_ends_those_who_wait_and_does_not_wait_for_the_store() {
     assert_eq!(
         users.next().unwrap_err().kind(),
         ErrorKind::Sealed,
-        "nothing at hand counts"
+        "available numbers do not count"
     );
     assert_eq!(users.next_runs(3).unwrap_err().kind(), ErrorKind::Sealed);
     assert_eq!(
@@ -310,7 +310,7 @@ fn closing_ends_those_who_wait_and_does_not_wait_for_the_store() {
 }
 
 #[test]
-fn nothing_is_left_of_a_service_that_was_dropped() {
+fn a_dropped_service_leaves_nothing_behind() {
     let (sender, gone) = std::sync::mpsc::channel();
     let store = TestStore::with(&[("orders", 10), ("users", 10)]);
     *store.gone.lock() = Some(sender);

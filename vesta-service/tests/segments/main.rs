@@ -1,5 +1,5 @@
-//! Segment mode: unique and in order whatever threads, stores and operators do; never an error while
-//! the database answers.
+//! Segment mode: unique and ordered numbers whatever threads, stores and operators do; no error
+//! while the database answers.
 
 mod restarts;
 mod stores;

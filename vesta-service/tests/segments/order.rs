@@ -1,4 +1,4 @@
-//! 0 duplicates, and the order that was promised.
+//! No duplicates, and the guaranteed order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use crate::stores::{Seen, TestStore, batch, ids, next, patient, run};
 const THREADS: u64 = 8;
 /// Numbers of each key and thread.
 const EACH: u64 = 200_000;
-/// Far more than could be fetched for that.
+/// Far more than could be fetched for them.
 const ROOM: usize = 1 << 26;
 
 /// Observations of one key.
@@ -70,8 +70,8 @@ fn take(service: &SegmentService, watches: &[Watch], thread: u64) {
 }
 
 #[test]
-fn numbers_increase_over_all_threads() {
-    // Ranges of a few numbers make every other call go over to another one.
+fn numbers_increase_across_all_threads() {
+    // With ranges of a few numbers, every other call switches to another one.
     let tags = [("tiny", 1), ("small", 7), ("usual", 1000)];
     let store = TestStore::with(&tags);
     let service = patient(&store).step_cap(2000).build().unwrap();
@@ -98,7 +98,7 @@ fn the_checker_finds_a_planted_duplicate() {
 }
 
 #[test]
-fn alone_it_leaves_no_gap() {
+fn a_single_process_leaves_no_gap() {
     let store = TestStore::with(&[("orders", 10)]);
     let service = patient(&store).build().unwrap();
     let orders = service.segment("orders").unwrap();
@@ -114,7 +114,7 @@ fn alone_it_leaves_no_gap() {
 }
 
 #[test]
-fn many_services_over_one_store_never_overlap() {
+fn many_services_on_one_store_never_overlap() {
     let store = TestStore::with(&[("orders", 3)]);
     let seen = Seen::below(ROOM);
     std::thread::scope(|scope| {

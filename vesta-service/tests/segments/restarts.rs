@@ -1,4 +1,4 @@
-//! The memory of a host for its numbers over restarts, and stores that say they may forget.
+//! The host's record of its numbers across restarts, and stores that report that they may forget.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ fn clock() -> ManualClock {
     ManualClock::at(UnixMillis(1_700_000_000_000))
 }
 
-/// Ends without the end of a service, as a kill does; only its lock is gone.
+/// Ends a service without closing it, as a kill does; only its lock is released.
 fn kill(service: SegmentService, store: &TestStore) {
-    store.set(crate::stores::Mood::Away); // nothing goes back
+    store.set(crate::stores::Mood::Away); // nothing is given back
     let files = std::fs::read_dir(FOLDER.with(|it| it.borrow().clone()))
         .unwrap()
         .flatten();
@@ -51,7 +51,7 @@ thread_local! {
 }
 
 #[test]
-fn a_table_that_went_back_is_refused_also_after_a_restart() {
+fn a_rolled_back_table_is_refused_even_after_a_restart() {
     for killed in [false, true] {
         let folder = vesta_testkit::fast_folder();
         FOLDER.with(|it| *it.borrow_mut() = folder.path().into());
@@ -89,12 +89,9 @@ fn a_table_that_went_back_is_refused_also_after_a_restart() {
         assert_eq!(
             store.fetches.load(Ordering::Relaxed),
             fetches,
-            "it takes nothing there"
+            "it takes nothing from that store"
         );
-        assert!(
-            next(&service, "users").is_ok(),
-            "a tag that is in order is served"
-        );
+        assert!(next(&service, "users").is_ok(), "a healthy tag is served");
         store.rows.put(row("orders", 10_000, 10));
         service.refresh().unwrap();
         assert!(next(&service, "orders").unwrap() >= 10_000, "after {last}");
@@ -102,7 +99,7 @@ fn a_table_that_went_back_is_refused_also_after_a_restart() {
 }
 
 #[test]
-fn what_went_back_to_the_store_is_not_missed_after_a_restart() {
+fn numbers_given_back_are_not_missed_after_a_restart() {
     let folder = vesta_testkit::fast_folder();
     let store = TestStore::with(&[("orders", 1000)]);
     let clock = clock();
@@ -129,7 +126,7 @@ fn what_went_back_to_the_store_is_not_missed_after_a_restart() {
 }
 
 #[test]
-fn numbers_do_not_wait_for_what_is_remembered() {
+fn numbers_do_not_wait_for_the_local_record() {
     let folder = vesta_testkit::fast_folder();
     let store = TestStore::with(&[("orders", 1)]);
     let clock = clock();
@@ -147,7 +144,7 @@ fn numbers_do_not_wait_for_what_is_remembered() {
     assert_eq!(
         files(),
         "",
-        "it is written with all that comes within a second"
+        "it is written together with all ranges of the second"
     );
     clock.advance(SECOND);
     service.maintain();
@@ -155,7 +152,7 @@ fn numbers_do_not_wait_for_what_is_remembered() {
 }
 
 #[test]
-fn a_store_that_may_forget_is_told_of_and_refused_if_it_is_to_be() {
+fn a_store_that_may_forget_is_reported_and_refused_on_request() {
     let why = "it has asynchronous replicas";
     for required in [false, true] {
         let store = TestStore::with(&[("orders", 10)]);
@@ -177,7 +174,7 @@ fn a_store_that_may_forget_is_told_of_and_refused_if_it_is_to_be() {
         assert_eq!(
             refused.is_some(),
             required,
-            "what is at hand is used up: {refused:?}"
+            "the available numbers are used up: {refused:?}"
         );
         let status = &service.status()[0];
         let said = status.not_ready_because.clone().unwrap_or_default();
@@ -187,7 +184,7 @@ fn a_store_that_may_forget_is_told_of_and_refused_if_it_is_to_be() {
             assert_eq!(
                 store.backs.load(Ordering::Relaxed),
                 0,
-                "nothing goes back to it"
+                "nothing is given back to it"
             );
         }
         let late = builder(&store, &clock)

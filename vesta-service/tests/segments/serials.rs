@@ -1,4 +1,4 @@
-//! Serials of one process on a scripted clock: dates, counters, and what is refused.
+//! Serials of one process on a scripted clock: dates, counters, and refusals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn store() -> Arc<MemoryStore> {
 }
 
 #[test]
-fn a_counter_starts_anew_each_day_each_month_each_year_or_never() {
+fn a_counter_restarts_daily_monthly_yearly_or_never() {
     let world = at_noon(store());
     for (tag, pattern, reset) in [
         ("days", "{date:yyMMdd}-{n:4}", Reset::Day),
@@ -104,7 +104,7 @@ fn a_counter_starts_anew_each_day_each_month_each_year_or_never() {
 }
 
 #[test]
-fn a_period_that_is_over_is_not_continued_when_the_clock_goes_back() {
+fn an_ended_period_is_not_continued_when_the_clock_goes_back() {
     let store = store();
     let world = at_noon(store.clone());
     world.create("days", "{date:yyMMdd}-{n:4}", Reset::Day);
@@ -113,7 +113,7 @@ fn a_period_that_is_over_is_not_continued_when_the_clock_goes_back() {
     assert_eq!(world.next("days"), "261123-0001");
     world.clock.set_wall(NOON);
     assert_eq!(world.next("days"), "261123-0002");
-    // Nor by another process whose clock is behind, or that begins only now.
+    // Another process does not continue it either, whether its clock is behind or it only starts now.
     let other = at_noon(store);
     let serial = other.next("days");
     assert!(serial.starts_with("261123-"), "{serial}");
@@ -122,7 +122,7 @@ fn a_period_that_is_over_is_not_continued_when_the_clock_goes_back() {
 }
 
 #[test]
-fn many_at_once_are_of_one_day_each_and_in_order() {
+fn batches_are_ordered_and_each_serial_belongs_to_one_day() {
     let world = at_noon(store());
     world.create("days", "{date:yyMMdd}-{n:4}", Reset::Day);
     let tag = world.serials.tag("days").expect("the tag");
@@ -134,14 +134,14 @@ fn many_at_once_are_of_one_day_each_and_in_order() {
 }
 
 #[test]
-fn a_counter_that_has_outgrown_its_digits_says_until_when() {
+fn a_used_up_counter_names_the_next_period() {
     let store = store();
     let world = at_noon(store.clone());
     world.create("few", "{date:yyMMdd}{n:1}", Reset::Day);
     let nine: Vec<_> = (0..9).map(|_| world.next("few")).collect();
     assert_eq!(nine.last().map(String::as_str), Some("2611229"));
-    let said = "tag `few` has no more serials until the next day: its counter came to 9, and \
-                {date:yyMMdd}{n:1} has room for no more";
+    let said = "tag `few` has no more serials until the next day: its counter reached 9, the \
+                maximum of {date:yyMMdd}{n:1}";
     for _ in 0..2 {
         let error = world.refused("few");
         assert_eq!(
@@ -150,7 +150,7 @@ fn a_counter_that_has_outgrown_its_digits_says_until_when() {
         );
         assert_eq!(error.to_string(), said);
     }
-    // So does a process that never had any.
+    // So does a process that never had a counter.
     let other = at_noon(store);
     assert_eq!(other.refused("few").to_string(), said);
     for world in [&world, &other] {
@@ -173,7 +173,7 @@ fn coupons_need_their_key() {
         .for_each(|(byte, value)| *byte = value);
     let world = with_key(store.clone(), Some(key));
     let BuildError::Setting(error) = world.serials.create(&tag).expect_err("no key") else {
-        panic!("it is the setting");
+        panic!("expected a setting error");
     };
     assert_eq!(
         error.to_string(),
@@ -221,7 +221,7 @@ fn a_tag_is_created_once_and_stays_as_it_is() {
     assert!(!world.create("days", "{date:yyMMdd}-{n:4}", Reset::Day));
     assert!(!world.create("days", "X{date:yyMMdd}-{n:4}", Reset::Day));
     assert_eq!(world.next("days"), "261122-0001");
-    // One that was not finished is finished by the same.
+    // A tag that was not completed is completed by the same definition.
     store.delete("serial/counters", "days");
     assert!(world.create("days", "{date:yyMMdd}-{n:4}", Reset::Day));
     let error = world.refused("nights");
@@ -235,7 +235,7 @@ fn a_tag_is_created_once_and_stays_as_it_is() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_stored() {
+fn invalid_tags_are_refused_before_anything_is_stored() {
     let pattern = |text| Pattern::new(text, Reset::Never).expect("a pattern");
     for (tag, text, zone, said) in [
         ("", "{n:6}", None, "key"),
@@ -243,7 +243,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_stored() {
             "a",
             "{date:yy}{n:6}",
             None,
-            "zone: the pattern has a date: name the time zone whose, such as Asia/Shanghai",
+            "zone: the pattern has a date: name its time zone, such as Asia/Shanghai",
         ),
         (
             "a\u{202e}",
@@ -267,7 +267,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_stored() {
             "a",
             "{n:6}",
             Some("UTC"),
-            "zone: the pattern has no date that would need one",
+            "zone: the pattern has no date, so it needs no time zone",
         ),
         (
             "a",
@@ -289,7 +289,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_stored() {
 }
 
 #[test]
-fn a_tag_goes_on_where_another_system_stopped() {
+fn a_tag_continues_where_another_system_stopped() {
     let world = at_noon(store());
     let pattern = Pattern::new("{date:yyMMdd}-{n:4}", Reset::Day).expect("a pattern");
     let tag = NewSerialTag::new("days", pattern, Some("Asia/Shanghai")).expect("a tag");
@@ -314,7 +314,7 @@ fn a_tag_goes_on_where_another_system_stopped() {
 }
 
 #[test]
-fn no_period_begins_on_a_clock_that_is_far_ahead_of_the_stores() {
+fn no_period_begins_while_the_clock_is_far_ahead_of_the_stores() {
     let store = Intercept::new(store(), |request, store| match request {
         Request::Now => Ok(Answer::Now(Some(NOON))),
         _ => request.send(store),
@@ -328,12 +328,13 @@ fn no_period_begins_on_a_clock_that_is_far_ahead_of_the_stores() {
         ..
     } = world.refused("hours")
     else {
-        panic!("it is the store");
+        panic!("expected a store error");
     };
     let error = error.to_string();
-    let said = "no period begins on a clock that is ahead; set the right time: this host's clock shows 2027-11-22";
+    let said =
+        "no period begins while the clock is ahead; correct it: this host's clock shows 2027-11-22";
     assert!(error.starts_with(said), "{error}");
-    // Nor with a new tag.
+    // A new tag is refused too.
     let pattern = Pattern::new("{date:yyyy}{n:4}", Reset::Year).expect("a pattern");
     let tag = NewSerialTag::new("years", pattern, Some("Asia/Shanghai")).expect("a tag");
     let refused = world.serials.create(&tag).expect_err("a year ahead");

@@ -1,4 +1,4 @@
-//! Stores that misbehave when they are told to, and services over them.
+//! Stores that misbehave on request, and services on them.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -17,23 +17,23 @@ use vesta_service::segment::{
 };
 use vesta_service::testing::{ManualClock, MemorySegmentStore};
 
-/// Fate of a request at the store.
+/// Behaviour of the store for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Mood {
     #[default]
     Good,
     /// Does nothing and does not answer.
     Away,
-    /// Does it and does not answer.
+    /// Executes the request and does not answer.
     LosesReplies,
-    /// Refuses for good.
+    /// Refuses permanently.
     Refuses,
     Panics,
-    /// Cannot even say its name.
+    /// Panics even when asked for its name.
     PanicsWhenNamed,
 }
 
-/// A store in memory with moods and gates.
+/// An in-memory store with moods and gates.
 #[derive(Debug, Default)]
 pub(crate) struct TestStore {
     pub(crate) rows: MemorySegmentStore,
@@ -44,7 +44,7 @@ pub(crate) struct TestStore {
     pub(crate) reads: AtomicU64,
     pub(crate) backs: AtomicU64,
     pub(crate) doubt: Mutex<Option<String>>,
-    /// Told when nobody uses the store any more.
+    /// Notified when the store is no longer used.
     pub(crate) gone: Mutex<Option<Sender<()>>>,
 }
 
@@ -58,13 +58,13 @@ impl Drop for TestStore {
 
 #[derive(Debug, Default)]
 struct Gate {
-    /// Tags whose fetches do not get through.
+    /// Tags whose fetches are blocked.
     closed: HashSet<String>,
     waiting: usize,
 }
 
 impl TestStore {
-    /// A store with these tags, each with its step; their numbers begin at 1.
+    /// A store with these tags, each with its step; their numbers start at 1.
     pub(crate) fn with(tags: &[(&str, u64)]) -> Arc<Self> {
         let store = Self::default();
         for (key, step) in tags {
@@ -91,7 +91,7 @@ impl TestStore {
         self.changed.notify_all();
     }
 
-    /// Returns when so many fetches stand before closed gates.
+    /// Returns when this many fetches are blocked.
     pub(crate) fn wait_for_waiting(&self, count: usize) {
         let mut gate = self.gate.lock();
         let limit = Duration::from_secs(300);
@@ -100,7 +100,7 @@ impl TestStore {
             .wait_while_for(&mut gate, |gate| gate.waiting < count, limit);
         assert!(
             !wait.timed_out(),
-            "{} of {count} fetches came",
+            "{} of {count} fetches arrived",
             gate.waiting
         );
     }
@@ -165,12 +165,12 @@ impl SegmentStore for TestStore {
     }
 }
 
-/// A service with threads, which is patient enough for any machine.
+/// A service with threads, and a timeout long enough for any machine.
 pub(crate) fn patient(store: &Arc<TestStore>) -> SegmentBuilder {
     SegmentService::builder(store.clone()).max_wait(Duration::from_secs(300))
 }
 
-/// A service without threads, whose time passes when it is told to.
+/// A service without threads, whose time advances on request.
 pub(crate) fn by_hand(store: &Arc<TestStore>) -> (SegmentService, ManualClock) {
     let clock = ManualClock::at(UnixMillis(1_700_000_000_000));
     let builder = SegmentService::builder(store.clone())
@@ -179,7 +179,7 @@ pub(crate) fn by_hand(store: &Arc<TestStore>) -> (SegmentService, ManualClock) {
     (builder.build().unwrap(), clock)
 }
 
-/// A number of a tag that is looked up for it.
+/// Looks a tag up and takes a number.
 pub(crate) fn next(service: &SegmentService, key: &str) -> Result<u64, IdError> {
     service.segment(key)?.next()
 }
@@ -204,7 +204,7 @@ pub(crate) fn row(key: &str, max_id: i64, step: i64) -> SegmentTag {
     SegmentTag::new(key, max_id, step)
 }
 
-/// Remembers which numbers were seen, one bit each.
+/// Records which numbers were seen, one bit each.
 pub(crate) struct Seen {
     bits: Vec<AtomicU64>,
 }

@@ -1,4 +1,4 @@
-//! Tags that come, change, go, and come to their end.
+//! Tags that are added, changed, removed and used up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn an_unknown_tag_is_not_found_and_costs_the_store_nothing() {
 }
 
 #[test]
-fn a_new_tag_is_found_when_it_is_first_asked_for() {
+fn a_new_tag_is_found_on_first_use() {
     let store = TestStore::with(&[]);
     let (service, clock) = by_hand(&store);
     assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
@@ -54,7 +54,7 @@ fn a_new_tag_is_found_when_it_is_first_asked_for() {
     assert_eq!(
         next(&service, "orders").unwrap(),
         500,
-        "the next look is waited for"
+        "the call waits for the next read"
     );
     assert!(clock.monotonic() - before <= Duration::from_secs(1));
 
@@ -64,7 +64,7 @@ fn a_new_tag_is_found_when_it_is_first_asked_for() {
 }
 
 #[test]
-fn a_flood_of_unknown_tags_costs_one_look_a_second() {
+fn a_flood_of_unknown_tags_costs_one_read_a_second() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, clock) = by_hand(&store);
     next(&service, "orders").unwrap();
@@ -82,14 +82,14 @@ fn a_flood_of_unknown_tags_costs_one_look_a_second() {
     let looks = store.reads.load(Ordering::Relaxed) - before;
     assert!(
         (1..=seconds + 1).contains(&looks),
-        "{looks} looks in {seconds} s"
+        "{looks} reads in {seconds} s"
     );
     store.set(crate::stores::Mood::Away);
     clock.advance(MINUTE);
     assert_eq!(
         kind(next(&service, "unknown")),
         ErrorKind::Unavailable,
-        "nobody knows"
+        "it is unknown"
     );
 }
 
@@ -123,7 +123,7 @@ fn a_created_tag_is_known_at_once_and_an_existing_one_stays() {
 }
 
 #[test]
-fn what_no_table_can_keep_is_refused() {
+fn tags_that_no_table_can_keep_are_refused() {
     let long = "x".repeat(129);
     for key in [
         "",
@@ -160,7 +160,7 @@ fn what_no_table_can_keep_is_refused() {
 }
 
 #[test]
-fn a_removed_tag_stops_and_comes_back_above_what_it_was() {
+fn a_removed_tag_stops_and_resumes_above_its_old_numbers() {
     let store = TestStore::with(&[("orders", 1000), ("users", 1000)]);
     let (service, clock) = by_hand(&store);
     let orders = service.segment("orders").unwrap();
@@ -176,10 +176,10 @@ fn a_removed_tag_stops_and_comes_back_above_what_it_was() {
     assert_eq!(
         service.status().len(),
         1,
-        "only what is in the table is shown"
+        "only tags in the table are shown"
     );
 
-    // Put back where it began, it would repeat; put back higher, it goes on.
+    // If put back at its first start, it would repeat numbers; if put back higher, it continues.
     store.rows.put(row("orders", 1, 1000));
     service.refresh().unwrap();
     let error = orders.next().unwrap_err();
@@ -197,7 +197,7 @@ fn a_removed_tag_stops_and_comes_back_above_what_it_was() {
 }
 
 #[test]
-fn a_removed_tag_stops_also_when_a_fetch_finds_it_missing() {
+fn a_removed_tag_stops_when_a_fetch_finds_it_missing() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, _) = by_hand(&store);
     next(&service, "orders").unwrap();
@@ -210,7 +210,7 @@ fn a_removed_tag_stops_also_when_a_fetch_finds_it_missing() {
 }
 
 #[test]
-fn a_step_that_was_changed_in_the_table_is_taken_up() {
+fn a_step_changed_in_the_table_is_adopted() {
     let store = TestStore::with(&[("orders", 10)]);
     let (service, clock) = by_hand(&store);
     let orders = service.segment("orders").unwrap();
@@ -227,7 +227,7 @@ fn a_step_that_was_changed_in_the_table_is_taken_up() {
 }
 
 #[test]
-fn at_the_end_of_63_bits_there_is_an_error_and_no_wrap() {
+fn the_end_of_63_bits_is_an_error_and_does_not_wrap() {
     let store = TestStore::with(&[]);
     let end = i64::MAX;
     store.rows.put(row("orders", end - 25, 10));
@@ -243,12 +243,12 @@ fn at_the_end_of_63_bits_there_is_an_error_and_no_wrap() {
     assert_eq!(error.kind(), ErrorKind::Sealed);
     assert_eq!(
         error.to_string(),
-        "the generator has stopped: tag `orders` has no more numbers of 63 bits"
+        "the generator has stopped: tag `orders` has used up its 63-bit numbers"
     );
     assert_eq!(
         numbers,
         (first..first + 20).collect::<Vec<_>>(),
-        "as far as whole steps go"
+        "as far as whole steps fit"
     );
     clock.advance(MINUTE);
     service.maintain();
@@ -258,7 +258,7 @@ fn at_the_end_of_63_bits_there_is_an_error_and_no_wrap() {
 }
 
 #[test]
-fn rows_that_make_no_sense_are_named_and_do_not_harm_others() {
+fn invalid_rows_are_named_and_do_not_affect_others() {
     let store = TestStore::with(&[("orders", 10)]);
     store.rows.put(row("no step", 1, 0));
     store.rows.put(row("negative", -5, 10));
@@ -278,7 +278,7 @@ fn rows_that_make_no_sense_are_named_and_do_not_harm_others() {
 }
 
 #[test]
-fn numbers_begin_where_the_table_says_zero_included() {
+fn numbers_start_where_the_table_says_including_zero() {
     let store = TestStore::with(&[]);
     store.rows.put(row("zero", 0, 10));
     let (service, _) = by_hand(&store);
@@ -287,7 +287,7 @@ fn numbers_begin_where_the_table_says_zero_included() {
 }
 
 #[test]
-fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
+fn the_status_reports_available_numbers_and_their_rate() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, clock) = by_hand(&store);
     let orders = service.segment("orders").unwrap();
@@ -309,7 +309,7 @@ fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
     assert_eq!(status.next.len(), 1, "one step is enough at this pace");
     assert_eq!(status.next[0], 1001..2001);
     assert_eq!((status.taken_total, status.lost_total), (500, 0));
-    assert_eq!(status.rate, 50); // 100 in 2 s since a new chunk was begun
+    assert_eq!(status.rate, 50); // 100 in 2 s since a new chunk was opened
     assert_eq!((status.fetches_ok, status.fetches_failed), (2, 0));
     assert!(status.last_fetch_age.is_some() && status.last_fetch_took.is_some());
     assert!(!status.fetching && status.not_ready_because.is_none() && status.last_error.is_none());
@@ -317,12 +317,12 @@ fn the_status_says_what_is_at_hand_and_how_fast_it_goes() {
 }
 
 #[test]
-fn coming_and_going_under_load_repeats_nothing() {
+fn adding_and_removing_a_tag_under_load_repeats_nothing() {
     let store = TestStore::with(&[("orders", 10)]);
     let service = patient(&store).step_cap(1).build().unwrap();
     let seen = Seen::below(1 << 28);
     let over = AtomicBool::new(false);
-    // Known before it goes for the first time.
+    // Known before it is removed for the first time.
     let orders = service.segment("orders").unwrap();
     std::thread::scope(|scope| {
         let _end = AtTheEnd(&over); // also after a failure, or the threads would never end
@@ -347,7 +347,7 @@ fn coming_and_going_under_load_repeats_nothing() {
             service.refresh().unwrap();
             assert!(service.status().is_empty());
             assert_eq!(kind(next(&service, "orders")), ErrorKind::NotFound);
-            row.max_id += 50_000; // above what is under way
+            row.max_id += 50_000; // above the ranges in flight
             store.rows.put(row);
             service.refresh().unwrap();
             assert!(seen.is_new(next(&service, "orders").unwrap()));
@@ -365,7 +365,7 @@ impl Drop for AtTheEnd<'_> {
 }
 
 #[test]
-fn settings_out_of_their_range_are_refused() {
+fn settings_out_of_range_are_refused() {
     let store = TestStore::with(&[]);
     assert!(
         patient(&store)

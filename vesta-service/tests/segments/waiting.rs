@@ -1,4 +1,4 @@
-//! Bursts wait for the database, and end their wait when it has answered.
+//! Bursts wait for the database, and stop waiting when it has answered.
 
 use std::sync::Barrier;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use vesta_service::{ErrorKind, IdError};
 use crate::stores::{Mood, Seen, TestStore, batch, by_hand, ids, next, patient};
 
 #[test]
-fn a_burst_waits_for_the_database_and_nobody_fails() {
+fn a_burst_waits_for_the_database_and_no_call_fails() {
     let store = TestStore::with(&[("orders", 2)]);
     store.close_gate("orders");
     let service = patient(&store).build().unwrap();
@@ -36,13 +36,13 @@ fn a_burst_waits_for_the_database_and_nobody_fails() {
 }
 
 #[test]
-fn numbers_at_hand_are_given_out_while_the_next_ones_are_fetched() {
+fn available_numbers_are_issued_while_the_next_are_fetched() {
     let store = TestStore::with(&[("orders", 1000)]);
     let service = patient(&store).build().unwrap();
     let orders = service.segment("orders").unwrap();
     orders.next().unwrap();
     store.close_gate("orders");
-    // A tenth is used, the next range is asked for and does not come.
+    // A tenth is used; the next range is requested and does not come.
     for expected in 2..=1000 {
         match orders.try_next() {
             Ok(number) => assert_eq!(number, expected),
@@ -62,7 +62,7 @@ fn numbers_at_hand_are_given_out_while_the_next_ones_are_fetched() {
 }
 
 #[test]
-fn a_batch_larger_than_everything_at_hand_is_filled() {
+fn a_batch_larger_than_the_available_numbers_is_filled() {
     let store = TestStore::with(&[("orders", 10)]);
     let service = patient(&store).build().unwrap();
     let filled = batch(&service, "orders", 1_000_000).unwrap();
@@ -72,7 +72,7 @@ fn a_batch_larger_than_everything_at_hand_is_filled() {
 }
 
 #[test]
-fn without_waiting_there_is_as_much_as_there_is() {
+fn calls_without_waiting_return_the_available_numbers() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, _) = by_hand(&store);
     assert!(matches!(
@@ -97,7 +97,7 @@ fn without_waiting_there_is_as_much_as_there_is() {
 }
 
 #[test]
-fn a_batch_that_fails_says_what_was_lost_with_it() {
+fn a_failed_batch_counts_its_lost_numbers() {
     let store = TestStore::with(&[("orders", 1000)]);
     let (service, clock) = by_hand(&store);
     next(&service, "orders").unwrap();
@@ -116,7 +116,7 @@ fn a_batch_that_fails_says_what_was_lost_with_it() {
 }
 
 #[test]
-fn many_threads_see_a_new_tag_as_soon_as_it_is_created() {
+fn many_threads_see_a_new_tag_at_once() {
     let store = TestStore::with(&[]);
     let service = patient(&store).build().unwrap();
     service.refresh().unwrap();

@@ -1,4 +1,4 @@
-//! The asynchronous face: no runtime, no position lost by who gives up.
+//! Async calls: no runtime, and no position lost by a dropped call.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The smallest executor there is.
+/// A minimal executor.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
@@ -57,7 +57,7 @@ fn batches_and_runs_go_over_many_ticks_without_a_runtime() {
     assert!(from_runs.is_sorted_by(|a, b| a < b) && from_runs[0] > batch[9_999]);
     assert!(
         runs.len() < 30,
-        "{} runs say no more than so many ticks",
+        "{} runs cover no more than that many ticks",
         runs.len()
     );
 }
@@ -89,7 +89,7 @@ fn dropping_a_waiting_call_pushes_nothing_into_the_future() {
 }
 
 #[test]
-fn a_wait_longer_than_allowed_ends_at_once_and_says_when() {
+fn a_wait_longer_than_allowed_ends_at_once_with_a_delay() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let ids = fixed(IdMeta::MAX_PEAK, &folder)
@@ -108,7 +108,7 @@ fn a_wait_longer_than_allowed_ends_at_once_and_says_when() {
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
 }
 
-/// Counts how often it is woken.
+/// Counts how often the task is woken.
 struct Woken {
     count: AtomicUsize,
     thread: Thread,
@@ -121,10 +121,10 @@ impl Wake for Woken {
     }
 }
 
-/// Outcome of a flood of batches: those that may wait are complete, the others are refused before
-/// they have cost more than a tick.
+/// Outcome of a flood of batches: those that may wait complete, the others are refused before they
+/// have cost more than a tick.
 #[test]
-fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
+fn excess_batches_are_refused_at_once_and_the_others_served() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let ids = fixed(IdMeta::MIN_GRANULARITY, &folder)
@@ -178,8 +178,8 @@ fn of_too_many_batches_some_are_served_and_the_others_refused_at_once() {
             .all(|two| two[0].iter().last() < Some(two[1].first))
     );
     let total: u32 = served.iter().map(|run| run.count).sum();
-    // 20 ms of patience for all of them together: four batches of 5 ms.
+    // A timeout of 20 ms for all of them together: four batches of 5 ms.
     assert_eq!((total, refused), (4 * 5 * 1024, 46));
     let lost = ids.status().positions_lost_total;
-    assert_eq!(lost, 0, "who was refused had taken nothing yet");
+    assert_eq!(lost, 0, "a refused batch had taken nothing yet");
 }

@@ -1,4 +1,4 @@
-//! At the capacity: slices of a tick, positions for those who wait, and ticks that are borrowed.
+//! At full capacity: slices of a tick, positions for waiting callers, and borrowed ticks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use vesta_testkit::namespace_of;
 use crate::common::START;
 
 const UID_PER_SECOND: u64 = 8192;
-/// A second of `max-peak` has an eighth of its IDs for bursts and 256 slices of 3,584.
+/// A second of `max-peak` has an eighth of its IDs for bursts, and 256 slices of 3,584.
 const FOR_BURSTS: u64 = 131_072;
 const PER_SLICE: u64 = 3584;
 
@@ -38,7 +38,8 @@ fn manual() -> (ManualClock, Arc<dyn Clock>) {
     (clock.clone(), Arc::new(clock))
 }
 
-/// All that can be had now, with what batches leave to single calls, and the refusal at the end.
+/// Takes all available IDs, including those that batches leave to single calls; returns the final
+/// refusal too.
 fn exhaust(service: &LocalIdService) -> (u64, IdError) {
     let mut count = 0;
     loop {
@@ -53,12 +54,12 @@ fn exhaust(service: &LocalIdService) -> (u64, IdError) {
 }
 
 #[test]
-fn a_second_is_given_out_in_slices_and_nothing_of_it_is_lost() {
+fn a_second_is_released_in_slices_without_losing_any() {
     let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
     let service = start(folder.path(), &shared, |builder| builder);
     let mut all = 0;
-    // Somebody looks every 50 ms only: what the slices between left is there then.
+    // With a look every 50 ms only, the rests of the slices between are still available.
     for step in 1..=20 {
         let (count, refusal) = exhaust(&service);
         all += count;
@@ -77,9 +78,9 @@ fn a_second_is_given_out_in_slices_and_nothing_of_it_is_lost() {
     }
 }
 
-/// Without pacing the rest of the second is theirs; with it a slice has as much left.
+/// Without pacing, the rest of the second is theirs; with it, a slice leaves as many.
 #[test]
-fn single_calls_are_served_beside_batches_that_never_pause() {
+fn single_calls_are_served_next_to_continuous_batches() {
     for (pacing, left) in [(false, 65_536), (true, 256)] {
         let folder = vesta_testkit::fast_folder();
         let (clock, shared) = manual();
@@ -103,7 +104,7 @@ fn single_calls_are_served_beside_batches_that_never_pause() {
 }
 
 #[test]
-fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_turn() {
+fn only_waiting_calls_reserve_positions_and_are_served_in_turn() {
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
         let folder = vesta_testkit::fast_folder();
         let (clock, shared) = manual();
@@ -127,7 +128,7 @@ fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_tur
         assert_eq!(
             rest,
             in_a_slice - 1,
-            "{layout}: all that follows the one who waited"
+            "{layout}: all positions after the waiting caller's"
         );
         if layout == IdMeta::MAX_PEAK {
             assert_eq!(last.seq, FOR_BURSTS + PER_SLICE, "the very next position");
@@ -136,7 +137,7 @@ fn whoever_does_not_wait_pushes_nothing_ahead_and_whoever_waits_is_served_in_tur
 }
 
 #[test]
-fn with_short_ticks_to_borrow_a_wait_brings_those_of_4_ms() {
+fn with_short_ticks_to_borrow_one_wait_covers_4_ms() {
     let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
     let layout = IdMeta::MIN_GRANULARITY;
@@ -150,7 +151,7 @@ fn with_short_ticks_to_borrow_a_wait_brings_those_of_4_ms() {
                 .max_wait(max_wait)
         });
         let ticks = (clock.wall().0 - layout.spec().epoch.0) % 4;
-        clock.advance(Duration::from_millis(4 - ticks)); // all four are missing
+        clock.advance(Duration::from_millis(4 - ticks)); // all four are used up
         exhaust(&service);
         let before = clock.wall();
         service.gen_id().unwrap();
@@ -163,7 +164,7 @@ fn with_short_ticks_to_borrow_a_wait_brings_those_of_4_ms() {
     assert_eq!(
         wait(Duration::from_millis(3)),
         1,
-        "who would not wait that long wakes up when it is due"
+        "a caller with a shorter max_wait wakes up when its position is due"
     );
 }
 
@@ -181,7 +182,7 @@ fn a_wait_that_is_too_long_takes_no_position() {
 }
 
 #[test]
-fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
+fn a_burst_borrows_seconds_and_a_restart_repeats_none() {
     let folder = vesta_testkit::fast_folder();
     let file = folder
         .path()
@@ -209,9 +210,9 @@ fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
         .for_each(|id| *id = service.gen_id().unwrap());
     let last = *ids.last().unwrap();
     let lead = service.exp_id(last).unwrap().time - service.exp_id(first).unwrap().time;
-    assert_eq!(lead, 9, "eight ahead of what is the second second");
+    assert_eq!(lead, 9, "eight ahead of the second second");
 
-    // Killed: what the file says is all that is known.
+    // Killed: only the file is known.
     let bytes = std::fs::read(&file).unwrap();
     drop(service);
     std::fs::write(&file, bytes).unwrap();
@@ -220,10 +221,9 @@ fn a_burst_borrows_so_many_seconds_and_a_restart_repeats_none_of_it() {
     assert!(next > last, "{next} after {last}");
 }
 
-/// After a clean stop it goes on at the next position, without waiting for the time of what was
-/// borrowed.
+/// After a clean stop it continues at the next position, without waiting until the borrowed time has passed.
 #[test]
-fn what_was_borrowed_is_not_waited_for_after_a_clean_stop() {
+fn a_clean_stop_needs_no_wait_for_borrowed_time() {
     let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
     let tune = |builder: Builder| builder.pacing(false).borrow_ahead(Duration::from_secs(8));
@@ -240,7 +240,7 @@ fn what_was_borrowed_is_not_waited_for_after_a_clean_stop() {
     assert_eq!(service.status().machines, [7]);
 }
 
-/// The wall clock, and a coarse one that was read at the last of every 4 ms.
+/// The wall clock, plus a coarse one that was read at the end of every 4 ms.
 #[derive(Debug)]
 struct Coarse(ManualClock);
 
@@ -263,7 +263,7 @@ impl Clock for Coarse {
 }
 
 #[test]
-fn by_the_coarse_clock_the_time_lags_by_an_interrupt_and_a_used_up_tick_is_looked_at_precisely() {
+fn the_coarse_clock_lags_by_an_interrupt_but_ends_ticks_precisely() {
     for kind in PopulatorKind::ALL {
         let clock = ManualClock::at(START);
         let shared: Arc<dyn Clock> = Arc::new(Coarse(clock.clone()));
@@ -307,7 +307,7 @@ fn by_the_coarse_clock_the_time_lags_by_an_interrupt_and_a_used_up_tick_is_looke
 }
 
 #[test]
-fn what_a_thread_has_left_of_its_run_is_counted_and_its_ids_ascend() {
+fn the_rest_of_a_threads_run_is_counted_and_its_ids_ascend() {
     let folder = vesta_testkit::fast_folder();
     let (clock, shared) = manual();
     let service = start(folder.path(), &shared, |builder| {
@@ -332,7 +332,7 @@ fn what_a_thread_has_left_of_its_run_is_counted_and_its_ids_ascend() {
         clock.advance(Duration::from_secs(1));
         service.maintain();
     }
-    // The runs of threads that ended are not known of.
+    // The runs of threads that have ended are unknown.
     let lost = service.status().positions_lost_total;
     assert!((1..=9 * 63).contains(&lost), "{lost}");
 }

@@ -1,4 +1,4 @@
-//! Claims that meet others: what they wait for, how often they look again, and how much they buy.
+//! Contended claims: what they wait for, how often they retry, and how much they reserve.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use vesta_service::options::Drive;
 use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
 use vesta_service::{BuildError, IdError, IdMeta, LocalIdService, MachineSource};
 
-/// A store in which somebody else is faster a few times.
+/// A store in which another owner is faster a few times.
 struct Busy {
     records: Arc<MemoryStore>,
     store: Arc<dyn KvStore>,
 }
 
-/// The clock of a store, if it has one, and whether it may forget.
+/// A store's clock, if it has one, and whether the store may forget.
 fn with_clock(
     timing: Timing,
     may_forget: bool,
@@ -59,7 +59,7 @@ impl Busy {
             {
                 let machine = put.key.parse().expect("a machine ID");
                 let current = leases(&behind).record(machine)?.expect("a record");
-                // They issued nothing.
+                // These owners issued nothing.
                 let (epoch, attempt) = (current.epoch + 1, 1);
                 let theirs = Record {
                     epoch,
@@ -78,7 +78,7 @@ impl Busy {
         }
     }
 
-    /// In which machine ID 3 has a record.
+    /// A store in which machine ID 3 has a record.
     fn with(record: Record) -> Self {
         let this = Self::new(0);
         let namespace = leases(&this.records)
@@ -101,7 +101,7 @@ impl Busy {
     }
 }
 
-/// A clock that counts how often somebody waits, and does something with one of the waits.
+/// A clock that counts the waits, and runs an action during one of them.
 struct Waits {
     clock: ManualClock,
     count: AtomicU64,
@@ -142,7 +142,7 @@ impl Clock for Waits {
         self.clock.park(duration);
         if self.count.fetch_add(1, Ordering::Relaxed) + 1 == self.at {
             let then = self.then.lock().take();
-            then.expect("this wait comes once")();
+            then.expect("this wait occurs once")();
         }
     }
 }
@@ -168,7 +168,7 @@ fn only_3(store: Arc<dyn KvStore>) -> MachineSource {
 }
 
 #[test]
-fn who_was_beaten_to_a_record_looks_again_without_waiting() {
+fn a_claim_that_lost_the_race_retries_without_waiting() {
     let folder = vesta_testkit::fast_folder();
     let store = Busy::new(4);
     let clock = Waits::new(u64::MAX, || ());
@@ -179,7 +179,7 @@ fn who_was_beaten_to_a_record_looks_again_without_waiting() {
 }
 
 #[test]
-fn a_claim_says_whose_it_is() {
+fn a_claim_names_its_owner() {
     let folder = vesta_testkit::fast_folder();
     let store = Busy::new(0);
     let clock = Arc::new(ManualClock::at(START));
@@ -243,7 +243,7 @@ fn a_named_record_up_to_five_seconds_ahead_of_the_clock_is_taken_at_once() {
 }
 
 #[test]
-fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
+fn a_bound_is_reported_as_the_moment_that_covers_all_of_it() {
     for (above, seconds) in [(0, 100), (1, 101)] {
         let folder = vesta_testkit::fast_folder();
         let tick = IdMeta::MAX_PEAK
@@ -270,7 +270,7 @@ fn a_bound_is_told_as_the_moment_before_which_all_of_it_lies() {
 }
 
 #[test]
-fn an_unused_machine_id_begins_at_the_floor_of_its_namespace() {
+fn an_unused_machine_id_starts_at_the_floor_of_its_namespace() {
     let folder = vesta_testkit::fast_folder();
     let store = Arc::new(MemoryStore::new());
     leases(&store)
@@ -293,7 +293,7 @@ fn a_namespace_that_was_not_opened_has_no_floor_and_an_error_names_its_cause() {
     assert_eq!(refused.to_string(), "cannot reach it: refused");
 }
 
-/// A store without a clock is believed.
+/// A store without a clock is trusted.
 #[test]
 fn a_clock_that_differs_from_the_stores_is_refused() {
     for (may_forget, limit) in [(false, 60_000), (true, 1_000)] {
@@ -324,11 +324,11 @@ fn a_clock_that_differs_from_the_stores_is_refused() {
     }
 }
 
-/// How far the slow store's clock is ahead, in milliseconds.
+/// Lead of the slow store's clock, in milliseconds.
 static OFFSET: AtomicI64 = AtomicI64::new(0);
 
-/// The warnings of one thread. It is the subscriber of them all: a callsite that another test reached
-/// first would stay silent for one that comes later.
+/// The warnings of one thread. It is the subscriber of all threads: a callsite that another test
+/// reached first would stay silent in a later test.
 struct Warnings(Mutex<Vec<String>>, std::thread::ThreadId);
 
 impl tracing::Subscriber for Warnings {
@@ -355,13 +355,13 @@ impl tracing::Subscriber for Warnings {
 }
 
 #[test]
-fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
+fn a_slow_reply_is_not_a_clock_difference_and_one_is_logged_once() {
     let warnings = Arc::new(Warnings(Mutex::default(), std::thread::current().id()));
     tracing::subscriber::set_global_default(warnings.clone()).expect("there is no other");
     for may_forget in [false, true] {
         let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
-        // Its answers take long, and its clock is this host's or not quite.
+        // Its answers are slow, and its clock is this host's or slightly different.
         let slow = clock.clone();
         let store = with_clock(Timing::IN_MEMORY, may_forget, {
             let slow = clock.clone();
@@ -416,9 +416,9 @@ fn a_slow_answer_is_no_difference_of_clocks_and_a_difference_is_told_once() {
     }
 }
 
-/// The newest of what a state file remembers may be what is damaged.
+/// The newest entry of a state file may be the damaged one.
 #[test]
-fn beside_a_damaged_state_file_a_claim_keeps_the_distance_of_a_window() {
+fn with_a_damaged_state_file_a_claim_keeps_a_windows_distance() {
     for damaged in [false, true] {
         let folder = vesta_testkit::fast_folder();
         let store = Busy::new(0);
@@ -428,20 +428,20 @@ fn beside_a_damaged_state_file_a_claim_keeps_the_distance_of_a_window() {
         if damaged {
             let path = folder.path().join("default-3.state");
             let mut bytes = std::fs::read(&path).unwrap();
-            bytes[100] ^= 1; // in the first of two halves
+            bytes[100] ^= 1; // in the first half of two
             std::fs::write(path, bytes).unwrap();
         }
         clock.advance(Duration::from_secs(1));
         let service = start(only_3(store.store.clone()), folder.path(), clock.clone()).unwrap();
         let id = service.exp_id(service.gen_id().unwrap()).unwrap();
         assert!((id.time << 20 | id.seq) >= bound);
-        // It was given back at once, so the bound is of the first tick.
+        // It was given back at once, so the bound is in the first tick.
         let first = IdMeta::MAX_PEAK.tick_at(START).unwrap();
         assert_eq!(id.time - first, if damaged { 1 + 5 } else { 1 });
     }
 }
 
-/// Another starter of this host has the state files for a moment.
+/// Another starting process of this host holds the state files for a moment.
 #[test]
 fn a_state_file_that_is_locked_for_a_moment_is_waited_for() {
     for (freed_at, expected) in [(1, Ok(())), (5, Ok(())), (6, Err(5))] {
@@ -471,7 +471,7 @@ fn a_state_file_that_is_locked_for_a_moment_is_waited_for() {
 }
 
 #[test]
-fn who_waits_in_vain_for_a_state_file_is_not_sent_to_the_clock() {
+fn a_locked_state_file_is_not_reported_as_a_clock_problem() {
     let folder = vesta_testkit::fast_folder();
     let theirs = Arc::new(ManualClock::at(START));
     let _other = start(only_3(Arc::new(MemoryStore::new())), folder.path(), theirs).unwrap();
@@ -492,7 +492,7 @@ fn who_waits_in_vain_for_a_state_file_is_not_sent_to_the_clock() {
 }
 
 #[test]
-fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
+fn a_reserved_machine_id_is_claimed_with_a_short_window() {
     let short = Timing {
         window: Duration::from_secs(4),
         takeover_grace: Duration::from_secs(12),
@@ -526,7 +526,7 @@ fn a_named_machine_id_in_a_store_buys_no_more_than_it_is_quickly_had_again() {
 }
 
 #[test]
-fn a_machine_id_that_is_spent_for_good_is_left_for_another() {
+fn an_exhausted_machine_id_is_replaced_by_another() {
     let end = (IdMeta::MAX_PEAK.max(Field::Time) + 1) << 20;
     let record = Record {
         epoch: 1,

@@ -1,4 +1,4 @@
-//! Clocks that are wrong: only the time field suffers, and callers hear of it only when it is much.
+//! Wrong clocks: only the time field suffers, and callers get errors only for large differences.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn steps_of_up_to_five_seconds_are_invisible() {
         let service = fixed(&clock, layout, &folder);
         let (mut last, mut rng, mut real) = (0, Rng::new(1), START.0);
         for step in 0..1_000_000_u64 {
-            // Time passes; the wall clock shows anything between 4 s late and right.
+            // Time passes; the wall clock shows anything between 4 s late and the right time.
             clock.advance(Duration::from_millis(1));
             real += 1;
             clock.set_wall(UnixMillis(real - rng.below(4000)));
@@ -51,7 +51,7 @@ fn steps_of_up_to_five_seconds_are_invisible() {
 }
 
 #[test]
-fn a_clock_far_behind_is_an_error_that_says_when_and_ends_when_the_clock_has_caught_up() {
+fn a_clock_far_behind_is_an_error_with_a_delay_until_it_catches_up() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = fixed(&clock, IdMeta::MAX_PEAK, &folder);
@@ -76,7 +76,7 @@ fn a_clock_far_behind_is_an_error_that_says_when_and_ends_when_the_clock_has_cau
 }
 
 #[test]
-fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
+fn in_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = LocalIdService::builder()
@@ -109,7 +109,7 @@ fn with_a_pool_a_clock_far_behind_costs_only_the_machine_id() {
     );
 }
 
-/// For hours the clock is hours behind; with and without another machine ID to go on with meanwhile.
+/// For hours the clock is hours behind, with and without another machine ID to use meanwhile.
 #[test]
 fn a_clock_set_right_after_hours_is_followed() {
     let hour = Duration::from_secs(3600);
@@ -154,7 +154,7 @@ fn a_clock_set_right_after_hours_is_followed() {
 }
 
 #[test]
-fn a_jump_far_ahead_is_not_followed_and_nothing_far_ahead_is_recorded() {
+fn a_jump_far_ahead_is_ignored_and_nothing_far_ahead_is_recorded() {
     for jump in [86_400_000, 100 * 365 * 86_400_000] {
         let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
@@ -178,7 +178,7 @@ fn a_jump_far_ahead_is_not_followed_and_nothing_far_ahead_is_recorded() {
 
 const HOUR: u64 = 3_600_000;
 
-/// A pool of one machine ID, whose store has a clock or has none.
+/// A pool of one machine ID, whose store has a clock or none.
 fn pool(
     clock: &ManualClock,
     folder: &tempfile::TempDir,
@@ -197,7 +197,7 @@ fn pool(
         .unwrap()
 }
 
-/// Seconds until a call gives an ID that shows the clock's time.
+/// Seconds until a call returns an ID with the clock's time.
 fn recovers(service: &LocalIdService, clocks: &[&ManualClock]) -> Option<u64> {
     (0..1_200).find(|_| {
         service.maintain();
@@ -214,8 +214,8 @@ fn recovers(service: &LocalIdService, clocks: &[&ManualClock]) -> Option<u64> {
     })
 }
 
-/// A machine that was resumed, or started by a wrong clock: the clock is two hours behind, and is set
-/// right. The store's clock is right, or wrong like the host's was, or there is none.
+/// A machine that was resumed, or started with a wrong clock: the clock is two hours behind, and is
+/// set right. The store's clock is right, or as wrong as the host's was, or does not exist.
 #[test]
 fn a_clock_set_right_is_followed_once_the_store_agrees_or_after_ten_minutes() {
     for (store_is, within) in [(None, 585..=600), (Some(true), 0..=17)] {
@@ -264,8 +264,8 @@ fn a_wrong_clock_that_the_store_contradicts_is_never_followed() {
     assert!(service.status().clock_suspect);
 }
 
-/// Another process takes the number while the clock is suspect. With the store's clock a number is
-/// claimed at once; without one after ten minutes, and a restart would help until then.
+/// Another process takes the machine ID while the clock is suspect. With the store's clock a new
+/// one is claimed at once; without one after ten minutes, and a restart would help until then.
 #[test]
 fn a_process_without_a_machine_id_claims_one_once_its_clock_is_believed() {
     for store_has_clock in [true, false] {
@@ -274,7 +274,7 @@ fn a_process_without_a_machine_id_claims_one_once_its_clock_is_believed() {
         let store = FlakyStore::new(Arc::new(MemoryStore::new()));
         let service = pool(&clock, &folder, &store);
         service.gen_id().unwrap();
-        // It stops for two hours, which its monotonic clock does not count.
+        // The process stops for two hours, which its monotonic clock does not count.
         right.advance(Duration::from_millis(2 * HOUR));
         let elsewhere = vesta_testkit::fast_folder();
         drop(pool(&right, &elsewhere, &store));
@@ -284,7 +284,7 @@ fn a_process_without_a_machine_id_claims_one_once_its_clock_is_believed() {
         }
         if store_has_clock {
             store.show_clock(&right);
-            // Until then its own is contradicted.
+            // Until then, the store contradicts the host's clock.
             right.set_wall(START);
         }
         service.maintain();
@@ -312,7 +312,7 @@ fn a_process_without_a_machine_id_claims_one_once_its_clock_is_believed() {
     }
 }
 
-/// The doubt that a holder writes down while its clock is suspect counts from the time it goes by.
+/// The doubt that an owner records while its clock is suspect starts at the effective time.
 #[test]
 fn a_doubt_reaches_no_further_than_the_believed_clock() {
     let folder = vesta_testkit::fast_folder();
@@ -336,7 +336,7 @@ fn a_doubt_reaches_no_further_than_the_believed_clock() {
 }
 
 #[test]
-fn the_end_of_the_layout_is_an_error_and_never_a_wrap() {
+fn the_end_of_the_layout_is_an_error_and_does_not_wrap() {
     let folder = vesta_testkit::fast_folder();
     let end = IdMeta::MAX_PEAK.end();
     let clock = ManualClock::at(UnixMillis(end.0 - 2_000));
@@ -364,7 +364,7 @@ fn the_end_of_the_layout_is_an_error_and_never_a_wrap() {
 }
 
 #[test]
-fn a_call_that_gives_up_pushes_nothing_into_the_future() {
+fn a_timed_out_call_pushes_nothing_into_the_future() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = fixed(&clock, IdMeta::MIN_GRANULARITY, &folder);
@@ -395,7 +395,7 @@ fn a_batch_larger_than_a_tick_is_filled_over_several() {
     assert_eq!(
         service.try_gen_ids(&mut batch).unwrap(),
         960,
-        "all but a sixteenth of this tick"
+        "all except a sixteenth of this tick"
     );
     service.gen_ids(&mut batch).unwrap();
     assert!(batch.is_sorted_by(|a, b| a < b));

@@ -1,4 +1,4 @@
-//! Machine IDs that are used once.
+//! Single-use machine IDs.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use vesta_service::options::{Drive, WorkerNodeStore};
 use vesta_service::testing::ManualClock;
 use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 
-/// A table in memory, as a database has it.
+/// An in-memory table, like that of a database.
 #[derive(Debug, Default)]
 struct Table {
     last: AtomicU64,
@@ -70,7 +70,7 @@ fn outside(refused: &BuildError) -> (u64, RangeInclusive<u64>) {
 }
 
 #[test]
-fn each_start_has_another_number_and_needs_no_store_afterwards() {
+fn each_start_takes_a_new_number_and_then_needs_no_store() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
     for number in 1..=10_000 {
         let service = start(&table, &clock, IdMeta::UID).unwrap();
@@ -84,7 +84,7 @@ fn each_start_has_another_number_and_needs_no_store_afterwards() {
 }
 
 #[test]
-fn at_the_end_of_the_machine_field_there_is_an_error_and_no_wrap() {
+fn the_end_of_the_machine_field_is_an_error_and_does_not_wrap() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
     table.last.store(1022, Ordering::Relaxed);
     assert_eq!(
@@ -110,10 +110,10 @@ fn at_the_end_of_the_machine_field_there_is_an_error_and_no_wrap() {
     );
 }
 
-/// A table's numbers are different, so they are the machine IDs as they are: no region, none at all or
-/// another one can make one of them twice.
+/// A table's numbers are distinct, so they are used as machine IDs unchanged: no region setting, or
+/// another one, can produce one of them twice.
 #[test]
-fn in_a_region_the_table_must_begin_with_its_first_machine_id() {
+fn a_regions_table_must_begin_with_its_first_machine_id() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
     let region = |number| IdMeta::MAX_PEAK.in_region(8, number).unwrap();
     let refused = start(&table, &clock, region(3)).unwrap_err();
@@ -141,15 +141,15 @@ fn in_a_region_the_table_must_begin_with_its_first_machine_id() {
 }
 
 #[test]
-fn a_reply_that_is_lost_costs_a_number_and_nothing_else() {
+fn a_lost_reply_costs_one_number_and_nothing_else() {
     let (table, clock) = (Arc::new(Table::default()), ManualClock::at(START));
     table.unanswered.store(3, Ordering::Relaxed);
     assert_eq!(start(&table, &clock, IdMeta::UID).unwrap().machine(), 4);
 }
 
-/// Nothing protects from such a table; whoever uses it is told, unless he knows better.
+/// Nothing protects from such a table, so the service warns, unless its settings vouch for the table.
 #[test]
-fn a_table_that_may_hand_a_number_out_again_is_told_of() {
+fn a_table_that_may_repeat_a_number_is_reported() {
     let told = |may_forget, said: Option<bool>| {
         let builder = LocalIdService::builder()
             .layout(IdMeta::UID)

@@ -1,4 +1,4 @@
-//! Stores that may forget, as one process sees and another does not: what is written down about them.
+//! Stores that may forget, where one process detects it and another does not: the recorded doubt.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use vesta_service::{ErrorKind, LocalIdService, MachineSource};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Another host, to whom the store gives no reason to doubt it: after a fail-over, say.
+/// Another host, which has no reason to doubt the store: after a fail-over, for example.
 fn unsuspecting(setting: &Setting) -> Setting {
     Setting {
         store: FlakyStore::new(setting.memory.clone()),
@@ -28,7 +28,7 @@ fn doubt(setting: &Setting) -> Option<Doubt> {
         .doubt
 }
 
-/// So many seconds pass, and everybody does what is due.
+/// This many seconds pass, and every service performs its due work.
 fn pass(setting: &Setting, seconds: u32, services: &[&LocalIdService]) {
     for _ in 0..seconds {
         setting.clock.advance(SECOND);
@@ -46,13 +46,13 @@ fn begins_in(setting: &Setting, service: &LocalIdService) -> Duration {
 }
 
 #[test]
-fn a_doubt_that_one_has_seen_counts_for_all_until_somebody_clears_it() {
+fn a_recorded_doubt_counts_for_all_until_an_operator_clears_it() {
     let first = Setting::new();
     first.store.set_may_forget();
     let _owner = first.start_from_memory();
     let written = doubt(&first).expect("it is written down");
     assert_eq!((written.since, written.why.as_str()), (START, "it said so"));
-    assert_eq!(written.reach, START, "nobody had reserved anything before");
+    assert_eq!(written.reach, START, "nothing had been reserved before");
 
     let other = unsuspecting(&first);
     let heedful = other.builder().timing(Timing::NETWORK).build().unwrap();
@@ -60,7 +60,7 @@ fn a_doubt_that_one_has_seen_counts_for_all_until_somebody_clears_it() {
         heedful.try_gen_id().unwrap_err().kind(),
         ErrorKind::ClockBehind
     );
-    // A window of 10 s whatever the store's is, and the 2 s by which clocks may differ.
+    // A window of 10 s whatever the store's is, plus the 2 s by which clocks may differ.
     assert_eq!(begins_in(&other, &heedful), 12 * SECOND);
     assert_eq!(heedful.status().doubt, Some(written.clone()));
     pass(&other, 7, &[&heedful]);
@@ -73,9 +73,9 @@ fn a_doubt_that_one_has_seen_counts_for_all_until_somebody_clears_it() {
     unsuspecting(&first).start().try_gen_id().expect("at once");
 }
 
-/// The process that was there before has long windows, and does not know of the doubt for a while.
+/// The earlier process has long windows, and does not know of the doubt for a while.
 #[test]
-fn what_was_reserved_before_the_doubt_is_kept_clear_of() {
+fn claims_keep_clear_of_reservations_made_before_the_doubt() {
     let early = Setting::new();
     let owner = early.builder().timing(Timing::NETWORK).build().unwrap();
     owner.gen_id().unwrap();
@@ -85,7 +85,7 @@ fn what_was_reserved_before_the_doubt_is_kept_clear_of() {
     late.store.set_may_forget();
     let newcomer = late.builder().timing(Timing::NETWORK).build().unwrap();
     let reach = doubt(&late).expect("written down").reach;
-    // 40 s until the owner looks again, a window of 60 s, 5 s of lead, and 2 s between clocks.
+    // 40 s until the owner checks again, a window of 60 s, 5 s of lead, and 2 s between clocks.
     assert_eq!(reach.since(late.clock.wall()), Some(107_000));
     assert_eq!(begins_in(&late, &newcomer), 107 * SECOND);
     let owners = early.record(owner.machine());
@@ -110,7 +110,7 @@ fn what_was_reserved_before_the_doubt_is_kept_clear_of() {
 }
 
 #[test]
-fn a_store_that_becomes_doubtful_is_noticed_by_who_holds_a_machine_id_of_it() {
+fn an_owner_notices_that_its_store_becomes_doubtful() {
     let setting = Setting::new();
     let service = setting.builder().timing(Timing::NETWORK).build().unwrap();
     pass(&setting, 30, &[&service]);
@@ -124,7 +124,7 @@ fn a_store_that_becomes_doubtful_is_noticed_by_who_holds_a_machine_id_of_it() {
 }
 
 #[test]
-fn one_look_at_the_store_serves_all_machine_ids_of_a_process() {
+fn one_doubt_check_serves_all_machine_ids_of_a_process() {
     let setting = Setting::new();
     let pool = MachineSource::Pool {
         store: setting.store.clone(),
@@ -141,7 +141,7 @@ fn one_look_at_the_store_serves_all_machine_ids_of_a_process() {
     let renewals = setting.store.changes() - changes;
     assert!(
         renewals >= 32 * 18 && renewals.is_multiple_of(32),
-        "{renewals}, always all together"
+        "{renewals}, always together"
     );
     let looks = setting.store.asked() - asked - renewals / 32;
     assert!((8..=10).contains(&looks), "one each third round: {looks}");
@@ -150,10 +150,10 @@ fn one_look_at_the_store_serves_all_machine_ids_of_a_process() {
     assert!(service.machines().iter().all(|one| one.doubt.is_some()));
 }
 
-/// The doubt is written at any moment of a claim: either the claim keeps its distance, or its owner
-/// learns of it before it reserves beyond what is kept clear of.
+/// The doubt is recorded at any moment of a claim: either the claim keeps its distance, or its
+/// owner learns of the doubt before it reserves more than other claims keep clear of.
 #[test]
-fn a_doubt_that_is_written_between_any_two_steps_of_a_claim_counts() {
+fn a_doubt_recorded_between_any_two_steps_of_a_claim_counts() {
     let mut distant = 0;
     for after in 1..12 {
         let setting = Setting::new();
@@ -161,7 +161,7 @@ fn a_doubt_that_is_written_between_any_two_steps_of_a_claim_counts() {
         other.store.set_may_forget();
         let (memory, clock) = (setting.memory.clone(), setting.clock.clone());
         setting.store.after(after, move || {
-            // A stop of any length before.
+            // Earlier stops of any length.
             clock.advance(25 * SECOND);
             let machine = MachineSource::Reserved {
                 store: other.store.clone(),
@@ -176,7 +176,7 @@ fn a_doubt_that_is_written_between_any_two_steps_of_a_claim_counts() {
             );
             assert!(leases(&memory).find().unwrap().unwrap().doubt.is_some());
         });
-        // That may be longer than it looks for a machine ID.
+        // That may exceed its timeout for a machine ID.
         let Ok(service) = setting.builder().timing(Timing::NETWORK).build() else {
             continue;
         };
@@ -194,9 +194,9 @@ fn a_doubt_that_is_written_between_any_two_steps_of_a_claim_counts() {
     assert!(distant > 5, "{distant}");
 }
 
-/// The store is slow, or a reply is lost and asked for again: what others buy meanwhile may be forgotten.
+/// The store is slow, or a reply is lost and requested again: reservations made meanwhile may be forgotten.
 #[test]
-fn a_claim_that_took_long_keeps_its_distance_from_its_end() {
+fn a_slow_claim_keeps_its_distance_from_its_end() {
     let requests = {
         let setting = Setting::new();
         setting.store.set_may_forget();
@@ -224,7 +224,7 @@ fn a_claim_that_took_long_keeps_its_distance_from_its_end() {
 }
 
 #[test]
-fn an_operator_may_know_better_than_the_store() {
+fn an_operator_can_overrule_the_stores_doubt() {
     let trusted = Setting::new();
     trusted.store.set_may_forget();
     let service = trusted.builder().store_may_forget(false).build().unwrap();
@@ -241,15 +241,15 @@ fn an_operator_may_know_better_than_the_store() {
         doubt(&doubted).expect("written down").why,
         "the settings say so"
     );
-    // What is written down counts, also for who would trust the store.
+    // A recorded doubt counts, even for a process that would trust the store.
     let late = doubted.elsewhere();
     let trusting = late.builder().store_may_forget(false).build().unwrap();
     assert!(trusting.try_gen_id().is_err());
 }
 
-/// The loss lies within the distance that claims keep: no need to refuse for ever.
+/// The loss is within the distance that claims keep, so a permanent refusal is unnecessary.
 #[test]
-fn a_host_that_remembers_a_little_more_than_a_doubtful_store_goes_on_above_that() {
+fn a_host_slightly_ahead_of_a_doubtful_store_claims_above_its_record() {
     let setting = Setting::new();
     setting.store.set_may_forget();
     let service = setting.start_from_memory();
@@ -262,7 +262,7 @@ fn a_host_that_remembers_a_little_more_than_a_doubtful_store_goes_on_above_that(
     assert!(last > before);
     let remembered = setting.record(machine);
     drop(service);
-    // The copy that took over has an older state, of when the owner was alive.
+    // The replica that took over has an older state, from when the owner was alive.
     let now = setting.record(machine);
     leases(&setting.memory)
         .change(machine, Some(&now), &forgotten)

@@ -1,4 +1,4 @@
-//! Stores that refuse for a while, and stores that go back to an earlier state under running processes.
+//! Stores that refuse for a while, and stores that are rolled back under running processes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vesta_service::{BuildError, ErrorKind, IdMeta, LocalIdService, MachineSource
 const SECOND: Duration = Duration::from_secs(1);
 const AREA: &str = "lease/default";
 
-/// The entries of the store, to which it can go back.
+/// The entries of the store, to which it can be rolled back.
 struct Backup(Vec<(String, String)>);
 
 impl Backup {
@@ -60,7 +60,7 @@ fn run(service: &LocalIdService, setting: &Setting, seconds: u32, known: &mut BT
 }
 
 #[test]
-fn a_holder_that_is_refused_issues_up_to_its_bound_and_recovers_with_the_same_lease() {
+fn a_refused_owner_issues_up_to_its_bound_and_recovers_its_lease() {
     let setting = Setting::new();
     let service = setting.start();
     let (machine, mut known) = (service.machine(), BTreeSet::new());
@@ -83,7 +83,7 @@ fn a_holder_that_is_refused_issues_up_to_its_bound_and_recovers_with_the_same_le
     let refused_at = refused_at.expect("the window ends");
     assert!(
         (30..=60).contains(&refused_at),
-        "after {refused_at} tenths of a second"
+        "refused after {refused_at} tenths of a second"
     );
     let because = service
         .status()
@@ -107,16 +107,16 @@ fn a_holder_that_is_refused_issues_up_to_its_bound_and_recovers_with_the_same_le
 }
 
 #[test]
-fn a_process_that_starts_ends_at_once_if_it_is_refused() {
+fn a_starting_process_ends_at_once_if_refused() {
     let setting = Setting::new();
     setting.store.set_refuses(true);
     let refused = setting.try_start().expect_err("refused");
     assert!(matches!(refused, BuildError::Store { .. }), "{refused}");
 }
 
-/// Its folder cannot be written, so that only its memory is left.
+/// The state folder is not writable, so only the process's own memory is left.
 #[test]
-fn a_process_repeats_nothing_when_the_store_goes_back_under_it() {
+fn a_process_repeats_nothing_when_its_store_is_rolled_back() {
     let setting = Setting::new();
     let file = setting.folder.path().join("not-a-folder");
     std::fs::write(&file, "").expect("a file");
@@ -138,7 +138,7 @@ fn a_process_repeats_nothing_when_the_store_goes_back_under_it() {
 }
 
 #[test]
-fn the_first_holder_that_sees_it_leaves_a_floor_above_what_it_issued() {
+fn the_first_owner_to_notice_raises_the_floor_above_its_ids() {
     let setting = Setting::new();
     let service = setting.start();
     let mut known = BTreeSet::new();
@@ -172,7 +172,7 @@ fn the_first_holder_that_sees_it_leaves_a_floor_above_what_it_issued() {
 
 /// The floor that it raised is forgotten too.
 #[test]
-fn a_process_that_the_store_forgot_twice_says_so_instead_of_repeating() {
+fn a_process_forgotten_twice_reports_it_instead_of_repeating() {
     let setting = Setting::new();
     let service = setting
         .builder()
@@ -183,7 +183,7 @@ fn a_process_that_the_store_forgot_twice_says_so_instead_of_repeating() {
     let backup = Backup::of(&setting.memory);
     run(&service, &setting, 8, &mut known);
 
-    // Whenever the floor is raised, it is lost at once.
+    // Whenever the floor is raised, the store forgets it at once.
     let (memory, clock) = (setting.memory.clone(), setting.clock.clone());
     backup.restore(&memory);
     clock.advance(2 * SECOND);
@@ -207,9 +207,9 @@ fn a_process_that_the_store_forgot_twice_says_so_instead_of_repeating() {
     );
 }
 
-/// Services of one process share what it remembers, on the system's clock.
+/// Services of one process share its memory, on the system's clock.
 #[test]
-fn a_process_remembers_its_positions_after_its_service_ended() {
+fn a_process_remembers_its_positions_after_its_service_ends() {
     let memory = Arc::new(MemoryStore::new());
     let pool = || {
         LocalIdService::builder()
@@ -242,9 +242,9 @@ fn a_process_remembers_its_positions_after_its_service_ended() {
     );
 }
 
-/// A window of ten minutes beside a process with the usual one, and a fail-over that loses a renewal.
+/// A window of ten minutes next to a process with the usual one, and a fail-over that loses a renewal.
 #[test]
-fn the_distance_from_what_a_store_forgot_covers_the_longest_window_in_the_namespace() {
+fn the_distance_covers_the_longest_window_in_the_namespace() {
     let minutes = Timing {
         window: 600 * SECOND,
         renew_every: 100 * SECOND,

@@ -46,7 +46,7 @@ impl Opened {
         self.leases.snapshot().unwrap()
     }
 
-    /// Machine IDs that are lost, and those whose record has no mark yet.
+    /// Lost machine IDs, and those whose record has no mark yet.
     fn odd(&self) -> (Vec<u64>, Vec<u64>) {
         let seen = self.snapshot();
         let all = (0..10).filter(|machine| seen.is_lost(*machine)).collect();
@@ -61,7 +61,7 @@ impl Opened {
 }
 
 #[test]
-fn each_namespace_has_an_area_of_its_own() {
+fn each_namespace_has_its_own_area() {
     let memory = Arc::new(MemoryStore::new());
     let [one, two] = ["one", "two"].map(|name| Leases::new(memory.clone(), name));
     assert_eq!((one.name(), two.name()), ("one", "two"));
@@ -75,7 +75,7 @@ fn each_namespace_has_an_area_of_its_own() {
 }
 
 #[test]
-fn a_record_counts_by_the_mark_of_its_birth() {
+fn a_record_is_valid_only_with_the_mark_of_its_birth() {
     let opened = Opened::new();
     let first = opened.born(5);
     opened.create(3, &first);
@@ -91,7 +91,11 @@ fn a_record_counts_by_the_mark_of_its_birth() {
     opened.memory.delete("lease/default", "3");
     assert_eq!(opened.odd(), (vec![3], vec![]), "deleted");
     opened.create(3, &opened.born(6));
-    assert_eq!(opened.odd(), (vec![3], vec![]), "another in its place");
+    assert_eq!(
+        opened.odd(),
+        (vec![3], vec![]),
+        "replaced by another record"
+    );
     opened.create(
         4,
         &Record {
@@ -103,7 +107,7 @@ fn a_record_counts_by_the_mark_of_its_birth() {
 }
 
 #[test]
-fn who_marks_after_somebody_else_hears_of_it() {
+fn a_mark_that_lost_the_race_is_reported() {
     let opened = Opened::new();
     let (first, second) = (opened.born(5), opened.born(6));
     opened.create(3, &first);
@@ -111,12 +115,12 @@ fn who_marks_after_somebody_else_hears_of_it() {
     for _ in 0..2 {
         assert!(
             opened.leases.mark_birth(&before, 3, &first).unwrap(),
-            "also if it is there"
+            "even if the record exists"
         );
     }
     assert!(
         !opened.leases.mark_birth(&before, 3, &second).unwrap(),
-        "not in place of it"
+        "does not replace it"
     );
     assert_eq!(opened.odd(), (vec![], vec![]));
     assert!(
@@ -124,13 +128,13 @@ fn who_marks_after_somebody_else_hears_of_it() {
             .leases
             .mark_birth(&opened.snapshot(), 3, &second)
             .unwrap(),
-        "who has seen it"
+        "a caller that has seen it"
     );
     assert_eq!(opened.odd(), (vec![3], vec![]));
 }
 
 #[test]
-fn marks_leave_those_of_others_as_they_are() {
+fn marks_of_others_are_left_unchanged() {
     let opened = Opened::new();
     let record = opened.born(5);
     for machine in 0..4 {
@@ -138,7 +142,7 @@ fn marks_leave_those_of_others_as_they_are() {
     }
     let seen = opened.snapshot();
     assert!(opened.leases.mark_birth(&seen, 0, &record).unwrap());
-    // Another host marks between what this one reads and writes.
+    // Another host marks between this host's read and write.
     let store = FlakyStore::new(opened.memory.clone());
     let (theirs, before, at_once) = (opened.leases.clone(), seen.clone(), record.clone());
     store.after(1, move || {
@@ -150,7 +154,7 @@ fn marks_leave_those_of_others_as_they_are() {
 }
 
 #[test]
-fn marks_of_another_namespace_are_put_aside() {
+fn marks_of_another_namespace_are_replaced() {
     let opened = Opened::new();
     let foreign = Record {
         namespace: opened.uuid + 1,
@@ -175,7 +179,7 @@ fn marks_of_another_namespace_are_put_aside() {
 }
 
 #[test]
-fn of_two_who_raise_a_floor_the_higher_one_counts() {
+fn the_higher_of_two_concurrent_floors_counts() {
     for (theirs, ours) in [(10, 20), (20, 10), (20, 20)] {
         let opened = Opened::new();
         let store = FlakyStore::new(opened.memory.clone());
@@ -189,7 +193,7 @@ fn of_two_who_raise_a_floor_the_higher_one_counts() {
 }
 
 #[test]
-fn a_tag_comes_back_with_what_is_optional() {
+fn a_tag_round_trips_with_its_optional_fields() {
     let tags = KvSegments::new(Arc::new(MemoryStore::new()));
     let orders = NewSegmentTag::new("orders", 1000).unwrap();
     let described = NewSegmentTag::new("users", 1)

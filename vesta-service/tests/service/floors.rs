@@ -1,4 +1,4 @@
-//! A floor that an operator raises while a machine ID is being claimed.
+//! A floor raised by an operator while a machine ID is being claimed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn position(moment: UnixMillis) -> u64 {
     LAYOUT.tick_at(moment).unwrap() << LAYOUT.spec().seq_bits
 }
 
-/// A claim of machine ID 0 with the floor raised after so many of its requests.
+/// A claim of machine ID 0, with the floor raised after a given number of its requests.
 struct Raised {
     memory: Arc<MemoryStore>,
     store: Arc<FlakyStore>,
@@ -27,7 +27,7 @@ struct Raised {
 }
 
 impl Raised {
-    /// With a record of machine ID 0 that is free, or without any.
+    /// With a free record of machine ID 0, or without any.
     fn new(present: bool, floor: u64, after: u64) -> Self {
         let memory = Arc::new(MemoryStore::new());
         let namespace = leases(&memory).open(&LAYOUT.fingerprint()).unwrap().uuid;
@@ -69,13 +69,13 @@ impl Raised {
             .drive(Drive::ByHand)
     }
 
-    /// True if the claim was not complete before.
+    /// True if the claim was not complete before the floor was raised.
     fn is_raised(&self) -> bool {
         self.store.asked() > self.after
     }
 }
 
-/// Claims with the floor raised before each request in turn, until there are no more requests.
+/// Claims with the floor raised before each request in turn, until the claim makes no more requests.
 fn each_step(present: bool, ahead: Duration, check: impl Fn(&Raised)) {
     let floor = position(UnixMillis(
         START.0 + u64::try_from(ahead.as_millis()).unwrap(),
@@ -93,7 +93,7 @@ fn each_step(present: bool, ahead: Duration, check: impl Fn(&Raised)) {
     }
 }
 
-/// The first ID lies at or above a floor that was raised at any moment before the claim was complete.
+/// The first ID is at or above a floor that was raised at any moment before the claim was complete.
 fn starts_above_a_floor_four_seconds_ahead(present: bool) {
     each_step(present, Duration::from_secs(4), |raised| {
         let service = raised.builder().build().unwrap();
@@ -109,12 +109,12 @@ fn starts_above_a_floor_four_seconds_ahead(present: bool) {
 }
 
 #[test]
-fn a_claim_of_a_record_starts_above_a_floor_that_was_raised_meanwhile() {
+fn a_claim_of_a_record_starts_above_a_floor_raised_meanwhile() {
     starts_above_a_floor_four_seconds_ahead(true);
 }
 
 #[test]
-fn a_first_claim_starts_above_a_floor_that_was_raised_meanwhile() {
+fn a_first_claim_starts_above_a_floor_raised_meanwhile() {
     starts_above_a_floor_four_seconds_ahead(false);
 }
 
@@ -124,7 +124,7 @@ fn a_floor_far_ahead_leaves_no_claim_behind() {
         each_step(present, Duration::from_secs(3600), |raised| {
             let built = raised.builder().build();
             if !raised.is_raised() {
-                return; // it was complete before
+                return; // it was complete before the floor was raised
             }
             let error = match built {
                 Err(error @ BuildError::Exhausted { .. }) => error.to_string(),
@@ -147,7 +147,7 @@ fn a_floor_far_ahead_leaves_no_claim_behind() {
 
 /// Another process wipes and reopens the store: the claim grants nothing in the new namespace.
 #[test]
-fn namespace_that_is_replaced_at_any_step_of_a_claim_grants_nothing_of_the_old_one() {
+fn a_claim_is_void_if_the_namespace_is_replaced_at_any_step() {
     let mut granted = 0;
     for after in 0..20 {
         let raised = Raised::new(true, 0, u64::MAX);

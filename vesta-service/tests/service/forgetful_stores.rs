@@ -1,4 +1,4 @@
-//! Stores that lose what they acknowledged, or may.
+//! Stores that lose acknowledged writes, or may.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_service::{BuildError, Builder, ErrorKind, IdMeta, LocalIdService, MachineSource};
 
 #[test]
-fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_raised() {
+fn a_store_behind_the_hosts_record_is_refused_until_its_floor_is_raised() {
     let setting = Setting::new();
     let service = setting.start();
     let before = service.gen_id().unwrap();
@@ -38,7 +38,7 @@ fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_ra
     assert_eq!(
         wiped.memory.list("lease/default").unwrap(),
         [],
-        "what was lost may be put back"
+        "lost entries may be restored"
     );
     leases(&wiped.memory)
         .open(&IdMeta::MAX_PEAK.fingerprint())
@@ -53,7 +53,7 @@ fn a_store_that_forgot_what_this_host_remembers_is_refused_until_its_floor_is_ra
     wiped.start().gen_id().expect("and again");
 }
 
-/// This host remembers what the last renewal bought, and not only the claim.
+/// The local record of the host includes the last renewal, and not only the claim.
 #[test]
 fn a_store_that_forgot_a_renewal_is_refused() {
     let setting = Setting::new();
@@ -78,7 +78,7 @@ fn a_store_that_forgot_a_renewal_is_refused() {
 }
 
 #[test]
-fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() {
+fn a_machine_id_is_not_reclaimed_from_a_store_wiped_at_runtime() {
     let setting = Setting::new();
     let service = setting.start();
     service.gen_id().unwrap();
@@ -104,7 +104,7 @@ fn a_machine_id_is_not_claimed_anew_from_a_store_that_was_wiped_while_running() 
 }
 
 #[test]
-fn a_store_that_may_forget_is_kept_a_window_ahead_of() {
+fn claims_keep_a_window_ahead_of_a_store_that_may_forget() {
     let setting = Setting::new();
     setting.store.set_may_forget();
     let service = setting.start_from_memory();
@@ -112,7 +112,7 @@ fn a_store_that_may_forget_is_kept_a_window_ahead_of() {
     assert_eq!(
         first.kind(),
         ErrorKind::ClockBehind,
-        "the window of somebody forgotten may last"
+        "the window of a forgotten owner may last"
     );
     let machine = service.machine();
     setting
@@ -135,9 +135,9 @@ fn a_store_that_may_forget_is_kept_a_window_ahead_of() {
     );
 }
 
-/// Whatever window is asked for, and for a number of one's own.
+/// Whatever the window setting, and also with a reserved machine ID.
 #[test]
-fn from_a_store_that_may_forget_ids_go_on_once_they_have_begun() {
+fn ids_keep_flowing_with_a_store_that_may_forget() {
     let setting = Setting::new();
     setting.store.set_may_forget();
     let service = setting.reserved().timing(Timing::ONE_HOST).build().unwrap();
@@ -149,9 +149,9 @@ fn from_a_store_that_may_forget_ids_go_on_once_they_have_begun() {
     }
 }
 
-/// Both begin at the same position.
+/// Both start at the same position.
 #[test]
-fn of_two_claims_of_a_store_that_forgot_the_first_at_once_only_the_second_issues() {
+fn of_two_claims_only_the_one_known_to_the_store_issues() {
     let first = Setting::new();
     first.store.set_may_forget();
     let forgotten = first.start_from_memory();
@@ -164,18 +164,16 @@ fn of_two_claims_of_a_store_that_forgot_the_first_at_once_only_the_second_issues
         ErrorKind::AwaitingLease
     );
     successor.maintain();
-    successor
-        .try_gen_id()
-        .expect("it is the one that the store knows");
+    successor.try_gen_id().expect("the store knows this one");
     forgotten.maintain();
     assert!(forgotten.try_gen_id().is_err());
     assert_eq!(forgotten.status().went_back_total, 1);
 }
 
-/// Somebody deletes the database under a running process: what that one may still issue is known to
-/// the state file that it has locked.
+/// The database is deleted under a running process. The process's remaining positions are known
+/// from the state file that it has locked.
 #[test]
-fn a_machine_id_in_use_on_this_host_is_not_claimed_although_the_store_forgot_it() {
+fn a_machine_id_in_use_on_this_host_is_not_claimed_even_if_forgotten() {
     let setting = Setting::new();
     let owner = setting.start();
     let wiped = Setting::new();
@@ -187,15 +185,15 @@ fn a_machine_id_in_use_on_this_host_is_not_claimed_although_the_store_forgot_it(
     assert_ne!(newcomer.machine(), owner.machine());
 }
 
-/// Otherwise a claim after the store forgot would begin below what is reserved.
+/// Otherwise a claim after the store forgot would start below the reservation.
 #[test]
-fn of_a_store_that_may_forget_no_more_is_reserved_than_the_wall_clock_shows() {
+fn a_store_that_may_forget_reserves_only_up_to_the_wall_clock() {
     let setting = Setting::new();
     setting.store.set_may_forget();
     let service = setting.start_from_memory();
     setting.clock.advance(Duration::from_secs(8));
     service.maintain();
-    // Issued time runs four seconds ahead of the clock.
+    // Issued time leads the clock by four seconds.
     service.try_gen_id().unwrap();
     let furthest = position(UnixMillis(setting.clock.wall().0 + 10_000));
     let bound = setting.record(service.machine()).bound;
@@ -204,7 +202,7 @@ fn of_a_store_that_may_forget_no_more_is_reserved_than_the_wall_clock_shows() {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A store that may forget, with a right clock if it has one, and a service that has begun to make IDs.
+/// A store that may forget, with a right clock if it has one, and a service that has begun to issue IDs.
 fn begun(setting: &Setting, right: Option<&ManualClock>, holder: Builder) -> LocalIdService {
     setting.store.set_may_forget();
     if let Some(right) = right {
@@ -223,7 +221,7 @@ fn begun(setting: &Setting, right: Option<&ManualClock>, holder: Builder) -> Loc
     holder
 }
 
-/// So many seconds pass on these clocks, and something is done after each.
+/// This many seconds pass on these clocks, with an action after each.
 fn pass<T>(seconds: u32, clocks: &[&ManualClock], mut act: impl FnMut(u32) -> T) {
     for second in 0..seconds {
         clocks.iter().for_each(|clock| clock.advance(SECOND));
@@ -231,9 +229,9 @@ fn pass<T>(seconds: u32, clocks: &[&ManualClock], mut act: impl FnMut(u32) -> T)
     }
 }
 
-/// The holder's clock is stepped after its claim; then a copy takes over that has forgotten it, and a
-/// starter claims the same machine ID by right clocks. Returns how many IDs there were, and how many came
-/// twice.
+/// The owner's clock is stepped after its claim; then a replica takes over that has forgotten the step,
+/// and a starting process claims the same machine ID by right clocks. Returns the number of IDs, and the
+/// number of repeated ones.
 fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
     let setting = Setting::new();
     let right = ManualClock::at(START);
@@ -280,7 +278,7 @@ fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
 }
 
 #[test]
-fn a_holder_whose_clock_was_stepped_repeats_nothing_after_a_fail_over() {
+fn an_owner_with_a_stepped_clock_repeats_nothing_after_a_fail_over() {
     for (step, at_least) in [
         (60_000, 10_000),
         (3_000, 17_000),
@@ -294,7 +292,7 @@ fn a_holder_whose_clock_was_stepped_repeats_nothing_after_a_fail_over() {
     }
 }
 
-/// What the store's clock is asked for: without it the same fail-over repeats.
+/// Shows why the store's clock is needed: without it the same fail-over repeats IDs.
 #[test]
 fn a_store_without_a_clock_shows_what_a_step_repeats() {
     let (issued, twice) = fail_over_after_step(60_000, false);
@@ -308,7 +306,7 @@ fn a_store_without_a_clock_shows_what_a_step_repeats() {
 }
 
 #[test]
-fn a_holder_far_ahead_of_a_store_that_may_forget_goes_on_once_its_clock_is_right() {
+fn an_owner_far_ahead_of_a_doubtful_store_resumes_once_its_clock_is_right() {
     for reserved in [false, true] {
         let setting = Setting::new();
         let right = ManualClock::at(START);
@@ -323,7 +321,7 @@ fn a_holder_far_ahead_of_a_store_that_may_forget_goes_on_once_its_clock_is_right
             .set_wall(UnixMillis(setting.clock.wall().0 + 60_000));
         let asked = setting.store.asked();
         pass(30, &[&setting.clock, &right], |_| holder.maintain());
-        // A clock and a change every 2.5 s, a look every 40 s.
+        // A clock request and a change every 2.5 s, a doubt check every 40 s.
         assert!(
             setting.store.asked() - asked <= 30,
             "{}",
@@ -338,14 +336,14 @@ fn a_holder_far_ahead_of_a_store_that_may_forget_goes_on_once_its_clock_is_right
         while holder.maintain().is_some() && holder.try_gen_id().is_err() {
             pass(1, &[&setting.clock, &right], |_| waited += 1);
         }
-        // Another machine ID begins a window ahead; a reserved one waits until its time is reached.
+        // Another machine ID starts a window ahead; a reserved one waits until its time is reached.
         assert!(waited <= if reserved { 56 } else { 8 }, "{waited} s");
     }
 }
 
 /// A store that may forget is asked for its clock at each extend, once for all machine IDs.
 #[test]
-fn one_look_at_the_stores_clock_serves_all_machine_ids_of_a_process() {
+fn one_clock_request_serves_all_machine_ids_of_a_process() {
     let setting = Setting::new();
     let right = ManualClock::at(START);
     let pool = MachineSource::Pool {
@@ -364,11 +362,11 @@ fn one_look_at_the_stores_clock_serves_all_machine_ids_of_a_process() {
     let others = setting.store.asked() - asked - 2 * rounds;
     assert!(
         others <= 4,
-        "{others} more than a clock and a change each round, and three looks"
+        "{others} more than a clock and a change each round, and three checks"
     );
 }
 
-/// The outage that is survived under a doubt, and its price; without a doubt the window is the store's.
+/// The outage survived under a doubt, and its price; without a doubt the window is the store's.
 #[test]
 fn the_window_under_doubt_is_a_setting_with_a_price() {
     for (doubted, window, first_id, outage) in [
@@ -391,7 +389,7 @@ fn the_window_under_doubt_is_a_setting_with_a_price() {
             begins += 1;
         }
         assert_eq!(begins, first_id, "{doubted}, {window:?}");
-        // More than ten minutes: a longer window than usual is announced for so long.
+        // More than ten minutes: a longer window than usual is announced for that long.
         pass(700, &[&setting.clock], |_| service.maintain());
         setting.store.go_away();
         let mut lasted = 0;
@@ -423,7 +421,7 @@ fn the_window_under_doubt_is_a_setting_with_a_price() {
 }
 
 #[test]
-fn who_needs_a_machine_id_whose_record_is_lost_hears_so() {
+fn a_claim_of_a_machine_id_with_a_lost_record_is_refused() {
     let setting = Setting::new();
     let service = setting.reserved().build().unwrap();
     service.gen_id().unwrap();
@@ -437,9 +435,9 @@ fn who_needs_a_machine_id_whose_record_is_lost_hears_so() {
     assert!(error.to_string().contains("store repair 7"), "{error}");
 }
 
-/// The first creation may be under way still, or be undone: it is looked for, and not repeated.
+/// The first creation may still be in flight, or be undone: it is looked up, and not repeated.
 #[test]
-fn a_creation_whose_reply_is_lost_is_not_sent_again() {
+fn a_creation_whose_reply_is_lost_is_not_resent() {
     let setting = Setting::new();
     leases(&setting.memory)
         .open(&IdMeta::MAX_PEAK.fingerprint())

@@ -1,4 +1,4 @@
-//! Two front doors of one service: the same machine ID, another genMethod.
+//! Two entry points of one service: the same machine ID, another genMethod.
 
 use vesta_intf::{GenMethod, IdMeta, UnixMillis};
 use vesta_service::options::Drive;
@@ -16,7 +16,7 @@ fn service(clock: &ManualClock, layout: IdMeta) -> LocalIdService {
 }
 
 #[test]
-fn their_ids_come_from_one_line_and_say_by_which_they_were_made() {
+fn ids_of_both_fronts_never_collide_and_name_their_front() {
     let clock = ManualClock::at(UnixMillis(1_767_225_600_000));
     let rest = service(&clock, IdMeta::MAX_PEAK);
     let grpc = rest
@@ -43,12 +43,12 @@ fn their_ids_come_from_one_line_and_say_by_which_they_were_made() {
     assert_eq!(
         (made.gen_method, made.machine),
         (1, 7),
-        "what is left out is its own"
+        "an omitted field takes its own value"
     );
 }
 
 #[test]
-fn the_last_of_them_ends_the_service_and_a_close_ends_it_for_all() {
+fn dropping_the_last_front_or_closing_any_ends_the_service() {
     let clock = ManualClock::at(UnixMillis(1_767_225_600_000));
     let rest = service(&clock, IdMeta::MAX_PEAK);
     let grpc = rest
@@ -64,7 +64,7 @@ fn the_last_of_them_ends_the_service_and_a_close_ends_it_for_all() {
 }
 
 #[test]
-fn a_layout_without_the_field_has_one_kind_of_ids() {
+fn a_layout_without_gen_method_has_one_kind_of_ids() {
     let clock = ManualClock::at(UnixMillis(1_767_225_600_000));
     let one = service(&clock, IdMeta::SNOWFLAKE);
     let other = one

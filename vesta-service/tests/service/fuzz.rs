@@ -1,4 +1,4 @@
-//! Services over layouts of arbitrary numbers, and over rows of tags that anybody may have written.
+//! Services on layouts of arbitrary numbers, and on arbitrary rows of tags.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use vesta_service::{IdError, IdMeta, LocalIdService, MachineSource};
 
 type Numbers = ([u8; 6], u8, u8, u64, u64, [u64; 6], u8);
 
-/// Any layout that makes IDs, and a moment inside it.
+/// Any generating layout, and a moment inside it.
 fn layout(widths: &[u8; 6], order: u8, unit: u8, epoch: u64) -> Option<IdMeta> {
     let mut left = 64;
     let mut width = |i: usize, most: u8| {
@@ -40,7 +40,7 @@ fn check_service((widths, order, unit, epoch, seed, parts, few): &Numbers) {
     let Some(meta) = layout(widths, *order, *unit, *epoch) else {
         return;
     };
-    // The service counts nanoseconds, in 64 bits: up to the year 2554.
+    // The service counts nanoseconds in 64 bits: up to the year 2554.
     let (epoch, end) = (meta.spec().epoch.0, meta.end().0.min(1 << 44));
     if epoch >= end {
         return;
@@ -110,7 +110,7 @@ fn next(service: &SegmentService, key: &str) -> Result<u64, IdError> {
     service.segment(key)?.next()
 }
 
-/// Each tag gives the numbers from its `max_id` on, once, or none at all with the reason.
+/// Each tag issues the numbers from its `max_id` on once, or none with the reason.
 #[test]
 fn tags_of_any_rows() {
     type Rows = Vec<(u8, i64, i64, u8)>;
@@ -123,7 +123,7 @@ fn tags_of_any_rows() {
             let mut first = HashMap::new();
             let write = |store: &MemorySegmentStore,
                          (key, max_id, step, kind): &(u8, i64, i64, u8)| {
-                // Most of them right, the others anything.
+                // Most of them valid, the others arbitrary.
                 let edge = i64::MAX - max_id.rem_euclid(2_000);
                 let max_id = [*max_id, max_id.rem_euclid(10_000), edge][usize::from(kind % 3)];
                 let step = [*step, step.rem_euclid(100)][usize::from(kind / 3 % 2)];
@@ -162,7 +162,7 @@ fn tags_of_any_rows() {
                     "{key}: more than 63 bits"
                 );
             }
-            // Rows change while they are in use; no number repeats.
+            // Rows change while in use; no number repeats.
             let highest: HashMap<_, _> = first
                 .keys()
                 .map(|key| (key, next(&service, key).ok()))

@@ -1,4 +1,4 @@
-//! The maker of an ID: the history of claims, through a thousand ends without a goodbye.
+//! The origin of an ID: the history of claims, through a thousand kills.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vesta_service::{IdMeta, LocalIdService, MachineSource};
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const KILLS: usize = 1000;
 
-/// A small generator of pseudo-random numbers: the same on every run.
+/// A small pseudo-random number generator: the same on every run.
 struct Random(u64);
 
 impl Random {
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// A store that keeps everything but the history.
+/// A store that keeps everything except the history.
 fn without_history(store: Arc<MemoryStore>) -> Intercept {
     Intercept::new(store, |request, store| match request {
         Request::Put { area, puts } if area.starts_with("history/") => {
@@ -38,8 +38,8 @@ fn without_history(store: Arc<MemoryStore>) -> Intercept {
     })
 }
 
-/// Processes that start, make IDs and are killed. Returns each ID with the machine ID and the epoch that
-/// its process had.
+/// Processes that start, generate IDs and are killed. Returns each ID with the machine ID and the epoch
+/// of its process.
 fn killed_a_thousand_times(
     store: &Arc<dyn KvStore>,
     clock: &ManualClock,
@@ -62,7 +62,7 @@ fn killed_a_thousand_times(
                 .clock(Arc::new(clock.clone()))
                 .drive(Drive::ByHand)
                 .build();
-            alive.extend(process); // a pool that is used up for now is tried again later
+            alive.extend(process); // a pool that is used up for now is retried later
         }
         clock.advance(Duration::from_millis(random.below(20_000)));
         for process in &alive {
@@ -76,7 +76,7 @@ fn killed_a_thousand_times(
         }
         if !alive.is_empty() {
             let victim = usize::try_from(random.below(alive.len() as u64)).expect("it is small");
-            // Without an end: nothing is sealed, saved or given back.
+            // Without a clean stop: nothing is sealed, saved or released.
             std::mem::forget(alive.swap_remove(victim));
             kills += 1;
         }
@@ -84,7 +84,7 @@ fn killed_a_thousand_times(
     made
 }
 
-/// The number of IDs of a namespace that are attributed to another claim than the one that made them.
+/// The number of IDs of a namespace that are attributed to another claim than the one that generated them.
 fn wrongly_attributed(store: &Arc<dyn KvStore>, made: &BTreeMap<u64, (u64, u64)>) -> usize {
     let leases = Leases::new(Arc::clone(store), "default");
     let rules = Rules::new(LAYOUT.bits(Field::Time), LAYOUT.bits(Field::Seq), 0);
@@ -104,13 +104,13 @@ fn clock() -> ManualClock {
 }
 
 #[test]
-fn every_id_of_a_thousand_kills_is_attributed_to_the_process_that_made_it() {
+fn every_id_is_attributed_to_its_process_across_a_thousand_kills() {
     let (store, clock): (Arc<dyn KvStore>, _) = (Arc::new(MemoryStore::new()), clock());
     let made = killed_a_thousand_times(&store, &clock);
     assert!(made.len() > 10_000, "{}", made.len());
     assert_eq!(wrongly_attributed(&store, &made), 0);
 
-    // What nobody made is nobody's.
+    // An ID that was never generated has no origin.
     let leases = Leases::new(store, "default");
     let claims = leases.claims(3).expect("memory");
     let last = claims.last().expect("it was claimed");
@@ -140,7 +140,7 @@ fn every_id_of_a_thousand_kills_is_attributed_to_the_process_that_made_it() {
 }
 
 #[test]
-fn a_claim_that_writes_no_history_is_found_out() {
+fn a_claim_without_history_is_detected() {
     let (store, clock): (Arc<dyn KvStore>, _) =
         (Arc::new(without_history(Arc::default())), clock());
     let made = killed_a_thousand_times(&store, &clock);

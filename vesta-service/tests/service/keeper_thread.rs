@@ -1,4 +1,4 @@
-//! The keeper in a thread of its own, by the real clock, as it is and as a custom one.
+//! The keeper in its own thread, with the real clock, as is and as a custom clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use vesta_service::lease::{KvStore, Leases, Timing};
 use vesta_service::testing::{Intercept, MemoryStore, Request};
 use vesta_service::{Builder, ErrorKind, IdMeta, LocalIdService, MachineSource};
 
-/// A store that takes its time for each change, and counts them.
+/// A store that is slow for each change, and counts the changes.
 fn busy(changes: &Arc<AtomicU64>) -> Arc<dyn KvStore> {
     let [window, renew_every] = [600, 100].map(Duration::from_millis);
     let takeover_grace = Duration::from_secs(60);
@@ -32,7 +32,7 @@ fn busy(changes: &Arc<AtomicU64>) -> Arc<dyn KvStore> {
     }))
 }
 
-/// The real clock, as a clock of one's own.
+/// The real clock, used as a custom clock.
 #[derive(Debug)]
 struct Custom(SystemClock);
 
@@ -49,12 +49,12 @@ impl Clock for Custom {
 }
 
 #[test]
-fn it_renews_without_being_asked_and_the_end_waits_until_the_machine_id_is_given_back() {
+fn the_keeper_renews_and_closing_waits_for_the_release() {
     renews(LocalIdService::builder());
 }
 
 #[test]
-fn it_does_so_by_a_custom_clock() {
+fn the_keeper_renews_with_a_custom_clock() {
     renews(LocalIdService::builder().clock(Arc::new(Custom(SystemClock::new()))));
 }
 
@@ -76,7 +76,7 @@ fn renews(builder: Builder) {
     let mut last = 0;
     while changes.load(Ordering::SeqCst) < 10 {
         if let Ok(id) = service.gen_id() {
-            last = id; // a busy machine may renew too late for once
+            last = id; // a busy machine may occasionally renew too late
         }
     }
     let renewed = leases.record(3).unwrap().unwrap();
@@ -93,7 +93,7 @@ fn renews(builder: Builder) {
     assert!(after.bound > (last.time << 10 | last.seq));
 }
 
-/// The real clock, until it fails the keeper.
+/// The real clock, until it makes the keeper panic.
 #[derive(Debug)]
 struct Failing(SystemClock, Arc<AtomicBool>);
 
@@ -115,7 +115,7 @@ impl Clock for Failing {
 }
 
 #[test]
-fn a_panic_of_the_keeper_seals_all_machine_ids_and_health_says_so() {
+fn a_panic_of_the_keeper_seals_all_machine_ids_and_is_reported() {
     let folder = vesta_testkit::fast_folder();
     let fails = Arc::new(AtomicBool::new(false));
     let clock = SystemClock::new();
@@ -136,7 +136,7 @@ fn a_panic_of_the_keeper_seals_all_machine_ids_and_health_says_so() {
     while service.status().all.sealed.is_none() {
         assert!(
             clock.monotonic() < until,
-            "nobody noticed: {:?}",
+            "not noticed: {:?}",
             service.status()
         );
         std::thread::yield_now();
@@ -146,5 +146,5 @@ fn a_panic_of_the_keeper_seals_all_machine_ids_and_health_says_so() {
         let said = machine.not_ready_because.expect("a reason");
         assert!(said.contains("its keeper ended by a panic"), "{said}");
     }
-    service.close(); // there is nobody to wait for
+    service.close(); // no keeper is left to wait for
 }

@@ -23,7 +23,7 @@ fn service(layout: IdMeta, start: SequenceStart, clock: &ManualClock) -> LocalId
 }
 
 #[test]
-fn every_layout_that_may_generate_does_and_explains_what_it_made() {
+fn every_generating_layout_explains_its_ids() {
     let mut made = 0;
     for layout in IdMeta::all_known() {
         let begun = START.0.max(layout.spec().epoch.0 + 2_000_000);

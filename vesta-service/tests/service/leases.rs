@@ -1,4 +1,4 @@
-//! Stores that fail, and owners that lose their machine ID.
+//! Failing stores, and owners that lose their machine ID.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use vesta_service::{BuildError, ErrorKind, IdMeta, LocalIdService, MachineSource
 use vesta_testkit::namespace_of;
 
 #[test]
-fn with_the_store_away_it_issues_up_to_the_bound_and_recovers_by_itself() {
+fn an_outage_stops_ids_at_the_bound_and_recovers_by_itself() {
     let setting = Setting::new();
     let service = setting.start();
     let machine = service.machine();
@@ -92,12 +92,12 @@ fn a_claim_whose_reply_was_lost_is_recognised() {
 }
 
 #[test]
-fn who_is_fenced_seals_and_goes_on_with_another_machine_id() {
+fn fenced_owner_seals_and_claims_another_machine_id() {
     let setting = Setting::new();
     let service = setting.start();
     let lost = service.machine();
     let before = service.gen_id().unwrap();
-    // Somebody takes the record over, as an operator or a wrong clock might.
+    // A stranger takes the record over, as an operator or a wrong clock might.
     let thief = setting.steal(lost);
 
     setting.clock.advance(Duration::from_secs(2));
@@ -118,9 +118,9 @@ fn who_is_fenced_seals_and_goes_on_with_another_machine_id() {
     );
 }
 
-/// Its bound is ahead of the clock still, and it has no other machine ID yet.
+/// Its bound is still ahead of the clock, and it has no other machine ID yet.
 #[test]
-fn who_is_fenced_makes_no_id_from_what_it_had_bought() {
+fn fenced_owner_issues_nothing_from_its_reservation() {
     let setting = Setting::new();
     let service = Arc::new(setting.start());
     service.gen_id().unwrap();
@@ -130,18 +130,18 @@ fn who_is_fenced_makes_no_id_from_what_it_had_bought() {
     setting.steal(lost);
     let made = Arc::new(Mutex::new(None));
     let (fenced, seen, clock) = (service.clone(), made.clone(), setting.clock.clone());
-    // A change, a look at why it failed, and then the search for another one.
+    // A change, a read to find out why it failed, and then the search for another one.
     setting.store.after(2, move || {
         assert!(position(clock.wall()) < bought);
         *seen.lock() = Some(fenced.try_gen_id());
     });
     service.maintain();
     assert_eq!(service.status().fenced_total, 1);
-    assert!(made.lock().take().expect("it was asked").is_err());
+    assert!(made.lock().take().expect("the call was made").is_err());
 }
 
 #[test]
-fn a_clean_stop_gives_the_id_back_at_exactly_the_position_reached() {
+fn a_clean_stop_releases_the_machine_id_at_its_exact_position() {
     let setting = Setting::new();
     let service = setting.start();
     let machine = service.machine();
@@ -165,7 +165,7 @@ fn a_clean_stop_gives_the_id_back_at_exactly_the_position_reached() {
 }
 
 #[test]
-fn a_stop_with_the_store_away_ends_and_leaves_the_bound() {
+fn a_stop_during_an_outage_ends_and_leaves_the_bound() {
     let setting = Setting::new();
     let service = setting.start();
     let machine = service.machine();
@@ -178,7 +178,7 @@ fn a_stop_with_the_store_away_ends_and_leaves_the_bound() {
 }
 
 #[test]
-fn two_services_get_different_ids_and_the_third_hears_who_holds_them() {
+fn a_third_service_is_refused_with_the_owners_of_both_machine_ids() {
     let setting = Setting::new();
     let (first, second) = (setting.start(), setting.start());
     assert_ne!(first.machine(), second.machine());
@@ -193,24 +193,24 @@ fn two_services_get_different_ids_and_the_third_hears_who_holds_them() {
     assert!(births[0] != births[1] && !births.contains(&0), "{births:?}");
 }
 
-/// By hand, too: the caller need not know how often to come back.
+/// Driven by hand, too: the caller need not know how often to call.
 #[test]
-fn a_search_for_another_machine_id_ends_within_the_call_that_began_it() {
+fn a_search_for_another_machine_id_ends_within_its_call() {
     let setting = Setting::new();
     let service = setting.start();
     let lost = service.machine();
     setting.steal(lost);
     setting.clock.advance(Duration::from_secs(2));
-    // The renewal is refused, with two requests; the search that follows gets no answer at first.
+    // The renewal is refused, with two requests; the search that follows gets no reply at first.
     let store = setting.store.clone();
     setting.store.after(2, move || store.fail_next(1));
     service.maintain();
     assert_eq!(service.status().rehomed_total, 1);
 }
 
-/// Also on a host that does not remember them.
+/// Also on a host without a local record of them.
 #[test]
-fn a_pool_that_is_free_but_used_beyond_the_clock_says_up_to_when() {
+fn a_free_pool_used_beyond_the_clock_reports_until_when() {
     let setting = Setting::new();
     drop((setting.start(), setting.start()));
     setting.clock.set_wall(UnixMillis(START.0 - 3_600_000));
@@ -235,7 +235,7 @@ fn a_pool_that_is_free_but_used_beyond_the_clock_says_up_to_when() {
         assert!(*now < UnixMillis(START.0 - 3_500_000), "{error}");
         let sentence = error.to_string();
         for part in [
-            "no machine ID of 3 to 4 can be had",
+            "no machine ID of 3 to 4 is available",
             &used_until.to_string(),
             &now.to_string(),
         ] {
@@ -245,7 +245,7 @@ fn a_pool_that_is_free_but_used_beyond_the_clock_says_up_to_when() {
 }
 
 #[test]
-fn a_store_that_is_away_at_start_is_asked_for_half_a_minute() {
+fn an_unreachable_store_is_retried_for_half_a_minute_at_start() {
     let setting = Setting::new();
     setting.store.go_away();
     let started = setting.try_start();
@@ -271,7 +271,7 @@ fn a_namespace_is_for_one_layout() {
     );
 }
 
-/// The window is beyond reach at once, and the next one is asked for at once.
+/// The window is exceeded at once, and the next one is requested at once.
 #[test]
 fn a_clock_stepped_ahead_beyond_the_window_costs_one_renewal() {
     let setting = Setting::new();
@@ -292,7 +292,7 @@ fn a_clock_stepped_ahead_beyond_the_window_costs_one_renewal() {
 }
 
 #[test]
-fn a_store_that_panics_is_a_store_that_did_not_answer() {
+fn a_panicking_store_counts_as_unreachable() {
     let setting = Setting::new();
     let service = setting.start();
     let machine = service.machine();
@@ -312,9 +312,9 @@ fn a_store_that_panics_is_a_store_that_did_not_answer() {
     assert_eq!(service.machine(), machine);
 }
 
-/// The file can no longer be written, but its lock still says who is alive.
+/// The file is no longer writable, but its lock still shows that the owner is alive.
 #[test]
-fn a_machine_id_whose_state_file_fails_is_not_taken_for_free_on_its_host() {
+fn a_machine_id_with_a_failing_state_file_stays_in_use_on_its_host() {
     let setting = Setting::new();
     let service = setting.start();
     let machine = service.machine();
@@ -324,18 +324,18 @@ fn a_machine_id_whose_state_file_fails_is_not_taken_for_free_on_its_host() {
         .join(format!("default-{machine}.state"));
     std::fs::rename(&file, setting.folder.path().join("away")).unwrap();
     setting.clock.advance(Duration::from_secs(2));
-    service.maintain(); // the renewal finds that it cannot be remembered
+    service.maintain(); // the renewal finds that its host cannot record it
     std::fs::rename(setting.folder.path().join("away"), &file).unwrap();
     let other = setting.start();
     assert_ne!(other.machine(), machine);
     setting.clock.advance(Duration::from_secs(2));
     service.maintain();
-    service.try_gen_id().expect("nobody took it");
+    service.try_gen_id().expect("it was not taken");
     assert_eq!(service.status().fenced_total, 0);
 }
 
 #[test]
-fn every_source_refuses_a_namespace_that_cannot_name_a_file() {
+fn every_source_refuses_a_namespace_unfit_for_a_file_name() {
     let error = LocalIdService::builder()
         .machine(MachineSource::Stateless(1))
         .namespace("a/b")
@@ -352,12 +352,12 @@ fn a_batch_ascends_even_if_the_machine_id_changes_while_it_is_filled() {
     service.gen_id().unwrap();
     let lost = service.machine();
     setting.steal(lost);
-    // A renewal is due, and issued time runs three seconds ahead of the clock.
+    // A renewal is due, and issued time leads the clock by three seconds.
     setting.clock.advance(Duration::from_secs(2));
     service.try_gen_id().unwrap();
     setting.clock.set_wall(UnixMillis(START.0 - 1_000));
 
-    let mut batch = vec![0; 1 << 20]; // one more than is left of the second
+    let mut batch = vec![0; 1 << 20]; // one more than the rest of the second
     service.gen_ids(&mut batch).unwrap();
     assert!(batch.is_sorted_by(|a, b| a < b));
     assert_ne!(service.machine(), lost);
@@ -371,7 +371,7 @@ fn a_batch_ascends_even_if_the_machine_id_changes_while_it_is_filled() {
 }
 
 #[test]
-fn a_damaged_memory_of_a_reserved_id_delays_the_start_and_does_not_prevent_it() {
+fn a_damaged_record_of_a_reserved_id_only_delays_the_start() {
     let setting = Setting::new();
     let reserved = || setting.reserved().build().unwrap();
     let first = reserved();
@@ -386,13 +386,13 @@ fn a_damaged_memory_of_a_reserved_id_delays_the_start_and_does_not_prevent_it() 
 }
 
 #[test]
-fn the_longest_wait_that_can_be_set_is_no_error() {
+fn the_longest_possible_wait_is_accepted() {
     let setting = Setting::new();
     let service = setting.builder().max_wait(Duration::MAX).build().unwrap();
     service.gen_ids(&mut vec![0; 2 << 20]).unwrap();
 }
 
-/// Nobody knows then from where on to issue.
+/// The position from which to issue would then be unknown.
 #[test]
 fn while_the_clock_is_suspect_no_other_machine_id_is_claimed() {
     let setting = Setting::new();
@@ -415,9 +415,9 @@ fn while_the_clock_is_suspect_no_other_machine_id_is_claimed() {
     assert_eq!(service.status().rehomed_total, 1);
 }
 
-/// Another process locks its state file, after any number of requests of the claim.
+/// Another process locks its state file, after any number of the claim's requests.
 #[test]
-fn a_claim_that_its_host_cannot_remember_is_given_back() {
+fn a_claim_that_its_host_cannot_record_is_given_back() {
     let mut given_back = 0;
     for after in 0..10 {
         let setting = Setting::new();
@@ -450,7 +450,7 @@ fn a_claim_that_its_host_cannot_remember_is_given_back() {
     assert!(given_back > 0);
 }
 
-/// With the bound that the store acknowledged last, and no longer any store.
+/// With the last bound acknowledged by the store, which is then unreachable.
 fn at_the_bound(pacing: bool) -> (Setting, LocalIdService, u64) {
     let setting = Setting::new();
     let service = setting
@@ -491,7 +491,7 @@ fn waiting_caller_gets_no_position_at_or_beyond_the_bound() {
 }
 
 #[test]
-fn renewal_raises_the_bound_by_what_was_acknowledged_and_no_further() {
+fn renewal_raises_the_bound_only_as_far_as_acknowledged() {
     let (setting, service, bound) = at_the_bound(false);
     for _ in 0..20 {
         setting.clock.advance(Duration::from_millis(500));

@@ -57,7 +57,7 @@ impl Setting {
 }
 
 #[test]
-fn capacity_multiplies_and_each_line_strictly_increases() {
+fn capacity_multiplies_and_each_machine_id_strictly_increases() {
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
         let setting = Setting::new();
         let service = setting.start(layout, 4).unwrap();
@@ -76,7 +76,7 @@ fn capacity_multiplies_and_each_line_strictly_increases() {
         assert_eq!(
             taken,
             4 << layout.spec().seq_bits,
-            "four times what a tick of one line has"
+            "four times the tick of one machine ID"
         );
         assert_eq!(refused.kind(), ErrorKind::SequenceUsedUp);
         assert_eq!(
@@ -98,7 +98,7 @@ impl Sorted for Vec<u64> {
 }
 
 #[test]
-fn a_batch_larger_than_a_tick_of_one_line_ascends_and_has_no_repeats() {
+fn a_batch_larger_than_a_tick_ascends_without_repeats() {
     let setting = Setting::new();
     let service = setting.start(IdMeta::MIN_GRANULARITY, 3).unwrap();
     let mut batch = vec![0; 5_000];
@@ -145,7 +145,7 @@ fn threads_are_spread_and_nothing_repeats() {
         assert_eq!(
             lines.len(),
             4,
-            "threads that start one after another begin on different lines"
+            "threads started one after another begin on different machine IDs"
         );
         let all: HashSet<u64> = ids.into_iter().flatten().collect();
         assert_eq!(all.len(), 80_000);
@@ -153,7 +153,7 @@ fn threads_are_spread_and_nothing_repeats() {
 }
 
 #[test]
-fn losing_one_line_costs_its_share_until_another_machine_id_is_found() {
+fn losing_a_machine_id_costs_its_share_until_it_is_replaced() {
     let setting = Setting::new();
     let service = setting.start(IdMeta::MAX_PEAK, 4).unwrap();
     let lost = service.machine();
@@ -178,7 +178,7 @@ fn losing_one_line_costs_its_share_until_another_machine_id_is_found() {
 }
 
 #[test]
-fn what_was_claimed_goes_back_when_the_pool_has_not_enough() {
+fn claims_are_given_back_when_the_pool_is_too_small() {
     let setting = Setting::new();
     let refused = setting.start(IdMeta::MAX_PEAK, 7).unwrap_err();
     assert!(
@@ -195,7 +195,7 @@ fn what_was_claimed_goes_back_when_the_pool_has_not_enough() {
 }
 
 #[test]
-fn only_a_pool_hands_out_several() {
+fn only_a_pool_provides_several_machine_ids() {
     let folder = vesta_testkit::fast_folder();
     for (source, count) in [
         (MachineSource::Fixed(1), 2),
@@ -214,7 +214,7 @@ fn only_a_pool_hands_out_several() {
 }
 
 #[test]
-fn a_restart_takes_all_its_machine_ids_again() {
+fn a_restart_reclaims_all_its_machine_ids() {
     let setting = Setting::new();
     let first = setting.start(IdMeta::MAX_PEAK, 3).unwrap();
     let had = first.status().machines.sorted();

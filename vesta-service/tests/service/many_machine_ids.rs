@@ -15,11 +15,11 @@ use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
 const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts requests, and cannot change one entry, as if somebody had locked its row.
+/// Counts requests, and fails to change one entry, as if its row were locked.
 #[derive(Debug, Default)]
 struct Counting {
     requests: AtomicU64,
-    /// The machine ID whose record is locked; 0 is none.
+    /// The machine ID whose record is locked; 0 for none.
     locked: AtomicU64,
 }
 
@@ -104,7 +104,7 @@ fn store_leases(store: &Arc<dyn KvStore>) -> Leases {
     Leases::new(store.clone(), "default")
 }
 
-/// Takes some IDs from each line, none of which may be known.
+/// Takes some IDs of each machine ID, none of which may be known.
 fn take(service: &LocalIdService, known: &mut BTreeSet<u64>) {
     for _ in 0..4 * service.machines().len() {
         assert!(known.insert(service.gen_id().unwrap()), "twice");
@@ -112,11 +112,11 @@ fn take(service: &LocalIdService, known: &mut BTreeSet<u64>) {
 }
 
 #[test]
-fn claims_go_side_by_side() {
+fn claims_run_in_parallel() {
     for (count, at_first, again) in [(1, 9, 5), (64, 9, 5), (256, 11, 7), (1024, 23, 19)] {
         let setting = Setting::new();
         let service = setting.start(count);
-        assert_eq!(machines(&service).len(), count, "each another one");
+        assert_eq!(machines(&service).len(), count, "all different");
         let requests = setting.counting.requests();
         assert!(
             requests <= at_first,
@@ -136,7 +136,7 @@ fn claims_go_side_by_side() {
 }
 
 #[test]
-fn renewals_fall_together() {
+fn renewals_are_batched() {
     let setting = Setting::new();
     let service = setting.start(256);
     setting.counting.requests();
@@ -162,7 +162,7 @@ fn renewals_fall_together() {
 }
 
 #[test]
-fn one_that_is_taken_over_costs_the_others_nothing() {
+fn a_takeover_of_one_machine_id_does_not_affect_the_others() {
     let setting = Setting::new();
     let service = setting.start(256);
     let (lost, mut known) = (service.machine(), BTreeSet::new());
@@ -200,7 +200,7 @@ fn one_that_is_taken_over_costs_the_others_nothing() {
 }
 
 #[test]
-fn a_row_that_is_locked_holds_up_nobody_else() {
+fn a_locked_row_delays_only_its_own_machine_id() {
     let setting = Setting::new();
     let service = setting.start(256);
     let locked = machines(&service)
@@ -228,7 +228,7 @@ fn a_row_that_is_locked_holds_up_nobody_else() {
 }
 
 #[test]
-fn an_outage_ends_at_the_bounds_and_all_come_back_together() {
+fn an_outage_ends_ids_at_the_bounds_and_all_recover_together() {
     let setting = Setting::new();
     let flaky = FlakyStore::new(setting.store.clone());
     let service = setting.start_over(flaky.clone(), 256);
@@ -251,7 +251,7 @@ fn an_outage_ends_at_the_bounds_and_all_come_back_together() {
     service.maintain();
     assert!(
         setting.counting.requests() <= 8,
-        "the held-up renewals, a look, and the next ones"
+        "the delayed renewals, a check, and the next ones"
     );
     assert!(
         service
@@ -262,7 +262,7 @@ fn an_outage_ends_at_the_bounds_and_all_come_back_together() {
     take(&service, &mut known);
 }
 
-/// Some replies are lost, and some changes come late: nobody takes a success of his own for a stranger's.
+/// Some replies are lost, and some changes come late: no process mistakes its own success for another's.
 #[test]
 fn lost_replies_are_recognised_one_by_one() {
     let setting = Setting::new();
@@ -283,7 +283,7 @@ fn lost_replies_are_recognised_one_by_one() {
         let late = flaky.deliver();
         assert!(
             late.iter().all(|late| !late.as_ref().unwrap()),
-            "it was sent again before"
+            "it was resent before"
         );
         take(&service, &mut known);
     }
@@ -298,7 +298,7 @@ fn lost_replies_are_recognised_one_by_one() {
 }
 
 #[test]
-fn a_process_that_is_killed_goes_on_with_its_machine_ids_above_what_it_issued() {
+fn a_killed_process_resumes_its_machine_ids_above_its_ids() {
     let setting = Setting::new();
     let (mut known, mut had) = (BTreeSet::new(), None);
     for killed in [true, false, true, true, false] {
@@ -324,7 +324,7 @@ fn a_process_that_is_killed_goes_on_with_its_machine_ids_above_what_it_issued() 
 }
 
 #[test]
-fn a_stop_gives_all_back_with_few_requests() {
+fn a_stop_releases_all_with_few_requests() {
     let setting = Setting::new();
     let service = setting.start(1024);
     let last: Vec<u64> = (0..100).map(|_| service.gen_id().unwrap()).collect();
@@ -342,7 +342,7 @@ fn a_stop_gives_all_back_with_few_requests() {
 }
 
 #[test]
-fn a_start_that_fails_gives_back_what_it_claimed() {
+fn a_failed_start_gives_back_its_claims() {
     let setting = Setting::new();
     let refused = setting
         .builder(setting.store.clone(), 201, Some(0..=199))

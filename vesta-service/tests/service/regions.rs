@@ -1,4 +1,4 @@
-//! Regions: machine IDs that lie apart, and namespaces that cannot be mixed up.
+//! Regions: disjoint machine IDs, and namespaces that cannot be confused.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn pool(store: &Arc<MemoryStore>) -> MachineSource {
 }
 
 #[test]
-fn the_same_moment_in_two_regions_has_different_ids_and_the_prover_says_always() {
+fn two_regions_never_issue_the_same_id() {
     let folder = vesta_testkit::fast_folder();
     let mut seen = HashSet::new();
     for number in 0..8 {
@@ -76,13 +76,13 @@ fn a_namespace_belongs_to_one_region() {
         assert!(error.to_string().contains("region 2 of 8"), "{error}");
     }
     assert!(start(region(2), pool(&store), folder.path()).is_ok());
-    // A state file too.
+    // A state file belongs to one region too.
     drop(start(region(2), MachineSource::Fixed(256), folder.path()).unwrap());
     assert!(start(IdMeta::MAX_PEAK, MachineSource::Fixed(256), folder.path()).is_err());
 }
 
 #[test]
-fn machine_ids_outside_are_refused_with_those_inside() {
+fn machine_ids_outside_the_region_are_refused_with_the_valid_ones() {
     let (store, folder) = (Arc::new(MemoryStore::new()), vesta_testkit::fast_folder());
     let of = |range| MachineSource::Pool {
         store: store.clone(),

@@ -1,5 +1,5 @@
-//! Retry times: a refused caller who comes back at the time that was named gets its ID, and not a
-//! millisecond earlier. Each history here went wrong once.
+//! Retry delays: a refused caller that retries after the returned delay gets its ID, and not a
+//! millisecond earlier. Each history here failed once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use vesta_service::{ErrorKind, IdError, IdMeta, LocalIdService, MachineSource};
 
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// One ID a second, of an epoch inside a second.
+/// One ID a second, with an epoch inside a second.
 fn one_a_second() -> IdMeta {
     IdMeta::new(LayoutSpec {
         version_bits: 1,
@@ -32,7 +32,7 @@ fn one_a_second() -> IdMeta {
     .unwrap()
 }
 
-/// A host with a service and a clock of its own, which remembers nothing.
+/// A host with its own service and clock, without a local record.
 struct Host {
     clock: ManualClock,
     service: LocalIdService,
@@ -93,7 +93,7 @@ impl Host {
         }
     }
 
-    /// Comes back at the time that is named, and a millisecond earlier, where that is exact.
+    /// Retries after the returned delay, and a millisecond earlier where the delay is exact.
     fn retry(&self, exact: bool) {
         let refusal = self.refusal().expect("a refusal");
         let same = || self.refusal().filter(|again| again.why == refusal.why);
@@ -105,7 +105,7 @@ impl Host {
             assert_eq!(same(), None, "{refusal:?}");
             return;
         }
-        // A lead is told by a wall clock that is right to the millisecond.
+        // The delay is computed from a wall clock that is accurate to the millisecond.
         self.clock.advance(refusal.retry_after);
         if let Some(again) = same() {
             assert!(
@@ -119,25 +119,25 @@ impl Host {
 }
 
 #[test]
-fn a_used_up_second_ends_when_it_was_said() {
+fn a_used_up_second_ends_after_the_returned_delay() {
     let host = Host::start(one_a_second());
     assert_eq!(host.refusal(), None);
     host.retry(true);
     host.retry(true);
 }
 
-/// It was too early when nobody looked at the clock meanwhile.
+/// Failed once: the delay was too short if the clock was not read meanwhile.
 #[test]
-fn the_time_holds_after_a_small_step_back() {
+fn the_delay_is_right_after_a_small_step_back() {
     let host = Host::start(one_a_second());
     assert_eq!(host.refusal(), None);
     host.step(-114);
     host.retry(false);
 }
 
-/// It was too early while the wall clock was not followed.
+/// Failed once: the delay was too short while the wall clock was ignored.
 #[test]
-fn the_time_holds_after_a_jump_that_is_not_believed() {
+fn the_delay_is_right_after_an_ignored_jump() {
     let host = Host::start(one_a_second());
     host.step(-9);
     assert_eq!(host.refusal(), None);
@@ -146,9 +146,9 @@ fn the_time_holds_after_a_jump_that_is_not_believed() {
     host.retry(false);
 }
 
-/// It was too early by less than a millisecond, again and again.
+/// Failed once: the delay was repeatedly too short by less than a millisecond.
 #[test]
-fn the_time_holds_with_the_clock_far_behind() {
+fn the_delay_is_right_with_the_clock_far_behind() {
     let host = Host::start(one_a_second());
     assert_eq!(host.refusal(), None);
     host.step(-4_321);
@@ -163,9 +163,9 @@ fn the_time_holds_with_the_clock_far_behind() {
     host.retry(true);
 }
 
-/// It asked to wait for the clock.
+/// Failed once: the error asked to wait for the clock.
 #[test]
-fn a_service_that_is_closed_says_so_whatever_the_clock_shows() {
+fn a_closed_service_reports_it_whatever_the_clock_shows() {
     let host = Host::start(IdMeta::MIN_GRANULARITY);
     assert_eq!(host.refusal(), None);
     host.service.close();
@@ -177,15 +177,15 @@ fn a_service_that_is_closed_says_so_whatever_the_clock_shows() {
     assert_eq!(host.service.gen_id().unwrap_err().kind(), ErrorKind::Sealed);
 }
 
-/// One of them may take over the machine ID of the other, while nobody renews it.
+/// One of them may take over the machine ID of the other while it is not renewed.
 #[test]
-fn two_lines_that_meet_on_one_machine_id_repeat_nothing() {
+fn two_services_that_meet_on_one_machine_id_repeat_nothing() {
     let store = Arc::new(MemoryStore::default());
     let first = Host::start_on(&store, ManualClock::at(START), one_a_second(), 0, 1);
     let mut ids = vec![first.service.gen_id().unwrap()];
     first.clock.advance(Duration::from_secs(6));
     first.service.close();
-    // Nobody renews the one while the other starts, so it is taken over.
+    // The first is not renewed while the second starts, so it is taken over.
     let hosts = [(); 2].map(|()| Host::start_on(&store, first.clock.clone(), one_a_second(), 0, 1));
     for host in &hosts {
         ids.extend(host.service.gen_id());
@@ -207,7 +207,7 @@ fn two_lines_that_meet_on_one_machine_id_repeat_nothing() {
 }
 
 #[test]
-fn a_call_waits_no_longer_than_it_may() {
+fn a_call_waits_no_longer_than_max_wait() {
     let host = Host::start(one_a_second());
     let before = host.clock.monotonic();
     let error = host.service.gen_ids(&mut [0; 8]).unwrap_err();
@@ -216,9 +216,9 @@ fn a_call_waits_no_longer_than_it_may() {
     assert!(waited <= MAX_WAIT, "{waited:?}");
 }
 
-/// It was always 10 ms.
+/// Failed once: the delay was always 10 ms.
 #[test]
-fn while_the_store_is_away_the_time_grows_and_is_never_before_the_next_request() {
+fn during_an_outage_the_delay_grows_and_covers_the_next_request() {
     let setting = Setting::new();
     let service = setting.start();
     setting.store.go_away();
@@ -253,8 +253,8 @@ fn while_the_store_is_away_the_time_grows_and_is_never_before_the_next_request()
     };
     setting.clock.advance(refusal.retry_after);
     service.maintain();
-    service.try_gen_id().expect("the time was true");
-    // The next window is asked for at once: nothing of the outage stays.
+    service.try_gen_id().expect("the delay was right");
+    // The next window is requested at once: the outage leaves no trace.
     setting
         .clock
         .set_wall(UnixMillis(setting.clock.wall().0 + 30 * 60 * 1000));

@@ -1,10 +1,10 @@
-//! What the root of the crate shows, and that its calls need no trait.
+//! The names in the crate root, and that calls need no trait.
 
 use vesta_service::*;
 
-/// A name in the root is one more thing to read before the first ID: it should be worth it.
+/// A name in the root is one more thing to read before the first ID: it must be worth that.
 #[test]
-fn the_root_shows_at_most_twenty_names() {
+fn the_root_exports_at_most_twenty_names() {
     let source = include_str!("../../src/lib.rs");
     let mut names = Vec::new();
     for item in source
@@ -38,7 +38,7 @@ fn the_root_shows_at_most_twenty_names() {
 /// With a glob import and both traits in scope, the calls are those of the service itself.
 #[test]
 fn everyday_calls_are_not_ambiguous() {
-    #[allow(unused_imports, reason = "they must not get in the way")]
+    #[allow(unused_imports, reason = "they must not make calls ambiguous")]
     use vesta_service::contract::{AsyncIdService, IdService};
 
     let builder = LocalIdService::builder().machine(MachineSource::Stateless(1));

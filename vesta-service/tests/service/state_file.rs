@@ -1,4 +1,4 @@
-//! A fixed machine ID and its state file: restarts, damage, and who else wants it.
+//! A fixed machine ID and its state file: restarts, damage, and conflicting owners.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn start(folder: &Path, clock: &ManualClock) -> Result<LocalIdService, BuildErro
         .build()
 }
 
-/// Stops a service as `kill -9` does: nothing is released, but the lock is gone.
+/// Stops a service as `kill -9` does: nothing is released, but the lock is dropped.
 fn kill(folder: &Path, service: LocalIdService) {
     kill_with(&file(folder), service);
 }
@@ -45,7 +45,7 @@ fn position(service: &LocalIdService, id: u64) -> u64 {
 }
 
 #[test]
-fn after_a_kill_in_the_same_second_it_starts_at_the_old_bound() {
+fn after_a_kill_a_restart_in_the_same_second_starts_at_the_bound() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let mut last = 0;
@@ -66,7 +66,7 @@ fn after_a_kill_in_the_same_second_it_starts_at_the_old_bound() {
 }
 
 #[test]
-fn after_a_clean_stop_it_goes_on_where_it_was_without_waiting() {
+fn after_a_clean_stop_it_continues_without_waiting() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let mut last = None;
@@ -79,12 +79,12 @@ fn after_a_clean_stop_it_goes_on_where_it_was_without_waiting() {
         last = Some(at);
         drop(service);
     }
-    assert_eq!(clock.wall(), START, "nobody waited");
+    assert_eq!(clock.wall(), START, "no time has passed");
 }
 
-/// Kills and clean stops in turn, with the clock standing still, going on and set back a little.
+/// Kills and clean stops in turn, with the clock standing still, advancing and set back a little.
 #[test]
-fn every_layout_goes_on_above_what_it_made_after_each_restart() {
+fn every_layout_continues_above_its_ids_after_each_restart() {
     for layout in generating_layouts() {
         let folder = vesta_testkit::fast_folder();
         let machine = layout.max(Field::Machine);
@@ -147,15 +147,15 @@ fn with_the_clock_set_back_across_a_restart_the_bound_decides() {
     assert!(error.to_string().contains("set the clock"), "{error}");
 }
 
-/// Whatever single byte is damaged, and wherever the file is cut: either what follows lies above
-/// all that was issued, or the start is refused.
+/// Damaging any single byte, or cutting the file anywhere: either the next IDs are above all issued
+/// ones, or the start is refused.
 #[test]
-fn damage_at_every_offset_never_repeats_and_never_starts_afresh() {
+fn damage_at_any_offset_never_causes_repetition_or_a_fresh_start() {
     let folder = vesta_testkit::fast_folder();
     let clock = ManualClock::at(START);
     let service = start(folder.path(), &clock).unwrap();
     clock.advance(Duration::from_secs(2));
-    service.maintain(); // the second slot, too, now holds a bound that was in use
+    service.maintain(); // so that the second slot also holds a bound that was in use
     let last = service.gen_id().unwrap();
     kill(folder.path(), service);
     let good = fs::read(file(folder.path())).unwrap();
@@ -248,7 +248,7 @@ fn the_same_fixed_id_twice_is_refused_even_within_a_process() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_same_fixed_id_in_two_state_folders_of_a_host_is_refused_until_the_first_is_gone() {
+fn a_fixed_id_in_two_state_folders_of_a_host_is_refused() {
     let folders = [(); 2].map(|()| vesta_testkit::fast_folder());
     let namespace = namespace_of(folders[0].path());
     let clock = ManualClock::at(START);
@@ -279,7 +279,7 @@ fn the_same_fixed_id_in_two_state_folders_of_a_host_is_refused_until_the_first_i
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_fixed_id_whose_state_folder_was_moved_or_deleted_is_refused_while_its_holder_lives() {
+fn a_fixed_id_with_a_moved_folder_is_refused_while_its_owner_lives() {
     for moved in [true, false] {
         let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
@@ -299,7 +299,7 @@ fn a_fixed_id_whose_state_folder_was_moved_or_deleted_is_refused_while_its_holde
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_a_clear_error() {
+fn an_unwritable_folder_is_a_clear_error() {
     let folder = vesta_testkit::fast_folder();
     let file_in_the_way = folder.path().join("file");
     fs::write(&file_in_the_way, b"").unwrap();
@@ -309,7 +309,7 @@ fn a_folder_that_cannot_be_written_is_a_clear_error() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused() {
+fn unusable_settings_are_refused() {
     let folder = vesta_testkit::fast_folder();
     let build = |machine| {
         LocalIdService::builder()
@@ -348,7 +348,7 @@ fn settings_that_cannot_work_are_refused() {
 }
 
 #[test]
-fn a_state_file_that_is_deleted_or_replaced_while_in_use_ends_the_service() {
+fn deleting_or_replacing_the_state_file_ends_the_service() {
     for replaced in [false, true] {
         let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
@@ -369,10 +369,10 @@ fn a_state_file_that_is_deleted_or_replaced_while_in_use_ends_the_service() {
     }
 }
 
-/// Damage and a clock set back at once: what was acknowledged stands in both slots, so even the first
-/// bound of all is not lost with one of them.
+/// Damage and a clock set back at once: an acknowledged bound is in both slots, so even the very
+/// first bound is not lost with one of them.
 #[test]
-fn a_damaged_slot_takes_no_acknowledged_bound_with_it() {
+fn a_damaged_slot_loses_no_acknowledged_bound() {
     for at in [100, 612] {
         let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
@@ -389,7 +389,7 @@ fn a_damaged_slot_takes_no_acknowledged_bound_with_it() {
 }
 
 #[test]
-fn a_folder_that_is_none_is_an_error_with_its_cause() {
+fn a_path_that_is_not_a_folder_is_an_error_with_its_cause() {
     let folder = vesta_testkit::fast_folder();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -399,7 +399,7 @@ fn a_folder_that_is_none_is_an_error_with_its_cause() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_made() {
+fn a_missing_folder_is_created() {
     let folder = vesta_testkit::fast_folder();
     let nested = folder.path().join("a").join(namespace_of(folder.path()));
     let clock = ManualClock::at(START);

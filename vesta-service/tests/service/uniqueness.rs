@@ -1,4 +1,4 @@
-//! 0 duplicates where the original repeats: across sequence overflows, with many threads.
+//! No duplicates where the original repeats: across sequence overflows, with many threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::{Rng, full_or, namespace_of};
 
 const THREADS: u64 = 8;
-/// IDs by a scripted clock, and by the real one: beyond a second's worth, so that ticks are used up.
+/// IDs by a scripted clock, and by the real one: more than a second's worth, so that ticks are used up.
 fn amounts() -> (u64, u64) {
     full_or((50_000_000, 5_000_000), (25_000_000, 1_300_000))
 }
-/// A part of both is enough where the settings differ and the populator does not.
+/// This fraction is enough where only the settings differ.
 const PART: u64 = 5;
 
-/// Every thread takes single IDs and batches of many sizes, and watches that its own increase.
+/// Each thread takes single IDs and batches of many sizes, and checks that its own IDs increase.
 fn take(service: &LocalIdService, seen: &Seen, thread: u64, wanted: u64) {
     let meta = service.meta();
     let mut batch = vec![0; 3000];
@@ -56,10 +56,10 @@ fn take_with_all_threads(service: &LocalIdService, seen: &Seen, total: u64) {
     assert!(seen.count() >= total);
 }
 
-/// The settings of generation.
+/// Changes the settings of generation.
 type Tune = fn(Builder) -> Builder;
 
-/// Those that change what a call may take, and when.
+/// Settings that affect what a call may take, and when.
 const TUNES: [Tune; 4] = [
     |builder| builder.pacing(false),
     |builder| builder,
@@ -84,8 +84,8 @@ fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
         .state_dir(vesta_testkit::fast_folder().path())
         .build()
         .unwrap();
-    // Each of the threads that wait at an overflow moves the clock on by what it waits for.
-    // What it has for itself then is never issued.
+    // Each thread that waits at an overflow advances the clock by its wait. The rest of its own run
+    // is then never issued.
     let unused = if populator == PopulatorKind::Local {
         4
     } else {
@@ -117,7 +117,7 @@ fn real(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
     take_with_all_threads(&service, &seen, amounts().1 / part);
 }
 
-/// IDs of each layout; a short sequence is used up thousands of times by them.
+/// IDs per layout; they use up a short sequence thousands of times.
 const EACH: u64 = 300_000;
 
 fn every_layout_scripted(populator: PopulatorKind) {
@@ -137,7 +137,7 @@ fn every_layout_scripted(populator: PopulatorKind) {
                 .machine(MachineSource::Stateless(layout.max(Field::Machine)))
                 .build()
                 .unwrap();
-            // As above; with a random start a tick has half of its numbers at least.
+            // As above; with a random start a tick has at least half of its numbers.
             let unused = if populator == PopulatorKind::Local {
                 4
             } else {
@@ -178,7 +178,7 @@ fn one_layout_real(populator: PopulatorKind, mut layout: IdMeta) {
         .unwrap();
     let ticks = 600 * 1000 / layout.spec().unit.millis();
     let seen = Seen::new(&layout, SystemClock::new().wall(), ticks);
-    // What the slowest of them makes in a second or two.
+    // The IDs that the slowest layout generates in a second or two.
     take_with_all_threads(&service, &seen, 8192);
 }
 
@@ -245,7 +245,7 @@ every_layout! {
     local: Local;
 }
 
-/// Its 28 bits of seconds have run out on the real clock.
+/// Its 28 bits of seconds have run out by the real clock.
 #[test]
 fn borrowing_uid_on_a_scripted_clock() {
     let tune: Tune = |builder| builder.borrow_ahead(Duration::from_secs(5));
@@ -253,7 +253,7 @@ fn borrowing_uid_on_a_scripted_clock() {
 }
 
 #[test]
-fn the_checker_notices_a_duplicate() {
+fn the_checker_detects_a_duplicate() {
     let meta = IdMeta::MAX_PEAK;
     let seen = Seen::new(&meta, START, 2);
     let first = meta.tick_at(START).unwrap();

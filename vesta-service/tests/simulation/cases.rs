@@ -1,4 +1,4 @@
-//! Faults by number: each of these happened to somebody, many times over here.
+//! Faults by number: each of these happened in a real project, and is repeated many times here.
 
 use vesta_service::options::Drive;
 use vesta_service::{BuildError, ErrorKind, IdError, IdMeta, MachineSource};
@@ -11,7 +11,7 @@ use super::store::Weather;
 use super::time::{DAY, HostClock, MILLI, MINUTE, SECOND, Time, YEAR};
 use super::world::World;
 
-/// A world of nodes that are set up alike, and the folder that it needs.
+/// A world of nodes with the same set-up, and its folder.
 fn world(
     layout: IdMeta,
     sources: &[Source],
@@ -31,7 +31,7 @@ impl World {
         self.nodes[number].start(&self.plan, &self.shared)
     }
 
-    /// One ID, taken in by the checker.
+    /// One ID, recorded by the checker.
     fn make(&mut self, number: usize) -> Result<Stretch, IdError> {
         let node = &mut self.nodes[number];
         let id = node.service.as_ref().expect("it runs").gen_id()?;
@@ -54,9 +54,9 @@ impl World {
     }
 }
 
-/// hutool 1206, dolphinscheduler 6742: a clock that goes back a little is tolerated, and IDs repeat.
+/// hutool 1206, dolphinscheduler 6742: a clock that goes back slightly is tolerated, and IDs repeat.
 #[test]
-fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
+fn a_trembling_clock_repeats_nothing() {
     const BATCH: usize = 1000;
     for layout in [IdMeta::MIN_GRANULARITY, IdMeta::SNOWFLAKE] {
         let time = Time::starting(Plan::simple(layout, &[], false).start, false);
@@ -79,7 +79,7 @@ fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
         let mut ids = [0; BATCH];
         let rounds = rounds(100_000);
         for round in 0..rounds {
-            // Every fifth thousand one by one.
+            // Every fifth thousand is taken one by one.
             if round % 5 == 0 {
                 (0..BATCH).for_each(|_| take(service.gen_id().expect("its lead is small")));
             } else {
@@ -95,9 +95,9 @@ fn a_clock_that_shows_up_to_100_ms_less_at_each_look() {
     }
 }
 
-/// Leaf 26, 84: every container is a new host, and the numbers are soon used up.
+/// Leaf 26, 84: every container is a new host, and the machine IDs are soon used up.
 #[test]
-fn many_hosts_that_come_and_go_do_not_use_up_sixteen_machine_ids() {
+fn many_short_lived_hosts_do_not_use_up_sixteen_machine_ids() {
     let (mut world, _folder) = world(IdMeta::MAX_PEAK, &[Source::Pool(15)], false, 9);
     for host in 0..rounds(10_000) {
         world
@@ -120,7 +120,7 @@ fn starts_of_one_host_keep_its_machine_id() {
         if start % 2 == 0 {
             world.nodes[0].service = None;
         } else {
-            // Its window is left out; were it back at once, it would take another machine ID.
+            // Its window is left unused; if it restarted at once, it would take another machine ID.
             world.nodes[0].crash();
             world.time.advance(11 * SECOND);
         }
@@ -134,7 +134,7 @@ fn starts_of_one_host_keep_its_machine_id() {
 }
 
 #[test]
-fn successors_begin_at_or_above_the_bound() {
+fn successors_start_at_or_above_the_bound() {
     let (mut world, _folder) = world(IdMeta::MIN_GRANULARITY, &[Source::Pool(0); 2], false, 21);
     let mut before = 0;
     let rounds = rounds(200_000);
@@ -167,9 +167,9 @@ fn successors_begin_at_or_above_the_bound() {
     assert!(world.shared.counts().of("handovers") >= rounds - 1);
 }
 
-/// Leaf 216, hazelcast 17975: restarted, with the clock set back meanwhile.
+/// Leaf 216, hazelcast 17975: a restart with the clock set back meanwhile.
 #[test]
-fn restarts_with_the_clock_set_back() {
+fn restarts_with_the_clock_set_back_repeat_nothing() {
     let sources = [Source::Fixed(7), Source::Pool(1023)];
     let (mut world, _folder) = world(IdMeta::SNOWFLAKE, &sources, true, 6);
     let (mut refused, mut waited) = (0, 0);
@@ -194,7 +194,7 @@ fn restarts_with_the_clock_set_back() {
                 world.nodes[number].clock.correct();
                 world.begin(number).expect("the clock is right again");
             }
-            // Nobody who crashed is known to be gone while the clock stands before that.
+            // No crashed owner can be known to be dead while the clock is before its bound.
             Err(BuildError::Exhausted { .. }) if number == 1 => {
                 world.nodes[number].clock.correct();
                 world.time.advance(2 * MINUTE);
@@ -240,7 +240,7 @@ fn steps_of_up_to_five_seconds_back_are_not_noticed() {
     }
 }
 
-/// tikv/pd 6768: a moment in the future is written down, and stays.
+/// tikv/pd 6768: a moment in the future is recorded, and persists.
 #[test]
 fn a_clock_that_jumps_far_ahead_leaves_nothing_behind() {
     for far in [DAY, 100 * YEAR] {

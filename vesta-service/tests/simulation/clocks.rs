@@ -15,7 +15,7 @@ impl World {
                 clock.correct();
             }
             1 => {
-                // A leap second: the same second comes twice.
+                // A leap second: the same second occurs twice.
                 self.counts.add("leap seconds", 1);
                 self.step(number, -i64::try_from(SECOND).expect("fits"));
             }
@@ -62,8 +62,8 @@ impl World {
         }
     }
 
-    /// Before a start: somebody looks at a clock that is far wrong, mostly. A start believes it, and
-    /// what it writes down stands.
+    /// Usually, an operator corrects a clock that is far wrong before a start. A start trusts its
+    /// clock, and what it records persists.
     pub(crate) fn look_at_clock(&mut self, number: usize) {
         let clock = self.nodes[number].clock.clone();
         let limit = self.plan.largest_clock_error();

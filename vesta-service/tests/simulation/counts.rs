@@ -1,4 +1,4 @@
-//! Counts of everything that happened, by name.
+//! Counts of all events, by name.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Recovery: what an operator does, and the fault-free end of each history, in which every node must
-//! issue again.
+//! Recovery: the operator's actions, and the fault-free end of each history, in which every node
+//! must issue again.
 
 use std::fs;
 
@@ -14,8 +14,8 @@ use super::time::{HOUR, MILLI, MINUTE, SECOND};
 use super::world::World;
 
 impl World {
-    /// Does what docs/operate/operations.md prescribes for a store that has forgotten something.
-    /// Returns the moment of the new floor.
+    /// Performs the steps that docs/operate/operations.md prescribes for a store that has forgotten
+    /// something. Returns the moment of the new floor.
     pub(crate) fn operate(&mut self, space: usize) -> Result<u64, Flaw> {
         let namespace = NAMESPACES[space];
         for number in 0..self.nodes.len() {
@@ -33,7 +33,7 @@ impl World {
         let window = self.plan.window();
         let moment = UnixMillis((self.time.now() + window + MINUTE) / MILLI);
         let by_clock = layout.tick_at(moment).unwrap_or(0) + 1;
-        // Up to where the hosts that refuse say that it was reserved.
+        // The position up to which it was reserved, according to the hosts that refuse.
         let by_hosts = (self.shared.highest_grant(namespace) >> seq_bits) + 1;
         let floor = by_clock.max(by_hosts) << seq_bits;
         self.time
@@ -56,14 +56,14 @@ impl World {
         self.nodes[number].crash();
     }
 
-    /// All faults end. Within a bounded time every node issues again, unless a person has to act.
+    /// All faults end. Within a bounded time every node issues again, unless an operator has to act.
     pub(crate) fn end_well(&mut self) -> Result<(), Flaw> {
         self.time.note(|| "all faults end".into());
         self.faultless_since = Some(self.time.now());
         self.shared.weather(Weather::default());
         self.shared.deliver(true);
-        // One after another they would watch for so long, while nobody renews, that those who were first
-        // are taken for gone again, and so on for ever.
+        // Sequential claims would each watch an expired owner without renewals in between. By then
+        // the first owners would look expired again, and this would never end.
         self.time.watch_for(SECOND.min(self.plan.renew * 3 / 2));
         for number in 0..self.nodes.len() {
             let node = &mut self.nodes[number];
@@ -78,7 +78,7 @@ impl World {
         let everybody = self.one_for_each_reserved_id()?;
         let mut waiting = everybody.clone();
         let mut pause = SECOND;
-        // A planted store goes on to forget.
+        // A planted store continues to forget.
         let mut operations = 0;
         for (space, namespace) in NAMESPACES.iter().enumerate() {
             self.operator_called[space] |= !self.shared.lost(namespace).is_empty();
@@ -104,7 +104,7 @@ impl World {
                     waiting = everybody.clone();
                 }
             }
-            // Who waits for longer than anybody would needs no more tries.
+            // A node whose delay exceeds any reasonable wait is not retried.
             let hopeless = waiting
                 .iter()
                 .all(|number| self.has_a_reason(*number, HOUR));
@@ -114,7 +114,7 @@ impl World {
             self.pass(pause)?;
             pause = (pause * 2).min(30 * SECOND);
         }
-        // What they waited for may be over: while others claim, time passes between two tries.
+        // The condition may have passed meanwhile: while others claim, time passes between two attempts.
         for number in waiting.clone() {
             if self.nodes[number].service.is_none() {
                 self.start(number)?;
@@ -137,8 +137,8 @@ impl World {
         Ok(())
     }
 
-    /// The nodes that are to come back: of several that were given one reserved machine ID, a person leaves the
-    /// first. Here they would go on taking it from each other, as nobody renews while one waits.
+    /// The nodes that must recover: of several with the same reserved machine ID, the operator keeps only the
+    /// first. Here they would keep taking it from each other, as no node renews while one waits.
     fn one_for_each_reserved_id(&mut self) -> Result<Vec<usize>, Flaw> {
         let mut everybody: Vec<usize> = Vec::new();
         for number in 0..self.nodes.len() {
@@ -157,7 +157,7 @@ impl World {
         Ok(everybody)
     }
 
-    /// A fixed machine ID that was used up to a moment ahead waits for it, and says for how long.
+    /// A fixed machine ID that was used up to a future moment waits for it, and reports the delay.
     fn comes_back_when_it_said(&mut self, number: usize) -> Result<bool, Flaw> {
         for attempt in 0..8 {
             let node = &self.nodes[number];
@@ -182,7 +182,7 @@ impl World {
         Ok(false)
     }
 
-    /// Stops a node that only a restart helps: a store that refuses for good is asked no more.
+    /// Stops a node that only a restart helps: a store that refuses permanently is not asked again.
     fn stop_if_in_need(&mut self, number: usize) -> Result<(), Flaw> {
         let node = &self.nodes[number];
         if node.wire.is_refused_for_good() {
@@ -197,14 +197,14 @@ impl World {
         self.plan.tick(UnixMillis(soon / MILLI)) > self.plan.last_tick()
     }
 
-    /// True if only a person can help: its layout ends, what it could use was used up to a moment far ahead by a clock
-    /// that was wrong, or others have it.
+    /// True if only an operator can help: the layout ends, the usable machine IDs were used up to a moment far ahead
+    /// by a wrong clock, or other nodes hold them.
     fn has_a_reason(&self, number: usize, far: u64) -> bool {
         if self.layout_ends_soon() {
             return true;
         }
         let node = &self.nodes[number];
-        // Forgotten itself, while a late request came to others of its entries.
+        // Forgotten, while a late request reached other entries of its namespace.
         if !node.is_fixed() && self.shared.lost_its_namespace(node.namespace()) {
             return true;
         }
@@ -215,7 +215,7 @@ impl World {
                 .tick_at(UnixMillis(nanos / MILLI))
                 .unwrap_or(u64::MAX)
         };
-        // Whatever right clocks wrote is free by then.
+        // All records written by right clocks are free by then.
         let by_right_clocks =
             tick(self.faultless_since.unwrap_or(0) + self.plan.window() + 6 * SECOND);
         let ahead = |bound: u64, grace: u64| {
@@ -243,7 +243,7 @@ impl World {
                 (0..=last).filter(|machine| !out_of_reach(*machine)).count() < node.plan.count
             }
             Source::Reserved(id) => out_of_reach(id),
-            Source::Fixed(_) if node.service.is_some() => false, // it says itself how long it waits
+            Source::Fixed(_) if node.service.is_some() => false, // it reports its own delay
             Source::Fixed(id) => ahead(node.remembered(id), 0),
             Source::Stateless(_) => false,
         }
@@ -251,7 +251,7 @@ impl World {
 }
 
 impl Node {
-    /// The bound that its host remembers of a machine ID that none of its processes has.
+    /// The bound that its host has recorded for a machine ID that none of its processes holds.
     fn remembered(&self, machine: u64) -> u64 {
         let namespace = self.own_namespace();
         let [own, pool] = [

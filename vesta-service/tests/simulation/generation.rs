@@ -1,4 +1,4 @@
-//! Generation: every way to ask for IDs, and the errors it may end with.
+//! Generation: every way to request IDs, and the errors that may occur.
 
 use vesta_service::clock::{Clock as _, ClockKind};
 use vesta_service::contract::{IdRun, UnixMillis};
@@ -11,14 +11,14 @@ use super::planted::Answers;
 use super::time::{COARSE_MILLIS, HostClock, SECOND};
 use super::world::World;
 
-/// The most that is asked for at once.
+/// Maximum request size.
 const BATCH: usize = 1500;
 
-/// The limit of issued time ahead of the wall clock.
+/// Maximum lead of issued time over the wall clock.
 pub(super) const LEAD_MILLIS: u64 = 5_000;
 
 impl World {
-    /// A node makes IDs, in one of all ways.
+    /// A node generates IDs, in one of all ways.
     pub(crate) fn generate(&mut self, number: usize) -> Result<(), Flaw> {
         match self.rng.below(12) {
             0..=3 => self.one_by_one(number),
@@ -31,7 +31,7 @@ impl World {
     fn one_by_one(&mut self, number: usize) -> Result<(), Flaw> {
         let wanted = self.rng.span(2600);
         let waits = self.rng.percent(50);
-        // The others stand still meanwhile.
+        // The other nodes stand still meanwhile.
         let (time, until) = (self.time.clone(), self.time.now() + 20 * SECOND);
         let refused = self.with(number, "one by one", waits, |service, take| {
             for _ in (0..wanted).take_while(|_| time.now() < until) {
@@ -71,7 +71,7 @@ impl World {
                 Err(error) => Ok(Some(error)),
             }
         });
-        // What it took goes back, but the line may have entered another tick for it.
+        // A failed batch gives its positions back, but it may have entered another tick.
         let failed = refused?.is_some();
         self.nodes[number].progress.lossy |= waits && failed;
         Ok(())
@@ -103,7 +103,7 @@ impl World {
         Ok(())
     }
 
-    /// Has a node make IDs, takes them in, and judges the error at the end.
+    /// Makes a node generate IDs, records them, and judges the final error.
     pub(super) fn with(
         &mut self,
         number: usize,
@@ -184,7 +184,7 @@ impl World {
                 .chain(&after)
                 .any(|line| line.machine == *machine)
         };
-        // While it waited it may have had one, and lost it again.
+        // While it waited it may have found a machine ID and lost it again.
         let rehomed = |lines: &[MachineStatus]| lines.iter().map(|l| l.rehomed_total).sum::<u64>();
         let passed_through = rehomed(&after) > rehomed(&before) + 1;
         if let Some(foreign) = used
@@ -206,7 +206,7 @@ impl World {
     }
 }
 
-/// The way of IDs into the ledger.
+/// Passes IDs to the ledger.
 pub(super) struct Take<'a> {
     ledger: &'a mut Ledger,
     progress: &'a mut Progress,
@@ -214,9 +214,9 @@ pub(super) struct Take<'a> {
     window: &'a dyn Fn(Stretch) -> (u64, u64),
     plan: &'a Plan,
     clock: &'a HostClock,
-    /// So many milliseconds ahead of it.
+    /// Maximum lead over the clock, in milliseconds.
     ahead: u64,
-    /// The last tick that IDs may show, as far as the clock was looked at.
+    /// The last tick that IDs may show, according to the clock readings so far.
     latest: u64,
     /// The first tick that an ID showed.
     earliest: u64,

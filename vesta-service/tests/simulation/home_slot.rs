@@ -1,6 +1,5 @@
-//! The home slot of a thread: a service with several machine IDs has each thread keep to one of them,
-//! and which one it begins with depends on what the process did before. Each history begins with the
-//! first.
+//! The home slot of a thread. A service with several machine IDs keeps each thread on one of them, and the
+//! initial one depends on the earlier activity of the process. Each history starts with the first one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,7 +23,7 @@ impl WorkerNodeStore for Numbers {
     }
 }
 
-/// Has this thread begin with the first machine ID of whatever service it uses next.
+/// Makes this thread start with the first machine ID of the next service it uses.
 pub(crate) fn take_the_first() {
     let time = Time::starting(UnixMillis(1_700_000_000_000), false);
     let service = LocalIdService::builder()
@@ -43,7 +42,7 @@ pub(crate) fn take_the_first() {
             .expect("two ticks of two machine IDs");
         service.meta().unpack(run.first).expect("its own").machine
     };
-    // A thread changes over when its own machine ID is used up in a tick.
+    // A thread switches when its own machine ID is used up in a tick.
     if use_up() == 0 {
         use_up();
         time.advance(SECOND);

@@ -1,4 +1,4 @@
-//! The checker: every position that was issued, as intervals, and the rules they must keep.
+//! The checker: all issued positions as intervals, and the rules for them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,28 +7,28 @@ use vesta_intf::FieldOrder::{MachineTimeSeq, TimeMachineSeq, TimeSeqMachine};
 use vesta_service::IdMeta;
 use vesta_service::contract::{Id, IdRun};
 
-/// The rule that an ID breaks.
+/// The rule that an ID violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// It was issued before.
+    /// It was already issued.
     Repeated,
-    /// Its line went back, or stood still.
+    /// The positions of its machine ID went back, or stood still.
     NotAscending,
-    /// It lies in no window that its process was told of.
+    /// It is in no window that its process was granted.
     NotGranted,
-    /// Positions before it were left out.
+    /// Positions before it were skipped.
     LeftOut,
     /// It is more than five seconds ahead of the clock, or behind it.
     WrongTime,
-    /// It does not say who made it, or when.
+    /// Its machine ID or time cannot be read.
     Unreadable,
-    /// A refusal for another reason than the one it names, or one that nobody should hear of.
+    /// A refusal with a wrong reason, or one that must not reach callers.
     WrongRefusal,
-    /// A refusal that named the wrong time to come back.
+    /// A refusal with a wrong retry delay.
     WrongRetryTime,
-    /// A service that is closed goes on.
+    /// A closed service continues.
     AfterTheEnd,
-    /// A release gave back another position than the first that was not issued.
+    /// A release returned a position other than the first unissued one.
     NotReturned,
     /// Anything else.
     Other,
@@ -59,7 +59,7 @@ impl Flaw {
     }
 }
 
-/// Positions `start..end` of one line.
+/// Positions `start..end` of one machine ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) machine: u64,
@@ -67,13 +67,13 @@ pub(crate) struct Stretch {
     pub(crate) end: u64,
 }
 
-/// The position that each line of one process has reached.
+/// The position that each machine ID of one process has reached.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     lines: Vec<Reached>,
-    /// A tick begins at a sequence number below this one.
+    /// A tick starts at a sequence number below this one.
     pub(crate) begins_below: u64,
-    /// Positions were lost in batches that failed.
+    /// Positions were lost in failed batches.
     pub(crate) lossy: bool,
 }
 
@@ -81,26 +81,26 @@ pub(crate) struct Progress {
 struct Reached {
     machine: u64,
     next: u64,
-    /// The window as it was last asked for.
+    /// The window as last queried.
     base: u64,
     end: u64,
 }
 
-/// All that one namespace issued.
+/// All positions that one namespace issued.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     decoder: Decoder,
     lines: BTreeMap<u64, Line>,
-    /// The line that was used last.
+    /// The machine ID used last.
     open: (u64, Line),
     pub(crate) issued: u64,
-    /// Mixed from every ID in the order they came: two histories with the same one are the same.
+    /// Mixed from every ID in order: two histories with the same digest are equal.
     pub(crate) digest: u64,
 }
 
 #[derive(Debug, Default)]
 struct Line {
-    /// Sorted, disjoint, not adjacent.
+    /// Sorted, disjoint and not adjacent.
     intervals: Vec<(u64, u64)>,
 }
 
@@ -115,7 +115,7 @@ impl Ledger {
         }
     }
 
-    /// Takes an ID in.
+    /// Records an ID.
     #[inline]
     pub(crate) fn id(
         &mut self,
@@ -135,7 +135,7 @@ impl Ledger {
         )
     }
 
-    /// Takes a run in.
+    /// Records a run.
     pub(crate) fn run(
         &mut self,
         run: &IdRun,
@@ -222,7 +222,7 @@ impl Ledger {
         Ok(new)
     }
 
-    /// One past the highest position that was issued with this machine ID.
+    /// Exclusive upper bound of the positions issued with this machine ID.
     pub(crate) fn end(&self, machine: u64) -> u64 {
         let line = if self.open.0 == machine {
             Some(&self.open.1)
@@ -235,7 +235,7 @@ impl Ledger {
 }
 
 impl Line {
-    /// Adds an interval, or says which one it overlaps.
+    /// Adds an interval, or returns the one it overlaps.
     #[inline]
     fn add(&mut self, start: u64, end: u64) -> Result<(), (u64, u64)> {
         match self.intervals.last_mut() {
@@ -246,7 +246,7 @@ impl Line {
         Ok(())
     }
 
-    /// Adds an interval that is not the last: of an owner that slept.
+    /// Adds an interval that is not the last one: from an owner that was paused.
     #[cold]
     fn insert(&mut self, start: u64, end: u64) -> Result<(), (u64, u64)> {
         let at = self
@@ -263,7 +263,7 @@ impl Line {
 }
 
 impl Progress {
-    /// Of a process that has just started.
+    /// Progress of a process that has just started.
     pub(crate) fn new(begins_below: u64) -> Self {
         Self {
             begins_below,
@@ -288,18 +288,18 @@ impl Progress {
         &mut self.lines[at]
     }
 
-    /// One past the highest position this process issued with a machine ID; 0 if it issued none.
+    /// Exclusive upper bound of the positions this process issued with a machine ID; 0 if it issued none.
     pub(crate) fn next(&mut self, machine: u64) -> u64 {
         self.of(machine).next
     }
 
-    /// Asks for windows anew: they may have ended.
+    /// Queries windows again: they may have ended.
     pub(crate) fn forget_windows(&mut self) {
         self.lines.iter_mut().for_each(|line| line.end = 0);
     }
 }
 
-/// Takes IDs apart, in its own way.
+/// Unpacks IDs independently.
 #[derive(Debug)]
 struct Decoder {
     meta: IdMeta,
@@ -307,7 +307,7 @@ struct Decoder {
     seq: (u32, u64),
     machine: (u32, u64),
     seq_bits: u32,
-    /// The bits of all other fields: the same in every ID.
+    /// The bits of all other fields, which are the same in every ID.
     rest: u64,
     expected: Option<u64>,
 }
@@ -356,7 +356,7 @@ impl Decoder {
         ))
     }
 
-    /// The other fields of the first ID, which are those of every service here.
+    /// The other fields of the first ID, which are the same for every service here.
     #[cold]
     fn first(&self, id: u64) -> Result<u64, Flaw> {
         match self.meta.unpack(id) {

@@ -1,15 +1,15 @@
 //! Whole histories of a few hosts that share machine IDs, in simulated time. Every node is a real
-//! service; everything around it (clocks, store, crashes, people) comes from one seed.
+//! service; everything around it (clocks, store, crashes, operators) comes from one seed.
 //!
 //! ```sh
 //! VESTA_TEST_SEED=7 cargo test -p vesta-service --test simulation any_history -- --nocapture
 //! ```
-//! tells the story of one seed. `VESTA_TEST_FULL=1` plays twenty times as many.
+//! prints the story of one seed. `VESTA_TEST_FULL=1` plays twenty times as many.
 //!
-//! The random numbers of the services themselves name owners and requests, which are only compared,
-//! and vary the pause between two renewals, which is too short here to be seen. Two things remain
-//! that a seed does not decide: with `SequenceStart::Random`, with which numbers ticks begin, and, by
-//! the name of the host it runs on, which machine ID of a fresh pool is the first.
+//! The services' own random numbers identify owners and requests, which are only compared, and vary
+//! the pause between two renewals, which is too short here to matter. Two things do not depend on the
+//! seed: with `SequenceStart::Random`, the first number of each tick, and, through the name of the
+//! host, the first machine ID taken from a fresh pool.
 
 mod cases;
 mod clocks;
@@ -30,8 +30,8 @@ mod world;
 use planted::Planted;
 use vesta_testkit::is_full_run;
 
-/// No ID twice, each line ascends, nothing beyond what was granted or left out, only errors that say
-/// what they should, and when to come back, and after all faults everybody comes back.
+/// No ID twice, positions of each machine ID ascend, nothing beyond a grant or skipped, only errors
+/// with the right reason and retry delay, and after all faults every node recovers.
 #[test]
 fn any_history() {
     if let Some(seed) = run::seed() {
@@ -69,7 +69,7 @@ fn any_history() {
     }
 }
 
-/// The same checks, where something is broken that must be found.
+/// The same checks with a planted fault that must be found.
 #[test]
 fn every_planted_fault_is_found() {
     const ENOUGH: usize = 3;
@@ -99,9 +99,9 @@ fn every_planted_fault_is_found() {
     }
 }
 
-/// A seed that failed can be looked at: the same seed is the same history.
+/// A failed seed can be inspected: the same seed is the same history.
 #[test]
-fn a_seed_is_a_history() {
+fn a_seed_determines_its_history() {
     let mut compared = 0;
     let seeds = run::rounds(400);
     for seed in 0..seeds {

@@ -1,4 +1,4 @@
-//! One node: a service with its clock, its folder and its line to the store.
+//! One node: a service with its clock, its folder and its connection to the store.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,9 +31,9 @@ pub(crate) struct Node {
     pub(crate) keeper_at: u64,
     pub(crate) progress: Progress,
     pub(crate) answers: Answers,
-    /// It has had a machine ID before.
+    /// It has held a machine ID before.
     pub(crate) started: bool,
-    /// Its files were damaged since it ran last.
+    /// Its files were damaged since its last run.
     pub(crate) torn: bool,
 }
 
@@ -45,7 +45,7 @@ impl Node {
         NAMESPACES[self.plan.space]
     }
 
-    /// Its namespace for its service: with a fixed machine ID one that no other world of this host uses.
+    /// Its service's namespace: with a fixed machine ID, one that no other world on this host uses.
     pub(crate) fn own_namespace(&self) -> String {
         let world = self
             .folder
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    /// True if it shares its machine IDs with others, by the store.
+    /// True if the store coordinates its machine IDs.
     pub(crate) fn is_of_the_store(&self) -> bool {
         matches!(self.plan.source, Source::Pool(_) | Source::Reserved(_))
     }
@@ -68,7 +68,7 @@ impl Node {
         matches!(self.plan.source, Source::Fixed(_))
     }
 
-    /// Starts a new life.
+    /// Starts a new process.
     pub(crate) fn start(&mut self, plan: &Plan, shared: &Arc<Shared>) -> Result<(), BuildError> {
         self.wire = Wire::new(shared, self.plan.host, plan.timing);
         self.wire.begin(2);
@@ -107,14 +107,14 @@ impl Node {
             SequenceStart::Zero => 1,
             SequenceStart::Random(below) => below.into(),
         });
-        // What a thread has for itself ends with the tick.
+        // A thread's private run ends with the tick.
         self.progress.lossy = !plan.is_checked() || self.plan.populator == PopulatorKind::Local;
         self.started = true;
         Ok(())
     }
 
-    /// Ends as a process does that is killed: nothing that it does at its end reaches the store or
-    /// its folder, and its locks are gone.
+    /// Ends like a killed process: none of its final actions reaches the store or its folder, and
+    /// its locks are dropped.
     pub(crate) fn crash(&mut self) {
         self.wire.kill();
         let files = self.state_file();
@@ -122,7 +122,7 @@ impl Node {
         write(files);
     }
 
-    /// Its own state file, if it is of a fixed machine ID, which is its store.
+    /// Its state file, if it has a fixed machine ID; the file is then its store.
     pub(crate) fn state_file(&self) -> Files {
         let Source::Fixed(id) = self.plan.source else {
             return Vec::new();
@@ -131,7 +131,7 @@ impl Node {
         read(&self.folder, |path| path.ends_with(&name))
     }
 
-    /// Spoils one half of each of its files, as a write that was cut off does.
+    /// Damages one half of each of its files, like an interrupted write.
     pub(crate) fn tear(&self, rng: &mut Rng) -> usize {
         let files = if self.is_fixed() {
             self.state_file()
@@ -150,14 +150,14 @@ impl Node {
         torn
     }
 
-    /// Loses what its host remembers.
+    /// Loses the local record of its host.
     pub(crate) fn lose_folder(&self) {
         for (path, _) in read(&self.folder, |_| true) {
             fs::remove_file(path).expect("it was there");
         }
     }
 
-    /// The machine IDs it holds now.
+    /// The machine IDs it currently holds.
     pub(crate) fn machines(&self) -> BTreeSet<u64> {
         let service = self.service.as_ref();
         service

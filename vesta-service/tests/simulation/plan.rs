@@ -1,4 +1,4 @@
-//! The plan of one history, drawn from its seed: nodes, settings, and how often faults come.
+//! The plan of one history, drawn from its seed: nodes, settings, and fault rates.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ const START: u64 = 1_700_000_000_000;
 
 pub(crate) const NAMESPACES: [&str; 2] = ["default", "eu-1"];
 
-/// The promises of the store.
+/// The guarantees of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// It keeps what it acknowledged.
+    /// It keeps acknowledged writes.
     Durable,
-    /// It loses the latest changes and says that it may. Clocks are then right to a second at a start.
+    /// It loses the latest changes and reports that it may. Clocks are then right to a second at a start.
     MayForget,
     /// It is wiped, once or more; every host keeps its folder.
     Wiped,
 }
 
-/// Where a node has its machine ID from.
+/// The source of a node's machine ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// From 0 to this number.
+    /// A pool from 0 to this number.
     Pool(u64),
     Reserved(u64),
     Fixed(u64),
@@ -45,7 +45,7 @@ pub(crate) struct NodePlan {
     /// Its state folder; two nodes may share one.
     pub(crate) host: usize,
     pub(crate) source: Source,
-    /// The host has a folder to remember machine IDs in.
+    /// The host has a folder for its local record of machine IDs.
     pub(crate) remembers: bool,
     pub(crate) count: usize,
     pub(crate) order: ClaimOrder,
@@ -53,7 +53,7 @@ pub(crate) struct NodePlan {
     pub(crate) start: SequenceStart,
     pub(crate) clock: ClockKind,
     pub(crate) pacing: bool,
-    /// Ticks of the future that may be borrowed.
+    /// Number of future ticks that may be borrowed.
     pub(crate) borrow: u64,
 }
 
@@ -70,11 +70,11 @@ pub(crate) struct Plan {
     pub(crate) timing: Timing,
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) steps: u64,
-    /// Faults in a hundred steps.
+    /// Faults per hundred steps.
     pub(crate) trouble: u64,
 }
 
-/// A layout with so few numbers in a tick that they are used up all the time.
+/// A layout with so few numbers per tick that they are used up all the time.
 fn tiny(unit: TimeUnit, time_bits: u8, seq_bits: u8, epoch: u64, rng: &mut Rng) -> IdMeta {
     use FieldOrder::{TimeMachineSeq, TimeSeqMachine};
     IdMeta::new(LayoutSpec {
@@ -94,7 +94,7 @@ fn tiny(unit: TimeUnit, time_bits: u8, seq_bits: u8, epoch: u64, rng: &mut Rng) 
 /// A tiny layout, and whether it ends soon after the start.
 fn tiny_layout(start: UnixMillis, rng: &mut Rng) -> (IdMeta, bool) {
     use TimeUnit::{Millisecond, Second, TenMillis};
-    // Most begin inside a second.
+    // Most epochs are inside a second.
     let epoch = start.0 - 10_000_000_000 - rng.below(1_000);
     let bits = |rng: &mut Rng, most| u8::try_from(rng.below(most)).expect("few");
     let seq = bits(rng, 5);
@@ -158,8 +158,7 @@ impl Plan {
         }
     }
 
-    /// Nodes of the first namespace that are all set up alike, each on a host of its own; nothing is
-    /// decided by chance.
+    /// Nodes of the first namespace with the same set-up, each on its own host; nothing is random.
     pub(crate) fn simple(layout: IdMeta, sources: &[Source], remembers: bool) -> Self {
         let window = 10 * SECOND;
         let node = |(host, source): (usize, &Source)| NodePlan {
@@ -194,19 +193,19 @@ impl Plan {
         }
     }
 
-    /// True unless a planted fault is to show by repeated IDs alone.
+    /// True unless a planted fault must show by repeated IDs alone.
     pub(crate) fn is_checked(&self) -> bool {
         self.planted
             .is_none_or(|planted| !planted.shows_by_repetition_alone())
     }
 
-    /// The tick of a moment, also of one outside the layout.
+    /// The tick of a moment, even of one outside the layout.
     pub(crate) fn tick(&self, moment: UnixMillis) -> u64 {
         let spec = self.layout.spec();
         moment.0.saturating_sub(spec.epoch.0) / spec.unit.millis()
     }
 
-    /// Slices of a tick.
+    /// Slices per tick.
     fn slices(&self, node: &NodePlan) -> u64 {
         let (unit, per_tick) = (
             self.layout.spec().unit.millis(),
@@ -222,12 +221,12 @@ impl Plan {
         }
     }
 
-    /// Positions below the cap that no batch takes.
+    /// Positions below the cap that no batch may take.
     pub(crate) fn left_to_single_ids(&self, node: &NodePlan) -> u128 {
         (u128::from(1_u64 << self.layout.spec().seq_bits) / u128::from(self.slices(node))) / 16
     }
 
-    /// One past the last position that a node may issue at a moment of its clock.
+    /// Exclusive upper bound of the positions that a node may issue at a moment of its clock.
     pub(crate) fn cap(&self, node: &NodePlan, moment: UnixMillis) -> u128 {
         let spec = self.layout.spec();
         let (since, unit) = (moment.0.saturating_sub(spec.epoch.0), spec.unit.millis());
@@ -242,7 +241,7 @@ impl Plan {
         self.layout.max(Field::Time)
     }
 
-    /// The length of a window, in nanoseconds.
+    /// The duration of a window, in nanoseconds.
     pub(crate) fn window(&self) -> u64 {
         u64::try_from(self.timing.window.as_nanos()).expect("a minute at most")
     }
@@ -252,7 +251,7 @@ impl Plan {
         u64::try_from(self.timing.takeover_grace.as_nanos()).expect("minutes")
     }
 
-    /// The largest error of a clock at a start, in nanoseconds.
+    /// Maximum error of a clock at a start, in nanoseconds.
     pub(crate) fn largest_clock_error(&self) -> i128 {
         i128::from(match self.class {
             Class::Durable => u64::MAX,
@@ -261,7 +260,7 @@ impl Plan {
         })
     }
 
-    /// The same while its node runs: under a doubt time is the store's.
+    /// The same while its node runs: under a doubt, time is the store's.
     pub(crate) fn largest_clock_error_while_running(&self) -> i128 {
         match self.class {
             Class::MayForget => i128::from(2 * HOUR),
@@ -285,7 +284,7 @@ fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng)
             let source = match (planted, mix) {
                 (Some(Planted::Stateless), _) => Source::Stateless(number),
                 (Some(Planted::StaleState), _) => Source::Fixed(number),
-                // All want the one that the store forgot.
+                // All nodes want the machine ID that the store forgot.
                 (Some(Planted::CountsByItsOwnClock), _) => Source::Reserved(0),
                 (Some(_), _) => Source::Pool(size),
                 (None, 0) => Source::Pool(size),
@@ -318,7 +317,7 @@ fn nodes(layout: &IdMeta, class: Class, planted: Option<Planted>, rng: &mut Rng)
                     false => SequenceStart::Zero,
                 },
                 clock: rng.pick(&ClockKind::ALL),
-                // A slice must hold where a tick begins.
+                // A slice must contain the start of a tick.
                 pacing: rng.percent(30) && !random,
                 borrow: if rng.percent(20) && borrows {
                     rng.within(1..=3)

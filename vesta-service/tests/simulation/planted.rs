@@ -1,5 +1,5 @@
-//! Planted faults: each is one thing that is wrong and that the checks have to find. Those of the store
-//! are said in terms of what it keeps of a change; those of the service change what it answers.
+//! Planted faults: each one is a single defect that the checks have to find. Store faults are defined
+//! by what the store keeps of a change; service faults change the answers.
 
 use std::time::Duration;
 
@@ -12,43 +12,43 @@ use super::ledger::Fault;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Planted {
-    /// The store changes a record whatever it was expected to be.
+    /// The store changes a record whatever the expected value.
     IgnoresExpectations,
-    /// The store forgets a change that it acknowledged, and does not say that it may.
+    /// The store forgets an acknowledged change, and does not report that it may.
     Forgets,
-    /// The store takes an extension and keeps the bound as it was.
+    /// The store acknowledges an extension and keeps the old bound.
     ForgetsExtensions,
     /// The store writes a bound two positions too low when a record is released.
     ReleasesTooMuch,
-    /// The store may forget, and a holder buys by its own clock alone.
+    /// The store may forget, and an owner reserves by its own clock alone.
     CountsByItsOwnClock,
-    /// A host remembers nothing.
+    /// A host keeps no local record.
     Stateless,
-    /// A host puts a state file from before back.
+    /// A host restores an earlier state file.
     StaleState,
     /// The service repeats the first position after an overflow.
     RepeatsAfterAnOverflow,
-    /// The service repeats an ID from long before.
+    /// The service repeats an ID from long ago.
     RepeatsMuchLater,
-    /// The service issues the last ID but one.
+    /// The service issues the second-to-last ID again.
     GoesBackOnce,
     /// The service issues an ID of six seconds later.
     RunsAhead,
-    /// The time to come back is 2 ms too early.
+    /// The retry delay is 2 ms too short.
     ComesBackTooEarly,
-    /// The time to come back is 2 ms too late.
+    /// The retry delay is 2 ms too long.
     ComesBackTooLate,
-    /// A used-up sequence is called a missing lease.
+    /// A used-up sequence is reported as a missing lease.
     NamesAnotherReason,
-    /// A closed service goes on.
+    /// A closed service continues.
     IssuesAfterTheEnd,
-    /// The service says that it has ended although it has not, and not why.
+    /// The service reports its end although it has not ended, and without a reason.
     EndsWithoutReason,
 }
 
 impl Planted {
-    /// All of them, the number of histories in which each is looked for, and as what it comes to light:
-    /// as the first in some histories at least, in others as another of these.
+    /// All of them, the number of histories in which each is looked for, and how it shows: in some
+    /// histories at least as the first fault listed, in others as another one.
     pub(crate) const ALL: [(Planted, u64, &[Fault]); 16] = [
         (
             Self::IgnoresExpectations,
@@ -96,14 +96,14 @@ impl Planted {
         (Self::EndsWithoutReason, 50, &[Fault::WrongRefusal]),
     ];
 
-    /// True if nothing but a repeated ID is to show it, as nobody would look at the store or a host: all
-    /// other checks are off.
+    /// True if only a repeated ID may reveal it, as if store and hosts were never inspected: all other
+    /// checks are off.
     pub(crate) fn shows_by_repetition_alone(self) -> bool {
         use Planted::{Forgets, IgnoresExpectations, StaleState, Stateless};
         matches!(self, IgnoresExpectations | Forgets | Stateless | StaleState)
     }
 
-    /// The record that the store keeps of a change that it acknowledges.
+    /// The record that the store keeps of an acknowledged change.
     pub(crate) fn kept(
         self,
         before: Option<&Record>,
@@ -127,7 +127,7 @@ impl Planted {
     }
 }
 
-/// The answers of a service, with a planted fault or without.
+/// The answers of a service, with or without a planted fault.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) planted: Option<Planted>,

@@ -1,4 +1,4 @@
-//! Refusals: each names the right reason, and the right time to come back.
+//! Refusals: each has the right reason, and the right retry delay.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::time::{MILLI, MINUTE};
 use super::world::World;
 
 impl World {
-    /// Checks that an error is one that callers are told about, and says when to come back.
+    /// Checks that an error may reach callers, and carries a retry delay.
     pub(super) fn judge(&mut self, number: usize, error: &IdError, how: &str) -> Result<(), Flaw> {
         let tick = Duration::from_millis(self.plan.layout.spec().unit.millis());
         let (kind, when) = (error.kind(), error.retry_after());
@@ -43,18 +43,18 @@ impl World {
         wrong.map_or(Ok(()), |why| Err(Flaw::new(Fault::WrongRefusal, why)))
     }
 
-    /// True if the store refuses for good, and the error says why it ended.
+    /// True if the store refuses permanently, and the error gives that as the reason for the end.
     fn may_be_sealed(&self, number: usize, error: &IdError) -> bool {
         let says_why = matches!(error, IdError::Sealed { reason } if !reason.is_empty());
         says_why && self.nodes[number].wire.is_refused_for_good()
     }
 
-    /// The proof that a refusal is not for the reason it names, as far as it can be told.
+    /// The evidence that a refusal's reason is wrong, as far as it can be determined.
     fn reason_is_wrong(&mut self, number: usize, error: &IdError, how: &str) -> Option<String> {
         let node = &mut self.nodes[number];
         let status = node.service.as_ref()?.status();
         node.progress.lossy |= status.positions_lost_total > 0;
-        // What follows needs to know where the line stands and what its clock shows.
+        // The following checks need to know the position and the clock's time.
         let known = node.plan.count == 1 && !node.progress.lossy && node.is_of_the_store();
         let clear = !status.clock_suspect && status.sealed.is_none();
         let (sender, namespace) = (node.wire.sender, node.namespace());
@@ -101,7 +101,7 @@ impl World {
                 why: NotReadyReason::SequenceUsedUp,
                 ..
             }) => {
-                // A grant begins where the clock was, not where the record ended.
+                // A grant starts at the clock's time, not where the record ended.
                 used_up_for_it || !issued
             }
             IdError::NotReady(NotReady {
@@ -118,16 +118,16 @@ impl World {
         })
     }
 
-    /// True if its machine ID was given up, and another is not found yet.
+    /// True if its machine ID was given up, and another one has not been found yet.
     fn is_claiming(&self, number: usize) -> bool {
         let service = self.nodes[number].service.as_ref();
         let reason = service.and_then(|service| service.status().all.not_ready_because);
         reason.is_some_and(|reason| reason.starts_with("another machine ID is being claimed"))
     }
 
-    /// A batch or one ID; if there is none, comes back at the time that was named, and a millisecond earlier.
+    /// Takes a batch or one ID; if none is available, retries after the returned delay, and a millisecond earlier.
     pub(super) fn retry(&mut self, number: usize) -> Result<(), Flaw> {
-        // Where a batch is refused, there may be one for a single ID.
+        // Where a batch is refused, a single ID may be available.
         let mut want = u32::MAX;
         let mut refusal = None;
         for _ in 0..self.rng.below(8) {
@@ -148,7 +148,8 @@ impl World {
             return Ok(());
         };
         let (wait, why) = (refusal.retry_after, refusal.why);
-        // Another line may be the one to wait for; a clock that drifts does not show what passes.
+        // Another machine ID may be the one to wait for; a drifting clock does not show the true
+        // time that passes.
         if node.plan.count > 1 || node.clock.drifts() || nanos(wait) > MINUTE {
             return Ok(());
         }
@@ -176,7 +177,7 @@ impl World {
         let Some(again) = self.try_run(number, want)?.filter(|again| again.why == why) else {
             return Ok(());
         };
-        // The wall clock is right to the millisecond, and so is a lead told by it.
+        // The wall clock is accurate to the millisecond, and so is a delay derived from it.
         if never_early && why == NotReadyReason::SequenceUsedUp
             || again.retry_after > Duration::from_millis(2)
         {
@@ -189,7 +190,7 @@ impl World {
         }
     }
 
-    /// While its machine ID is its own and the store answers, the bound moves on in time.
+    /// While it owns its machine ID and the store answers, the bound is extended in time.
     fn await_bound(&mut self, number: usize, refusal: NotReady) -> Result<(), Flaw> {
         for _ in 0..3 {
             let node = &self.nodes[number];
@@ -218,7 +219,7 @@ impl World {
         Err(Flaw::new(Fault::WrongRetryTime, text))
     }
 
-    /// One ID without waiting; the refusal if there is none now.
+    /// One ID without waiting; the refusal if none is available.
     fn once(&mut self, number: usize) -> Result<Option<NotReady>, Flaw> {
         self.try_run(number, 1)
     }

@@ -11,24 +11,24 @@ use super::ledger::Flaw;
 use super::planted::Planted;
 use super::world::{Outcome, World};
 
-/// The outcome of many histories.
+/// The results of many histories.
 pub(crate) struct Results {
     pub(crate) counts: Counts,
     pub(crate) flaws: Vec<(u64, Flaw)>,
 }
 
-/// The one seed that is wanted, if there is one.
+/// The single requested seed, if any.
 pub(crate) fn seed() -> Option<u64> {
     let seed = std::env::var("VESTA_TEST_SEED").ok()?;
     Some(seed.parse().expect("VESTA_TEST_SEED is a number"))
 }
 
-/// So many rounds in a full run, and a twentieth of them otherwise.
+/// This many rounds in a full run, and a twentieth of them otherwise.
 pub(crate) fn rounds(all: u64) -> u64 {
     if is_full_run() { all } else { all / 20 }
 }
 
-/// Tells the story of a seed.
+/// Prints the story of a seed.
 pub(crate) fn tell(seed: u64) {
     let outcome = play(seed, None, true);
     for line in &outcome.trace {
@@ -45,7 +45,7 @@ pub(crate) fn play(seed: u64, planted: Option<Planted>, traced: bool) -> Outcome
     World::play(seed, planted, folder.path(), traced)
 }
 
-/// Plays these seeds; no new ones are begun after the flaws that are enough.
+/// Plays these seeds; stops starting new ones after enough flaws.
 pub(crate) fn play_all(
     seeds: std::ops::Range<u64>,
     planted: Option<Planted>,
@@ -85,7 +85,7 @@ pub(crate) fn play_all(
     results.into_inner()
 }
 
-/// Ends the test with the story of a seed that failed, and how to see it again.
+/// Fails the test with the story of a seed, and the command that repeats it.
 pub(crate) fn fail(seed: u64, flaw: &Flaw) -> ! {
     let again = play(seed, None, true);
     for line in &again.trace {

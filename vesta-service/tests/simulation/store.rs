@@ -1,4 +1,4 @@
-//! The store that all hosts share: its records, what it forgets, and what arrives late.
+//! The store that all hosts share: its records, what it forgets, and late changes.
 
 mod records;
 mod windows;
@@ -20,18 +20,18 @@ use records::{Decoded, flaw, text_of};
 pub(crate) use windows::Window;
 pub(crate) use wire::{Sender, Wire};
 
-/// Store and network conditions: in so many of a hundred cases a request fails in this way.
+/// Store and network conditions: for each kind of failure, the percentage of requests that fail this way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Weather {
     pub(crate) down_until: u64,
     pub(crate) refused: u64,
     pub(crate) reply_lost: u64,
-    /// Reported as failed, done later: seconds or hours.
+    /// Reported as failed, executed later: after seconds or hours.
     pub(crate) late: u64,
-    /// Done, and done again later.
+    /// Executed, and executed again later.
     pub(crate) twice: u64,
     pub(crate) slow: u64,
-    /// A read shows what was so before the latest changes of others.
+    /// A read returns the state before the latest changes of others.
     pub(crate) stale: u64,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) may_forget: bool,
     pub(crate) planted: Option<Planted>,
     processes: AtomicU64,
-    /// The history of claims, which decides nothing.
+    /// The history of claims, which affects no decision.
     past: MemoryStore,
     state: Mutex<State>,
 }
@@ -54,7 +54,7 @@ struct State {
     weather: Weather,
     late: Vec<Late>,
     counts: Counts,
-    /// The first change that broke a rule of the records.
+    /// The first change that violated a rule for records.
     flaw: Option<String>,
 }
 
@@ -62,22 +62,22 @@ struct State {
 struct Space {
     /// Every entry, as it is written.
     entries: BTreeMap<String, String>,
-    /// Those that are records, as the product reads them.
+    /// Those entries that are records, as parsed by the product.
     records: BTreeMap<u64, Record>,
-    /// The rest that is asked for, until the next change.
+    /// Other queried values, cached until the next change.
     known: Option<Known>,
     changes: Vec<Change>,
-    /// Changes before this one cannot be undone or be seen as not yet done.
+    /// Changes before this index cannot be undone, nor appear as not yet done.
     settled: usize,
     windows: windows::Windows,
-    /// It was wiped once: what comes late may lie below what was granted.
+    /// It was wiped once: late changes may be below what was granted.
     wiped: bool,
-    /// Machine IDs released, by whom, and at which position.
+    /// Machine IDs released, with their sender and position.
     released: Vec<(Sender, u64, u64)>,
 }
 
-/// The floor of a namespace, and the machine IDs whose record was forgotten, and its mark was not, or
-/// the other way round.
+/// The floor of a namespace, and the machine IDs whose record was forgotten while its mark was not,
+/// or the other way round.
 #[derive(Debug, Clone, Default)]
 struct Known {
     floor: u64,
@@ -142,8 +142,8 @@ impl Shared {
         self.state.lock().flaw.take()
     }
 
-    /// The window of this process that a position of a machine ID lies in, as far as the process was
-    /// told of it; the latest one if it lies in none.
+    /// The window of this process that contains a position of a machine ID, as far as the process
+    /// knows of it; the latest one if no window contains it.
     pub(crate) fn window(&self, by: Sender, namespace: &str, machine: u64, at: u64) -> Window {
         let state = self.state.lock();
         let Some(space) = state.spaces.get(namespace) else {
@@ -174,7 +174,7 @@ impl Shared {
                 .is_some_and(|record| record.owner == owner)
     }
 
-    /// Up to where any line was ever granted.
+    /// The highest position ever granted.
     pub(crate) fn highest_grant(&self, namespace: &str) -> u64 {
         let state = self.state.lock();
         state
@@ -197,12 +197,12 @@ impl Shared {
         self.known(namespace).floor
     }
 
-    /// The machine IDs whose record was forgotten, and its mark was not, or the other way round.
+    /// The machine IDs whose record was forgotten while its mark was not, or the other way round.
     pub(crate) fn lost(&self, namespace: &str) -> Vec<u64> {
         self.known(namespace).lost
     }
 
-    /// True if a namespace was forgotten, and not all of its entries.
+    /// True if a namespace was forgotten, but some of its entries remain.
     pub(crate) fn lost_its_namespace(&self, namespace: &str) -> bool {
         let state = self.state.lock();
         let entries = state.spaces.get(namespace).map(|space| &space.entries);
@@ -232,7 +232,7 @@ impl Shared {
         space.known.insert(known).clone()
     }
 
-    /// An operator creates these records anew, above everything that was granted.
+    /// An operator recreates these records, above everything that was granted.
     pub(crate) fn repair(&self, namespace: &str, machines: &[u64], bound: u64) {
         self.leases(namespace, |leases| {
             let Some(Namespace { uuid, .. }) = leases.find().expect("memory") else {
@@ -255,7 +255,7 @@ impl Shared {
         });
     }
 
-    /// Uses the product on the entries of a namespace, past all weather.
+    /// Runs the product's code on the entries of a namespace, without simulated failures.
     fn leases<T>(&self, namespace: &str, act: impl FnOnce(&Leases) -> T) -> T {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -274,7 +274,7 @@ impl Shared {
         done
     }
 
-    /// Takes the releases since the last call: by whom, machine ID and position.
+    /// Takes the releases since the last call: sender, machine ID and position.
     pub(crate) fn released(&self, namespace: &str) -> Vec<(Sender, u64, u64)> {
         let mut state = self.state.lock();
         let space = state.spaces.get_mut(namespace);
@@ -283,14 +283,14 @@ impl Shared {
             .unwrap_or_default()
     }
 
-    /// Does what is late and due by now; with `all`, what is due later, too.
+    /// Executes late changes that are due; with `all`, also those due later.
     pub(crate) fn deliver(&self, all: bool) {
         let mut state = self.state.lock();
         let now = if all { u64::MAX } else { self.time.now() };
         state.deliver(now, self);
     }
 
-    /// Somebody who is not in the simulation takes a record over, and issues nothing.
+    /// An owner outside the simulation takes a record over, and issues nothing.
     pub(crate) fn steal(&self, namespace: &str, machine: u64) -> bool {
         let mut state = self.state.lock();
         let owner = u128::from(state.rng.bits()) << 1 | 1;
@@ -317,7 +317,7 @@ impl Shared {
         true
     }
 
-    /// Forgets the changes of the last so many nanoseconds.
+    /// Forgets the changes of the last `nanos` nanoseconds.
     pub(crate) fn roll_back(&self, namespace: &str, nanos: u64) -> usize {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -345,7 +345,7 @@ impl Shared {
         undone
     }
 
-    /// Forgets everything, and what was on its way to it with it: the store is another one.
+    /// Forgets everything, including changes on their way to it: the store is a different one.
     pub(crate) fn wipe(&self, namespace: &str) -> bool {
         let Some(meta) = self.leases(namespace, |leases| leases.find().expect("memory")) else {
             return false;
@@ -368,7 +368,7 @@ impl Shared {
         true
     }
 
-    /// As `store raise-floor` does: a namespace that is gone is created.
+    /// Like `store raise-floor`: a namespace that is gone is created.
     pub(crate) fn raise_floor(&self, namespace: &str, fingerprint: &str, floor: u64) {
         self.leases(namespace, |leases| {
             leases.open(fingerprint).expect("memory");
@@ -389,7 +389,7 @@ impl Space {
         self.known = None;
     }
 
-    /// Puts an entry; the texts of records are read.
+    /// Puts an entry; the texts of records are parsed.
     fn put(&mut self, key: &str, text: String, decoded: &mut Decoded) {
         if let Ok(machine) = key.parse() {
             self.records.insert(machine, decoded.record(&text));

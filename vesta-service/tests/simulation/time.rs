@@ -1,5 +1,4 @@
-//! Simulated time: true time, which no service can read, and the clocks of the hosts, which differ
-//! from it.
+//! Simulated time: true time, which no service can read, and the hosts' clocks, which differ from it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -17,33 +16,32 @@ pub(crate) const HOUR: u64 = 60 * MINUTE;
 pub(crate) const DAY: u64 = 24 * HOUR;
 pub(crate) const YEAR: u64 = 365 * DAY;
 
-/// The coarse clock lags by up to so much.
+/// Maximum lag of the coarse clock.
 pub(crate) const COARSE_MILLIS: u64 = 4;
 
-/// No clock shows more: 64 bits of nanoseconds end in 2554.
+/// Maximum of a clock: 64 bits of nanoseconds end in 2554.
 const LATEST: u64 = 500 * YEAR;
 
-/// The renewal time that services are given: so short that their random ± 10 % of it, which comes from the
-/// operating system, is less than any step of simulated time. When a keeper runs is decided by the
-/// world, jitter included.
+/// The renewal interval given to services. It is so short that its random ± 10 %, which comes from the operating
+/// system, is less than any step of simulated time. The world decides when a keeper runs, jitter included.
 pub(crate) const RENEW_EVERY: Duration = Duration::from_micros(1);
-/// The time for which a claim watches an expired owner, as the services ask for it.
+/// The time for which a claim watches an expired owner, as requested by the services.
 const WATCH: Duration = Duration::from_nanos(1500);
-/// The time between two renewals by a waiting call, which asks for [`RENEW_EVERY`].
+/// The time between two renewals by a waiting call, which requests [`RENEW_EVERY`].
 const UNTIL_RENEWAL: u64 = 500 * MILLI;
-/// A service that parks more often in one history makes no progress.
+/// A service that parks more often than this in one history makes no progress.
 const MAX_PARKS: u64 = 1_000_000;
 
-/// True time, and what is remembered of it.
+/// True time, and a record of it.
 #[derive(Debug)]
 pub(crate) struct Time {
     start: u64,
     now: AtomicU64,
     hands: Mutex<Vec<Arc<Hands>>>,
-    /// The time for which a claim really watches an expired owner.
+    /// The time for which a claim actually watches an expired owner.
     watch: AtomicU64,
     parks: AtomicU64,
-    /// The random numbers drawn so far.
+    /// The number of random numbers drawn so far.
     draws: AtomicU64,
     trace: Option<Mutex<Vec<String>>>,
 }
@@ -52,7 +50,7 @@ pub(crate) struct Time {
 struct Hands {
     wall: AtomicU64,
     monotonic: AtomicU64,
-    /// Parts of a million by which it goes fast.
+    /// Parts per million by which it runs fast.
     wall_ppm: AtomicI64,
     monotonic_ppm: AtomicI64,
 }
@@ -99,7 +97,7 @@ impl Time {
         }
     }
 
-    /// Writes a line into the trace, if somebody wants one.
+    /// Writes a line into the trace, if tracing is on.
     pub(crate) fn note(&self, line: impl FnOnce() -> String) {
         if let Some(trace) = &self.trace {
             let since = self.now() - self.start;
@@ -123,7 +121,7 @@ impl Time {
 pub(crate) struct HostClock {
     time: Arc<Time>,
     hands: Arc<Hands>,
-    /// The wall clock shows up to so many milliseconds less, another number at each look.
+    /// The wall clock shows up to this many milliseconds less, differently at each reading.
     trembles: u64,
     looks: Arc<AtomicU64>,
 }
@@ -164,7 +162,7 @@ impl HostClock {
         drift(&self.hands.wall_ppm) || drift(&self.hands.monotonic_ppm)
     }
 
-    /// Sets the wall clock right; it drifts no more.
+    /// Sets the wall clock right, and ends its drift.
     pub(crate) fn correct(&self) {
         self.hands.wall.store(self.time.now(), Relaxed);
         self.drift(0, 0);
@@ -202,20 +200,20 @@ impl Clock for HostClock {
         Duration::from_nanos(self.hands.monotonic.load(Relaxed))
     }
 
-    /// Time passes for everybody, and the others do nothing meanwhile.
+    /// Time passes for all nodes; the others do nothing meanwhile.
     fn park(&self, duration: Duration) {
         let parks = self.time.parks.fetch_add(1, Relaxed);
-        assert!(parks < MAX_PARKS, "it waits and waits and comes to nothing");
+        assert!(parks < MAX_PARKS, "it keeps waiting without progress");
         let nanos = if duration == WATCH {
             self.time.watch.load(Relaxed)
         } else if duration <= RENEW_EVERY * 11 / 10 {
             UNTIL_RENEWAL
         } else {
-            u64::try_from(duration.as_nanos()).expect("nobody waits for centuries")
+            u64::try_from(duration.as_nanos()).expect("no wait lasts for centuries")
         };
         self.time
             .note(|| format!("        … waits for {:?}", Duration::from_nanos(nanos)));
-        // Never nothing, and enough by a clock that goes slow.
+        // Never zero, and enough even with a slow clock.
         self.time.advance(nanos + nanos / 8 + 1000);
     }
 

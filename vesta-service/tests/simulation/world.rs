@@ -28,11 +28,11 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) ledgers: Vec<Ledger>,
     pub(crate) counts: Counts,
-    /// Of each namespace, whether it was wiped and no operator has acted since.
+    /// For each namespace: whether it was wiped and no operator has acted since.
     pub(crate) wiped: [bool; 2],
-    /// A node refused for that reason.
+    /// For each namespace: whether a node refused for that reason.
     pub(crate) operator_called: [bool; 2],
-    /// Since when weather and clocks are good, to stay so.
+    /// Since when network and clocks have been good for the rest of the history.
     pub(crate) faultless_since: Option<u64>,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct Outcome {
     pub(crate) flaw: Option<Flaw>,
     pub(crate) counts: Counts,
     pub(crate) digest: u64,
-    /// The seed decides all of it.
+    /// True if the seed decides all of it.
     pub(crate) exactly: bool,
     pub(crate) trace: Vec<String>,
 }
 
 impl World {
-    /// Plays one history, in folders of its own.
+    /// Plays one history, in its own folders.
     pub(crate) fn play(
         seed: u64,
         planted: Option<Planted>,
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// Nobody runs yet. The folders lie below `folder`.
+    /// No node is running yet. The folders are below `folder`.
     pub(crate) fn new(plan: Plan, mut rng: Rng, folder: &Path, traced: bool) -> Self {
         let time = Time::starting(plan.start, traced);
         let store_rng = Rng::new(rng.bits());
@@ -152,7 +152,7 @@ impl World {
         self.end_well()
     }
 
-    /// A length of time: from nothing to some windows, and now and then more.
+    /// A duration: from zero to some windows, occasionally more.
     fn some_time(&mut self) -> u64 {
         let window = self.plan.window();
         let most = self.rng.weighed(&[
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Lets time pass. Keepers run when they are due; if it is very long, everybody sleeps.
+    /// Lets time pass. Keepers run when they are due; if the time is very long, all nodes sleep.
     pub(crate) fn pass(&mut self, nanos: u64) -> Result<(), Flaw> {
         let until = self.time.now() + nanos;
         let asleep = nanos > 200 * self.plan.renew;
@@ -187,7 +187,7 @@ impl World {
         self.inspect()
     }
 
-    /// Whose keeper is the next to run until then, and when.
+    /// The node whose keeper runs next until then, and when.
     fn next_keeper(&self, until: u64) -> Option<(usize, u64)> {
         let awake = self
             .nodes
@@ -197,7 +197,7 @@ impl World {
         (next.keeper_at <= until).then_some((next.number, next.keeper_at))
     }
 
-    /// Does what the keeper's thread of a node would do now.
+    /// Does what the thread of a node's keeper would do now.
     pub(crate) fn keep(&mut self, number: usize) {
         let node = &mut self.nodes[number];
         let Some(service) = &node.service else { return };
@@ -205,7 +205,7 @@ impl World {
         let pause = service.maintain();
         let renew = self.plan.renew;
         let next = match pause {
-            // Between two machine IDs it says itself when to try again; mostly it is later.
+            // Between two machine IDs the keeper returns its own retry delay; usually the next run is later.
             Some(pause) if pause >= Duration::from_millis(1) => {
                 u64::try_from(pause.as_nanos()).expect("short") * self.rng.within(1..=20)
             }
@@ -221,7 +221,7 @@ impl World {
         let must_refuse = self.wiped[space] && !node.is_fixed();
         let unaware = must_refuse && !node.started;
         if unaware {
-            return Ok(()); // an operator keeps newcomers away from a store that was wiped
+            return Ok(()); // an operator keeps new nodes away from a store that was wiped
         }
         self.look_at_clock(number);
         self.time.note(|| format!("node {number} starts"));
@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    /// The kind of an error at start, if it has a reason to be.
+    /// The kind of a start error, if it is justified.
     fn documented(&self, number: usize, error: &BuildError) -> Result<&'static str, Flaw> {
         let node = &self.nodes[number];
         let forgets = self.plan.class != Class::Durable || !self.plan.is_checked();
@@ -270,7 +270,7 @@ impl World {
             BuildError::Store { .. } if self.faultless_since.is_none() => {
                 "starts refused: store away"
             }
-            // A late request came to others of its entries.
+            // A late request reached other entries of its namespace.
             BuildError::Store { .. } if self.shared.lost_its_namespace(node.namespace()) => {
                 "starts refused: namespace lost"
             }
@@ -325,7 +325,7 @@ impl World {
         }
         let sender = node.wire.sender;
         let released = self.shared.released(NAMESPACES[space]);
-        // What another one gave back earlier may arrive only now.
+        // An earlier release by another process may arrive only now.
         for (_, machine, bound) in released.into_iter().filter(|release| release.0 == sender) {
             let (end, mine) = (
                 self.ledgers[space].end(machine),
@@ -335,7 +335,7 @@ impl World {
                 .shared
                 .window(sender, NAMESPACES[space], machine, u64::MAX)
                 .base;
-            // The first position that was not issued, if any was.
+            // The first position that was not issued, if any was issued.
             let exact = mine <= base || mine == bound || lost > 0 || node.progress.lossy;
             if end > bound || !exact {
                 let text =
@@ -349,10 +349,10 @@ impl World {
     pub(crate) fn wake(&mut self, number: usize) -> Result<(), Flaw> {
         self.time.note(|| format!("node {number} goes on"));
         self.nodes[number].paused = false;
-        self.generate(number) // first thing, before its keeper could look around
+        self.generate(number) // the first action, before its keeper can check anything
     }
 
-    /// Checks what must hold between any two steps.
+    /// Checks the invariants between two steps.
     fn inspect(&mut self) -> Result<(), Flaw> {
         if let Some(flaw) = self.shared.flaw() {
             return Err(Flaw::other(flaw));
@@ -370,7 +370,7 @@ impl Drop for World {
     }
 }
 
-/// True if the service says that its store has forgotten something.
+/// True if the service reports that its store has forgotten something.
 pub(crate) fn sees_that_it_forgot(service: &LocalIdService) -> bool {
     let says = |line: &vesta_service::options::MachineStatus| {
         line.not_ready_because

@@ -162,7 +162,7 @@ pub(crate) fn outages(world: &World, ways: &[(&str, Switch<'_>, Switch<'_>)]) {
     }
     for taker in &mut takers {
         taker.close();
-        let said = "UNAVAILABLE the store does not give numbers of tag `";
+        let said = "UNAVAILABLE the store returned no numbers for tag `";
         for why in &taker.held {
             assert!(
                 why.starts_with("AWAITING_LEASE ") || why.starts_with(said),

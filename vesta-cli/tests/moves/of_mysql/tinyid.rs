@@ -177,7 +177,7 @@ fn a_failing_database_gives_a_tinyid_error() {
     assert_eq!(simple(to, "nextIdSimple", "test", ""), "2");
     database.run(FAILS);
     let said = simple(to, "nextSegmentId", "test", "");
-    let why = "the store does not give numbers of tag `test`";
+    let why = "the store returned no numbers for tag `test`";
     assert_eq!(
         said,
         format!(r#"{{"data":null,"code":6,"message":"{why}"}}"#)

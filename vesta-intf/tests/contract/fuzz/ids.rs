@@ -1,4 +1,4 @@
-//! IDs as text: reading what is written gives the same, and what is read is what arithmetic says.
+//! IDs as text: a written ID reads back as the same ID, and a text reads as arithmetic says.
 
 use vesta_intf::{IdError, IdFormat};
 
@@ -10,7 +10,7 @@ fn inputs() -> Vec<Vec<u8>> {
     kept(env!("CARGO_MANIFEST_DIR"), "ids")
 }
 
-/// The number that a text means, by the definition of the format, however large.
+/// The number that a text means, by the definition of the format, of any size.
 fn meaning(format: IdFormat, text: &str) -> Option<u128> {
     if let Some((method, body)) = format.check() {
         let at = text.char_indices().rev().nth(method.count() - 1)?.0;
@@ -90,7 +90,7 @@ fn ids_from_damaged_text() {
         });
 }
 
-/// Every number, in every format: the text comes back as the number, and sorts as it does.
+/// Every number in every format: the text reads back as the number, and sorts in the same order.
 #[test]
 fn ids_of_any_number() {
     bolero::check!()
@@ -108,7 +108,7 @@ fn ids_of_any_number() {
         });
 }
 
-/// As [`IdFormat::parse`], but what is above 64 bits wraps around.
+/// Like [`IdFormat::parse`], but numbers above 64 bits wrap around.
 fn planted(format: IdFormat, text: &str) -> Result<u64, IdError> {
     format
         .parse(text)
@@ -121,7 +121,7 @@ fn planted(format: IdFormat, text: &str) -> Result<u64, IdError> {
 
 #[test]
 #[should_panic(expected = "test failed")]
-fn a_parser_that_wraps_is_noticed() {
+fn a_parser_that_wraps_is_detected() {
     let within: Vec<_> = inputs()
         .into_iter()
         .filter(|input| {

@@ -1,5 +1,5 @@
-//! Layouts of arbitrary numbers: what is accepted packs, unpacks, explains and bounds without a panic
-//! and without a bit that goes astray.
+//! Layouts of arbitrary numbers: every accepted layout packs, unpacks, explains and bounds without a
+//! panic and without losing a bit.
 
 use vesta_intf::{
     Field, FieldOrder, Id, IdError, IdMeta, LayoutSpec, SequenceStart, TimeUnit, UnixMillis,
@@ -7,10 +7,10 @@ use vesta_intf::{
 
 type Numbers = (u8, [u8; 6], u8, u8, u64, [u64; 6], u64, u64);
 
-/// A layout of these numbers. Widths at random hardly ever add up, so most are cut to what is left.
+/// A layout of these numbers. Random widths hardly ever add up, so most are cut to the remaining bits.
 fn spec(mode: u8, mut widths: [u8; 6], order: u8, unit: u8, epoch: u64) -> LayoutSpec {
     if !mode.is_multiple_of(4) {
-        let mut left = 64 + mode % 3 / 2; // now and then one too many
+        let mut left = 64 + mode % 3 / 2; // occasionally one too many
         widths[0] %= 2;
         for i in [0, 3, 4, 5, 1, 2] {
             widths[i] %= left.min(62) + 1;
@@ -56,7 +56,7 @@ fn sum(s: &LayoutSpec) -> u32 {
     .sum()
 }
 
-/// The rules for a layout, in wider arithmetic.
+/// The validity rules for a layout, in wider arithmetic.
 fn adds_up(s: &LayoutSpec) -> bool {
     let end = (1u128 << s.time_bits.min(100)) * u128::from(s.unit.millis());
     sum(s) <= 64
@@ -70,7 +70,7 @@ fn fits(value: u64, bits: u8) -> bool {
     u128::from(value) < 1 << bits
 }
 
-/// The value of each field with its name, most significant first.
+/// The values of the fields with their names, most significant first.
 fn values(meta: &IdMeta, id: &Id) -> [(Field, u64); 6] {
     meta.fields().map(|field| {
         let value = match field {
@@ -85,7 +85,7 @@ fn values(meta: &IdMeta, id: &Id) -> [(Field, u64); 6] {
     })
 }
 
-/// The ID of fields that fit, by writing them side by side.
+/// The ID of fields that fit, by concatenating them.
 fn side_by_side(meta: &IdMeta, id: &Id) -> u64 {
     let all = values(meta, id)
         .into_iter()
@@ -116,7 +116,7 @@ fn check((mode, widths, order, unit, epoch, seeds, raw, moment): &Numbers) {
     let _ = (meta.end().to_string(), meta.end().to_system_time());
     let _ = SequenceStart::Random(1 << (mode % 32)).check(&meta);
 
-    // Half of them cut to their fields, so that not every ID is refused.
+    // Half of them are cut to their fields, so that not every ID is refused.
     let cut = |i: usize, field| {
         seeds[i]
             & if mode & 1 == 0 {
@@ -166,7 +166,7 @@ fn check((mode, widths, order, unit, epoch, seeds, raw, moment): &Numbers) {
     times(&meta, &id, meta.end());
 }
 
-/// A generator's base and position give the same ID as packing the fields.
+/// A generator's base and position produce the same ID as packing the fields.
 fn positions(meta: &IdMeta, id: &Id, packed: u64) {
     if meta.check_generates().is_ok() {
         let base = meta

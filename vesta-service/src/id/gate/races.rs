@@ -1,4 +1,4 @@
-//! The short way in every interleaving with those who open it, seal the line, and move the bound on.
+//! The fast path in every interleaving with callers that open it, seal the populator, and extend the bound.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::sequence::Rules;
 
 /// Four positions in each tick.
 const RULES: Rules = Rules::new(8, 2, 0);
-/// Two are left in tick 5, which the clock shows first.
+/// Two of them are left in tick 5, which the clock shows first.
 const FIRST: u64 = RULES.position(5) + 2;
 
 type Taken = Vec<Range<u64>>;
@@ -19,7 +19,7 @@ type Taken = Vec<Range<u64>>;
 struct Model {
     populator: Populator,
     gate: Gate,
-    /// The end of what a lease may issue. Only the gate and the bound's own order make a caller see it.
+    /// Bound up to which a lease may issue. A caller sees it only through the gate and the bound's own ordering.
     durable: AtomicU64,
     limit: AtomicU64,
 }
@@ -31,7 +31,7 @@ impl Model {
         let (gate, durable, limit) = (Gate::closed(), AtomicU64::new(limit), AtomicU64::new(limit));
         let end = RULES.end(FIRST, 5, 1, limit.load(Ordering::Relaxed));
         gate.open(5, end, end);
-        populator.position(); // makes what is made late
+        populator.position(); // makes the lazily created primitives
         durable.load(Ordering::Relaxed);
         Arc::new(Self {
             populator,
@@ -41,7 +41,7 @@ impl Model {
         })
     }
 
-    /// The short way, by what the clock showed each time.
+    /// The fast path, with the clock's reading at each attempt.
     fn pass(self: &Arc<Self>, shown: &'static [u64]) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
@@ -63,7 +63,7 @@ impl Model {
         Some(Claim { start, end })
     }
 
-    /// The long way.
+    /// The slow path.
     fn claim(self: &Arc<Self>, now: u64) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
@@ -88,7 +88,7 @@ impl Model {
 }
 
 #[test]
-fn somebody_passes_while_it_is_opened_for_the_next_tick() {
+fn a_caller_passes_while_the_gate_opens_for_the_next_tick() {
     for kind in PopulatorKind::ALL {
         let ends = Ends::new();
         let note = ends.clone();
@@ -112,7 +112,7 @@ fn somebody_passes_while_it_is_opened_for_the_next_tick() {
 }
 
 #[test]
-fn two_open_it_and_one_is_late() {
+fn two_callers_open_the_gate_and_one_is_late() {
     for kind in PopulatorKind::ALL {
         exhaustively(kind.name(), move || {
             let model = Model::new(kind, u64::MAX);
@@ -126,7 +126,7 @@ fn two_open_it_and_one_is_late() {
 }
 
 #[test]
-fn the_line_is_sealed_while_somebody_passes() {
+fn the_populator_is_sealed_while_a_caller_passes() {
     for kind in PopulatorKind::ALL {
         let ends = Ends::new();
         let note = ends.clone();
@@ -156,7 +156,7 @@ fn the_line_is_sealed_while_somebody_passes() {
 }
 
 #[test]
-fn the_bound_is_moved_on_while_it_is_opened() {
+fn the_bound_is_extended_while_the_gate_opens() {
     for kind in PopulatorKind::ALL {
         let ends = Ends::new();
         let note = ends.clone();
@@ -180,7 +180,7 @@ fn the_bound_is_moved_on_while_it_is_opened() {
 
 /// The claim that opened the gate is given back: a caller that passed before keeps its position.
 #[test]
-fn the_claim_that_opened_it_is_given_back() {
+fn the_claim_that_opened_the_gate_is_given_back() {
     for kind in PopulatorKind::ALL {
         let ends = Ends::new();
         let note = ends.clone();
@@ -204,7 +204,7 @@ fn the_claim_that_opened_it_is_given_back() {
     }
 }
 
-/// Opened before its own claim, it would let a position of the tick before pass.
+/// If opened before its own claim, it would let a position of the previous tick pass.
 #[test]
 #[should_panic(expected = "in tick 6")]
 fn planted_opened_before_the_claim() {
@@ -219,7 +219,7 @@ fn planted_opened_before_the_claim() {
     });
 }
 
-/// The fault is one of memory order alone.
+/// The fault is in the memory ordering only.
 #[test]
 #[should_panic(expected = "lies beyond the record's")]
 fn planted_opened_in_no_order() {

@@ -21,7 +21,7 @@ enum Call {
         want: u32,
         limit: u64,
     },
-    /// The caller's last claim.
+    /// Gives back the caller's last claim.
     GiveBack,
     Seal,
 }
@@ -40,9 +40,9 @@ struct Seen {
     given_back: usize,
 }
 
-/// Has several threads make these calls, and checks what holds whatever comes first.
+/// Runs several threads with these calls, and checks the invariants in every order.
 fn race(populator: Arc<dyn IdPopulator>, threads: &[&'static [Call]]) -> Vec<Seen> {
-    populator.position(); // makes what is made late
+    populator.position(); // makes the lazily created primitives
     let over = Arc::new(AtomicBool::new(false));
     let callers = threads.iter().copied().map(|calls| {
         let (populator, over) = (populator.clone(), over.clone());
@@ -100,9 +100,9 @@ fn new(kind: PopulatorKind) -> Arc<dyn IdPopulator> {
     Arc::new(Populator::new(kind, FIRST))
 }
 
-/// One of them reads a clock that has not moved on yet.
+/// One of them reads a clock that has not advanced yet.
 #[test]
-fn two_callers_at_the_end_of_a_tick() {
+fn two_callers_reach_the_end_of_a_tick() {
     const CALLS: [&[Call]; 2] = [
         &[
             Call::Claim {
@@ -154,7 +154,7 @@ fn batches_at_the_bound() {
                 .sum();
             assert_eq!(
                 taken, 3,
-                "everything below the bound is given out, and nothing else"
+                "everything below the bound is issued, and nothing else"
             );
             let refusals: Vec<_> = seen.iter().flat_map(|seen| &seen.refusals).collect();
             assert_eq!(refusals, [&Refusal::AwaitingLease]);
@@ -163,7 +163,7 @@ fn batches_at_the_bound() {
 }
 
 #[test]
-fn a_caller_and_the_end() {
+fn a_caller_races_with_sealing() {
     for kind in PopulatorKind::ALL {
         let ends = Ends::new();
         let note = ends.clone();
@@ -188,7 +188,7 @@ fn three_callers() {
 }
 
 #[test]
-fn two_callers_and_two_who_end_it() {
+fn two_callers_race_with_two_that_seal() {
     for kind in PopulatorKind::ALL {
         bounded(kind.name(), move || {
             drop(race(
@@ -201,7 +201,7 @@ fn two_callers_and_two_who_end_it() {
 
 /// Only the last claim can be given back, while other callers claim, give back or seal.
 #[test]
-fn claims_that_are_given_back() {
+fn only_the_last_claim_can_be_given_back() {
     const TWO: Call = Call::Claim {
         tick: 5,
         want: 2,
@@ -218,13 +218,13 @@ fn claims_that_are_given_back() {
             });
             assert!(
                 ends.get().iter().eq(&[0, 1]),
-                "it went back, and it could not: {other:?}"
+                "both outcomes occur: {other:?}"
             );
         }
     }
 }
 
-/// Faults that somebody could make while changing a populator.
+/// Plausible faults in a modified populator.
 #[derive(Debug)]
 struct Faulty {
     next: AtomicU64,

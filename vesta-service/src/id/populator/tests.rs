@@ -1,4 +1,4 @@
-//! One suite for every populator.
+//! Test suite run against every populator.
 
 mod exhaustive;
 
@@ -17,10 +17,10 @@ fn all(position: u64) -> [Populator; 4] {
 const RULES: Rules = Rules::new(3, 2, 0);
 const NO_LIMIT: u64 = u64::MAX;
 
-/// Every sequence of eight steps of a clock that goes forwards, stands still or goes back, on a
-/// layout of eight ticks with four IDs each.
+/// Every sequence of eight steps of a clock that advances, stands still or goes back, on a layout
+/// of eight ticks with four IDs each.
 #[test]
-fn every_history_of_a_tiny_layout() {
+fn every_history_of_a_tiny_layout_ascends() {
     const STEPS: [i64; 3] = [0, 1, -1];
     for history in 0..3_usize.pow(8) {
         for populator in all(0) {
@@ -43,7 +43,7 @@ fn every_history_of_a_tiny_layout() {
 }
 
 #[test]
-fn a_sealed_line_never_issues_again_and_says_where_it_ended() {
+fn a_sealed_populator_never_issues_again_and_returns_its_end() {
     for populator in all(5) {
         assert_eq!(
             populator.claim(2, 1, &RULES, NO_LIMIT),
@@ -62,13 +62,13 @@ fn a_sealed_line_never_issues_again_and_says_where_it_ended() {
 }
 
 #[test]
-fn names_are_those_of_the_settings() {
+fn populator_names_match_the_settings() {
     let names = PopulatorKind::ALL.map(PopulatorKind::name);
     assert_eq!(names, ["lock", "sync", "atomic", "local"]);
 }
 
-/// What threads take that want so many positions at once, up to the end of the line, and how often each was
-/// refused for the end of a tick.
+/// The positions taken by threads that want this many at once, up to the end of the layout, and how often
+/// each was refused at the end of a tick.
 fn race(populator: &Populator, wanted: [u32; 4], rules: &Rules, end: u64) -> Vec<(Vec<u64>, u64)> {
     let take = move |want| {
         let (mut mine, mut tick, mut refused) = (Vec::new(), 0, 0_u64);
@@ -91,10 +91,10 @@ fn race(populator: &Populator, wanted: [u32; 4], rules: &Rules, end: u64) -> Vec
 }
 
 #[test]
-fn threads_that_race_for_a_line_get_every_position_once() {
+fn racing_threads_get_every_position_exactly_once() {
     let rules = Rules::new(10, 10, 0);
     let end = 1 << 14;
-    // Those who want batches may leave the room for single claims behind.
+    // Callers of batches may leave behind the positions reserved for single claims.
     for (wanted, room) in [([1; 4], 0), ([1, 2, 3, 4], 64)] {
         for populator in all(0) {
             let per_thread = race(&populator, wanted, &rules, end);
@@ -107,7 +107,7 @@ fn threads_that_race_for_a_line_get_every_position_once() {
                 );
             }
             let left_out = (0..end).find(|at| at % 1024 < 1024 - room && !seen.contains(at));
-            assert_eq!(left_out, None, "none is left out but for that room");
+            assert_eq!(left_out, None, "none is left out except the reserved ones");
             assert!(
                 per_thread.iter().any(|(_, refused)| *refused > 0),
                 "no overflow was crossed"
@@ -119,7 +119,7 @@ fn threads_that_race_for_a_line_get_every_position_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Against the simplest model there is: the set of what was issued.
+    /// Compared with the simplest model: the set of issued positions.
     #[test]
     fn any_history_issues_no_position_twice(
         steps in proptest::collection::vec((-3i64..6, 1u32..40, 0u64..3), 1..120)

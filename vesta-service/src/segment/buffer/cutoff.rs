@@ -1,10 +1,10 @@
-//! Numbers that are over: those below a cutoff, which rises.
+//! Expired numbers: those below a rising cutoff.
 
 use super::{Buffer, Chunk, Health};
 
 impl Buffer {
-    /// Gives up all numbers below `cutoff`, which no caller may have any more; above it there may be some
-    /// again. `true` if that changes anything. The caller takes the open chunk away from its users.
+    /// Gives up all numbers below `cutoff`, which no caller may have any more; numbers above it may be available
+    /// again. Returns `true` if that changes anything. The caller takes the open chunk away from its users.
     pub(crate) fn skip_below(&mut self, cutoff: u64) -> bool {
         let below = |chunk: &Chunk| chunk.numbers.start < cutoff;
         let open = self.open.as_ref().is_some_and(below);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_is_given_up_and_what_lies_above_stays() {
+    fn numbers_below_the_cutoff_are_given_up_and_others_stay() {
         let mut buffer = buffer();
         fetch(&mut buffer, NextRange::Numbers(1..11));
         assert_eq!(buffer.next_chunk(NOW).ok(), Some(1..2));
@@ -56,26 +56,26 @@ mod tests {
         assert!(buffer.next_chunk(NOW).is_err() && !buffer.skip_below(100));
         assert_eq!(
             buffer.closed_total, 1,
-            "what nobody got does not count as used"
+            "unissued numbers do not count as used"
         );
         buffer.ask(NOW);
         assert!(buffer.begin(NOW).is_some());
         buffer.on_reply(NOW, Ok(NextRange::Numbers(100..110)));
         assert!(
             !buffer.skip_below(100) && !buffer.skip_below(50),
-            "nothing lies below"
+            "nothing is below"
         );
         assert_eq!(buffer.next_chunk(NOW).ok(), Some(100..101));
     }
 
     #[test]
-    fn where_numbers_are_used_up_another_cutoff_asks_again_and_once_only() {
+    fn a_used_up_tag_asks_once_more_for_another_cutoff() {
         let mut buffer = buffer();
         fetch(&mut buffer, NextRange::UsedUp);
         assert_eq!(buffer.health, Health::UsedUp);
         assert!(
             buffer.skip_below(100),
-            "others may have used up what is over"
+            "other processes may have used up the expired numbers"
         );
         fetch(&mut buffer, NextRange::UsedUp);
         assert!(!buffer.skip_below(100) && !buffer.ask(NOW) && buffer.health == Health::UsedUp);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_over_by_a_clock_that_was_ahead_is_given_out_when_it_is_set_right() {
+    fn numbers_expired_by_a_fast_clock_are_issued_once_it_is_set_right() {
         let mut buffer = buffer();
         fetch(&mut buffer, NextRange::Numbers(1..11));
         assert!(buffer.skip_below(1_000_000), "a year ahead");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_about_what_is_over_does_not_end_what_has_begun() {
+    fn a_reply_for_an_earlier_cutoff_does_not_end_the_current_period() {
         let mut buffer = buffer();
         assert!(buffer.next_chunk(NOW).is_err() && buffer.ask(NOW));
         assert!(buffer.begin(NOW).is_some());

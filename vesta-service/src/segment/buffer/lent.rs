@@ -1,4 +1,4 @@
-//! Ranges that others give out. They are no part of what is at hand here.
+//! Ranges that other systems issue. They are not part of the numbers available here.
 
 use vesta_intf::IdError;
 
@@ -8,7 +8,7 @@ use super::{Buffer, Health, not_found};
 use crate::error::StoreError;
 
 impl Buffer {
-    /// The step to ask for, and the end of what this process has had so far.
+    /// The step to request, and the end of the ranges that this process has had so far.
     pub(crate) fn before_lending(&self) -> Result<(u64, u64), IdError> {
         match self.ended(self.health) {
             Some(error) => Err(error),
@@ -16,8 +16,8 @@ impl Buffer {
         }
     }
 
-    /// Notes the answer to a request that was made when `above` was the end of what this process had. Ranges
-    /// of its own that come later may lie below this one.
+    /// Processes the reply to a request that was made when `above` was the end of this process's ranges. Its
+    /// own ranges that come later may be below this one.
     pub(crate) fn on_lent(
         &mut self,
         above: u64,
@@ -42,7 +42,7 @@ impl Buffer {
         }
     }
 
-    /// The end of what this host is to remember: above it the store may stand, below it never.
+    /// The end that this host must remember: the store may be above it, but never below.
     pub(crate) fn remembered(&self) -> u64 {
         self.given_out().max(self.lent)
     }

@@ -2,34 +2,34 @@
 
 use std::time::Duration;
 
-/// A fetch brings what lasts this long, or eight fetches, at the pace seen last.
+/// A fetch brings numbers for this time, or for the time of eight fetches, at the last observed pace.
 const SPAN: Duration = Duration::from_secs(1);
-/// But nothing for longer than this: what is at hand is lost if the process is killed.
+/// But for no longer than this: unused numbers are lost if the process is killed.
 const LONGEST_SPAN: Duration = Duration::from_secs(5);
-/// Numbers used in this time justify twice as many at hand.
+/// Numbers used in this time justify twice as many unused ones.
 const WINDOW: Duration = Duration::from_secs(10);
-/// The next fetch starts while what is left lasts this long, or four fetches.
+/// The next fetch starts when the rest lasts for this time, or for four fetches.
 const LEAD: Duration = Duration::from_millis(100);
 /// A burst shorter than this counts as one of this length.
 const SHORTEST: Duration = Duration::from_millis(10);
-/// No database counts further than 2^63; what is asked for stays well below.
+/// No database counts beyond 2^63; requests stay well below.
 const MAX_SIZE: u64 = 1 << 62;
 
 /// Inputs to the size of the next fetch.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// The step in the table: the least to fetch.
+    /// The step in the table: the minimum to fetch.
     pub(super) table_step: u64,
     pub(super) cap: u64,
     last: Option<Last>,
     /// Fetches that brought numbers.
     pub(super) fetches: u64,
-    /// Numbers a second, while there were some.
+    /// Numbers per second, while some were available.
     pub(super) rate: u64,
     /// Duration of a fetch, as callers see it; zero before the first.
     pub(super) fetch_time: Duration,
     used: Used,
-    /// The end of the numbers is near: no more than the table's step at a time.
+    /// The end of the numbers is near: fetch no more than the table's step at a time.
     pub(super) sparing: bool,
 }
 
@@ -41,7 +41,7 @@ struct Last {
     size: u64,
 }
 
-/// Numbers used in the last seconds: each second with those of the chunks that were begun in it, so
+/// Numbers used in the last seconds. Each second has those of the chunks that were begun in it, so
 /// none is counted that was used before.
 #[derive(Debug, Clone, Default)]
 struct Used([(u64, u64); 11]);
@@ -77,8 +77,8 @@ impl Plan {
         }
     }
 
-    /// The size of a fetch made now, with so many unused numbers at hand: whole steps, one of them
-    /// unless the pace asks for more and what was used lately justifies it.
+    /// The size of a fetch made now, with this many unused numbers: whole steps, one of them unless
+    /// the pace requires more and recent use justifies it.
     pub(crate) fn size(&self, now: Duration, starved: bool, unused: u64) -> u64 {
         let step = self.table_step;
         if self.sparing {
@@ -86,7 +86,7 @@ impl Plan {
         }
         let span = self.fetch_time.saturating_mul(8).clamp(SPAN, LONGEST_SPAN);
         let by_want = match self.last {
-            // Callers waited: the pace is not known, only that it is higher than was thought.
+            // Callers waited: the pace is unknown, only that it is higher than estimated.
             Some(last) if starved => last.size.saturating_mul(2),
             _ => 0,
         };
@@ -95,15 +95,15 @@ impl Plan {
         step * wanted.min(allowed).max(1)
     }
 
-    /// The size that what was used lately justifies. So what is fetched and not used is never more
-    /// than twice what was used in ten seconds, and two steps.
+    /// The size that recent use justifies. So the fetched but unused numbers never exceed twice the
+    /// numbers used in ten seconds, and two steps.
     pub(crate) fn justifies(&self, now: Duration, unused: u64) -> u64 {
         let used = self.used.since(now.saturating_sub(WINDOW));
         let twice = used.saturating_add(self.table_step).saturating_mul(2);
         twice.saturating_sub(unused)
     }
 
-    /// With fewer numbers than this at hand it is time to fetch.
+    /// A fetch is due when fewer numbers than this are left.
     pub(crate) fn low_water(&self) -> u64 {
         numbers(
             self.rate,
@@ -111,23 +111,23 @@ impl Plan {
         )
     }
 
-    /// A fetch of `size` numbers, asked for at `at`, brought them now.
+    /// Notes a fetch of `size` numbers, requested at `at`, which brought them now.
     pub(crate) fn fetched(&mut self, at: Duration, now: Duration, size: u64) {
         let took = now.saturating_sub(at);
-        // Follows a slow database at once, and a quick one gradually.
+        // Adapts to a slow database at once, and to a fast one gradually.
         self.fetch_time = took.max((self.fetch_time + took) / 2);
         self.last = Some(Last { at, took, size });
         self.fetches += 1;
     }
 
-    /// So many numbers were used up between these moments.
+    /// Notes that `count` numbers were used up between these moments.
     pub(crate) fn used(&mut self, count: u64, begun: Duration, now: Duration) {
         let rate = per_second(count, now.saturating_sub(begun).max(SHORTEST));
         self.rate = rate.max(self.rate / 2 + rate / 2);
         self.used.add(begun, count);
     }
 
-    /// Takes over the step of the table; `true` if it is another one.
+    /// Adopts the step of the table; returns `true` if it is another one.
     pub(crate) fn set_table_step(&mut self, table_step: u64) -> bool {
         let table_step = table_step.clamp(1, MAX_SIZE);
         let changed = self.table_step != table_step;
@@ -136,12 +136,12 @@ impl Plan {
         changed
     }
 
-    /// Asks for as little as possible from now on; `false` if it did so before.
+    /// Requests as little as possible from now on; returns `false` if it did so before.
     pub(crate) fn spare(&mut self) -> bool {
         !std::mem::replace(&mut self.sparing, true)
     }
 
-    /// When the last numbers came, and how long that took.
+    /// The moment when the last numbers came, and the duration of that fetch.
     pub(crate) fn last_fetch(&self) -> Option<(Duration, Duration)> {
         self.last.map(|last| (last.at + last.took, last.took))
     }

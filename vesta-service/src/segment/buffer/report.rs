@@ -1,4 +1,4 @@
-//! The report of a tag: why it has no numbers, and its status.
+//! Errors of a tag without numbers, and its status.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use super::{Buffer, Health, Phase};
 use crate::error::StoreError;
 use crate::wait::LONGEST_PAUSE;
 
-/// Assumed duration of a fetch before one was seen.
+/// Assumed duration of a fetch before one has been measured.
 const GUESSED_FETCH: Duration = Duration::from_millis(20);
 
 impl Buffer {
-    /// Why there are no numbers now.
+    /// The reason why no numbers are available now.
     pub(super) fn refusal(&self, now: Duration) -> IdError {
         if let Some(error) = self.ended(self.health) {
             return error;
@@ -31,7 +31,7 @@ impl Buffer {
                     known => known,
                 };
                 let waited = now.saturating_sub(since);
-                // Overdue: twice as long as until now is as good a guess as any.
+                // Overdue: twice the time so far is as good a guess as any.
                 if waited < usual {
                     usual - waited
                 } else {
@@ -50,7 +50,7 @@ impl Buffer {
         }
     }
 
-    /// The error of a tag that gives out no more numbers by itself, if that is its health.
+    /// The error of a tag that issues no more numbers by itself, if that is its health.
     pub(super) fn ended(&self, health: Health) -> Option<IdError> {
         let reason = self.trouble_of(health)?.into();
         Some(match health {
@@ -64,26 +64,26 @@ impl Buffer {
         })
     }
 
-    /// The error of a store that gives no numbers. What it said is the source: it can name hosts and tables,
-    /// which is not for callers from afar.
+    /// The error of a store that provides no numbers. Its message is the source: it can name hosts and
+    /// tables, which remote callers must not see.
     pub(super) fn unavailable(&self, error: &StoreError, retry_after: Option<Duration>) -> IdError {
         IdError::Unavailable {
             reason: format!(
-                "the store does not give numbers of tag `{}`",
+                "the store returned no numbers for tag `{}`",
                 plain(&self.key)
             )
             .into(),
-            retry_after, // it is asked again, whatever it said
+            retry_after, // it is asked again, whatever the error
             source: Some(Arc::new(error.clone())),
         }
     }
 
-    /// The last error of the store, if the fetch after it has not succeeded.
+    /// The last error of the store, unless a later fetch has succeeded.
     pub(crate) fn failing_because(&self) -> Option<&StoreError> {
         self.error.as_ref().filter(|_| self.failures > 0)
     }
 
-    /// Why no more numbers will come by themselves.
+    /// The reason why no more numbers will come by themselves.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble_of(self.health)
     }
@@ -102,21 +102,21 @@ impl Buffer {
                 format!("the row of tag `{key}` needs a delta above 0, and a remainder below that")
             }
             Health::OtherDelta => format!(
-                "tag `{key}` has another delta in the table than the {} it began with; restart this \
+                "the delta of tag `{key}` in the table is no longer the {} it started with; restart this \
                  server",
                 self.delta
             ),
-            Health::UsedUp => format!("tag `{key}` has no more numbers of 63 bits"),
+            Health::UsedUp => format!("tag `{key}` has used up its 63-bit numbers"),
             Health::WentBack => format!(
-                "the store went back: set max_id of tag `{key}` above {highest}, and above \
-                 everything that any server gave out"
+                "the store was rolled back: set max_id of tag `{key}` above {highest}, and above \
+                 everything that any server issued"
             ),
             Health::Closed => SHUT_DOWN.into(),
         })
     }
 
-    /// Status of the tag. `position` is the first number that the callers have not had, `lost_total`
-    /// what was taken for batches that failed.
+    /// Status of the tag. `position` is the first number that the callers have not had; `lost_total`
+    /// counts the numbers taken for batches that failed.
     pub(crate) fn status(&self, now: Duration, position: u64, lost_total: u64) -> SegmentStatus {
         let open = self.open.as_ref();
         let used = open.map_or(0, |open| {
@@ -160,7 +160,7 @@ impl Buffer {
 pub(in crate::segment) const SHUT_DOWN: &str = "it was shut down";
 
 pub(in crate::segment) fn not_found(key: &str) -> IdError {
-    // Callers from afar choose the name: no more of it than a tag can have.
+    // Remote callers choose the name: keep no more of it than a tag can have.
     let key: String = key.chars().take(NewSegmentTag::MAX_KEY).collect();
     IdError::NotFound {
         what: format!("segment tag `{}`", plain(&key)).into(),

@@ -1,4 +1,4 @@
-//! The buffer against a model of a store, exhaustively where it is small.
+//! The buffer compared with a model of a store, exhaustively at small sizes.
 
 #![allow(
     clippy::single_range_in_vec_init,
@@ -18,9 +18,9 @@ use super::super::store::{MAX, NextRange};
 use super::{Buffer, Health, IdError};
 use model::{EVENTS, World, row};
 
-/// Every sequence of six events, and after each of them the way back to work.
+/// Every sequence of six events, and the recovery after each of them.
 #[test]
-fn no_short_history_repeats_a_number_or_leaves_a_tag_waiting_for_ever() {
+fn no_short_history_repeats_a_number_or_blocks_a_tag() {
     fn explore(world: &World, depth: usize, count: &mut u64) {
         for event in EVENTS {
             let mut next = world.clone();
@@ -41,7 +41,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_long_history_does_either(
+    fn no_long_history_repeats_a_number_or_blocks_a_tag(
         step in 1..50_i64,
         first in 0..1000_i64,
         cap in 1..5000_u64,
@@ -64,7 +64,7 @@ fn next(buffer: &mut Buffer, now: Duration) -> Result<Range<u64>, Health> {
     })
 }
 
-/// Fetches once, with this answer.
+/// Fetches once, with this reply.
 fn answered(buffer: &mut Buffer, reply: NextRange) -> Result<Range<u64>, Health> {
     let now = Duration::ZERO;
     let _ = buffer.next_chunk(now);
@@ -75,28 +75,28 @@ fn answered(buffer: &mut Buffer, reply: NextRange) -> Result<Range<u64>, Health>
 }
 
 #[test]
-fn the_next_range_is_asked_for_when_a_tenth_of_this_one_is_used() {
+fn the_next_range_is_requested_when_a_tenth_of_this_one_is_used() {
     let mut buffer = Buffer::new(&row(1000, 1), 1_000_000);
     let now = Duration::ZERO;
     assert_eq!(
         answered(&mut buffer, NextRange::Numbers(1..1001)),
         Ok(1..101)
     );
-    assert!(!buffer.ask(now), "a range is at hand");
+    assert!(!buffer.ask(now), "a range is available");
     assert_eq!(next(&mut buffer, now), Ok(101..401));
     assert!(buffer.ask(now));
     assert!(!buffer.ask(now), "one request at a time");
 }
 
 #[test]
-fn nothing_is_fetched_for_a_tag_that_nobody_uses() {
+fn nothing_is_fetched_for_an_unused_tag() {
     let mut buffer = Buffer::new(&row(1000, 1), 1_000_000);
     assert!(!buffer.ask(Duration::ZERO));
     assert_eq!(buffer.begin(Duration::ZERO), None);
 }
 
 #[test]
-fn what_a_store_must_not_offer_is_refused_and_asked_for_again() {
+fn an_invalid_range_is_refused_and_requested_again() {
     for nonsense in [7..7, MAX - 10..MAX + 1] {
         let mut buffer = Buffer::new(&row(10, 1), 100);
         let refused = answered(&mut buffer, NextRange::Numbers(nonsense));
@@ -111,7 +111,7 @@ fn what_a_store_must_not_offer_is_refused_and_asked_for_again() {
 }
 
 #[test]
-fn a_store_that_went_back_is_refused_until_it_is_above_everything_again() {
+fn a_rolled_back_store_is_refused_until_it_is_above_everything() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     assert_eq!(
         answered(&mut buffer, NextRange::Numbers(101..111)),
@@ -150,7 +150,7 @@ fn a_removed_and_recreated_tag_does_not_repeat_its_numbers() {
 }
 
 #[test]
-fn a_range_for_a_tag_that_was_removed_meanwhile_is_dropped() {
+fn a_range_for_a_removed_tag_is_dropped() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     let now = Duration::ZERO;
     let _ = buffer.next_chunk(now);
@@ -161,7 +161,7 @@ fn a_range_for_a_tag_that_was_removed_meanwhile_is_dropped() {
 }
 
 #[test]
-fn a_tag_that_was_put_back_while_a_fetch_missed_it_is_not_lost() {
+fn a_tag_restored_while_a_fetch_missed_it_is_not_lost() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     let now = Duration::ZERO;
     let _ = buffer.next_chunk(now);
@@ -170,14 +170,14 @@ fn a_tag_that_was_put_back_while_a_fetch_missed_it_is_not_lost() {
     buffer.on_reply(now, Ok(NextRange::NoTag));
     assert!(
         buffer.ask(now) && buffer.begin(now).is_some(),
-        "it looks again"
+        "it asks again"
     );
     buffer.on_reply(now, Ok(NextRange::NoTag));
     assert_eq!(next(&mut buffer, now), Err(Health::NoTag));
 }
 
 #[test]
-fn a_row_that_makes_no_sense_is_named_and_taken_up_when_it_is_repaired() {
+fn an_invalid_row_is_named_and_used_once_repaired() {
     for bad in [row(0, 1), row(-5, 1), row(10, -1)] {
         let mut buffer = Buffer::new(&bad, 100);
         let refused = next(&mut buffer, Duration::ZERO);
@@ -189,10 +189,10 @@ fn a_row_that_makes_no_sense_is_named_and_taken_up_when_it_is_repaired() {
 }
 
 #[test]
-fn near_the_end_it_asks_for_less_and_then_says_that_there_is_no_more() {
+fn near_the_end_the_buffer_asks_for_less_then_reports_the_end() {
     let mut buffer = Buffer::new(&row(10, 1), 1000);
     let mut now = Duration::ZERO;
-    // Three fetches at once: the pace asks for several steps by then.
+    // Three fetches in a row: the pace then requires several steps.
     for first in [1, 1001, 2001] {
         assert_eq!(
             answered(&mut buffer, NextRange::Numbers(first..first + 1000)),
@@ -217,9 +217,9 @@ fn near_the_end_it_asks_for_less_and_then_says_that_there_is_no_more() {
     assert_eq!(next(&mut buffer, now), Err(Health::UsedUp));
     now += Duration::from_secs(3600);
     buffer.on_listed(&row(10, i64::MAX));
-    assert!(!buffer.ask(now), "the end is the end");
+    assert!(!buffer.ask(now), "nothing is left");
     buffer.on_listed(&row(3, i64::MAX - 5));
-    assert!(buffer.ask(now), "unless somebody makes the step smaller");
+    assert!(buffer.ask(now), "unless the step is made smaller");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn pauses_after_failures_grow_to_a_second_and_one_success_ends_them() {
         );
         assert!(
             !buffer.ask(now + pause - Duration::from_nanos(1)),
-            "not before its time"
+            "not before the pause has passed"
         );
         pauses.push(pause.as_millis());
         now += pause;
@@ -251,7 +251,7 @@ fn pauses_after_failures_grow_to_a_second_and_one_success_ends_them() {
     assert!(buffer.next_chunk(now).is_ok());
 }
 
-/// A closed buffer that had these numbers and of which callers took what is not `left`.
+/// A closed buffer that had these ranges, of which callers took everything but `left`.
 fn closed(given: &[Range<u64>], left: &[Range<u64>]) -> Buffer {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     for range in given {
@@ -266,14 +266,14 @@ fn closed(given: &[Range<u64>], left: &[Range<u64>]) -> Buffer {
 }
 
 #[test]
-fn what_is_given_back_lies_above_everything_that_callers_got() {
+fn numbers_given_back_are_above_everything_issued() {
     for (given, left, expected) in [
         (&[1..11][..], &[5..11][..], Some(5..11)),
         (&[1..11], &[1..11], Some(1..11)),
         (&[1..11], &[], None),
-        (&[1..11], &[5..10], None), // somebody took the last one
+        (&[1..11], &[5..10], None), // a caller took the last one
         (&[1..11, 11..21], &[5..11, 13..21], Some(13..21)),
-        (&[1..11, 31..41], &[5..11, 31..41], Some(31..41)), // others have what is between
+        (&[1..11, 31..41], &[5..11, 31..41], Some(31..41)), // other processes have the numbers between
     ] {
         let mut buffer = closed(given, left);
         let end = expected
@@ -290,20 +290,20 @@ fn what_is_given_back_lies_above_everything_that_callers_got() {
 }
 
 #[test]
-fn a_range_that_comes_after_the_end_goes_back_with_the_others() {
+fn a_range_received_after_closing_is_given_back_too() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     let now = Duration::ZERO;
     assert!(answered(&mut buffer, NextRange::Numbers(1..11)).is_ok());
     assert!(next(&mut buffer, now).is_ok() && buffer.ask(now) && buffer.begin(now).is_some());
     buffer.drop_all(Health::Closed);
-    buffer.keep_unused(Some(4..5)); // what was left of a chunk
-    assert_eq!(buffer.give_back(), None, "a fetch is under way");
+    buffer.keep_unused(Some(4..5)); // the rest of a chunk
+    assert_eq!(buffer.give_back(), None, "a fetch is in flight");
     buffer.on_reply(now, Ok(NextRange::Numbers(11..21)));
     assert_eq!(buffer.give_back(), Some(4..21));
 }
 
 #[test]
-fn a_tag_that_is_not_in_order_gives_nothing_back() {
+fn an_unhealthy_tag_gives_nothing_back() {
     for health in [Health::NoTag, Health::WentBack, Health::BadRow] {
         let mut buffer = Buffer::new(&row(10, 1), 100);
         assert!(answered(&mut buffer, NextRange::Numbers(1..11)).is_ok());
@@ -315,10 +315,10 @@ fn a_tag_that_is_not_in_order_gives_nothing_back() {
 }
 
 #[test]
-fn a_store_that_others_gave_numbers_back_to_did_not_go_back() {
+fn numbers_given_back_by_others_do_not_look_like_a_rollback() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Ok(1..2));
-    // The table stood at 21 when it was read; another process had 11 to 20 and gave back 13 to 20.
+    // The table was at 21 when it was read; another process had 11 to 20 and gave back 13 to 20.
     buffer.on_listed(&row(10, 21));
     for chunk in [2..5, 5..8, 8..11] {
         assert_eq!(next(&mut buffer, Duration::ZERO), Ok(chunk));
@@ -330,11 +330,11 @@ fn a_store_that_others_gave_numbers_back_to_did_not_go_back() {
 }
 
 #[test]
-fn a_panic_while_numbers_are_fetched_counts_as_a_failure() {
+fn a_panic_during_a_fetch_counts_as_a_failure() {
     let mut buffer = Buffer::new(&row(10, 1), 100);
     let mut now = Duration::ZERO;
     assert!(buffer.next_chunk(now).is_err());
-    assert_eq!(buffer.on_panic(now), None, "nothing was under way");
+    assert_eq!(buffer.on_panic(now), None, "nothing was in flight");
     for began in [false, true] {
         assert!(buffer.ask(now) && (!began || buffer.begin(now).is_some()));
         now += buffer.on_panic(now).expect("a pause");

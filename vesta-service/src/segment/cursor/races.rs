@@ -1,4 +1,4 @@
-//! A line of numbers in every interleaving of callers.
+//! A range cursor in every interleaving of callers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use super::*;
 use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_growing};
 use crate::sync::Mutex;
 
-/// The chunk used up first, and the next one. Numbers between them are nobody's.
+/// The chunk to be used up first, and the next one. Numbers between them must never be taken.
 const CHUNKS: [Range<u64>; 2] = [10..12, 20..22];
 
-/// Goes over to another chunk: [`RangeCursor::refill`], or something that looks like it.
+/// Switches to another chunk: [`RangeCursor::refill`], or a faulty version of it.
 type Refill = fn(&RangeCursor, Range<u64>, u64) -> Range<u64>;
-/// Takes away what is left: [`RangeCursor::stop`], or something that looks like it.
+/// Takes the rest away: [`RangeCursor::stop`], or a faulty version of it.
 type Stop = fn(&RangeCursor) -> Option<Range<u64>>;
 
 struct Model {
     cursor: RangeCursor,
-    /// The line's lock, and what is to come.
+    /// The cursor's lock, and the chunks to come.
     chunks: Mutex<VecDeque<Range<u64>>>,
     refill: Refill,
     stopped: AtomicU64,
@@ -30,7 +30,7 @@ impl Model {
         assert_eq!(cursor.refill(first.start - 1..first.end, 1), 9..10);
         let chunks = Mutex::new(VecDeque::from([second]));
         let stopped = AtomicU64::new(0);
-        stopped.load(Ordering::Relaxed); // makes what is made late
+        stopped.load(Ordering::Relaxed); // makes the lazily created primitives
         Arc::new(Self {
             cursor,
             chunks,
@@ -70,7 +70,7 @@ impl Model {
         })
     }
 
-    /// The end. What it takes away counts as taken: it goes back to the store.
+    /// The end. The numbers it takes away count as taken: they go back to the store.
     fn stop(self: &Arc<Self>, stop: Stop) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
@@ -94,7 +94,7 @@ fn count(taken: &[Range<u64>]) -> u64 {
 }
 
 #[test]
-fn two_callers_at_the_end_of_a_chunk() {
+fn two_callers_reach_the_end_of_a_chunk() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("line", move || {
@@ -106,7 +106,7 @@ fn two_callers_at_the_end_of_a_chunk() {
         assert_eq!(
             count(&unique_and_growing(&taken)),
             4,
-            "everything is given out"
+            "everything is issued"
         );
         note.note(taken.iter().map(|taken| taken[0].start).collect());
     });
@@ -136,7 +136,7 @@ fn a_chunk_begins_under_three_callers() {
 }
 
 #[test]
-fn a_caller_and_the_end() {
+fn a_caller_races_with_stopping() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("line", move || {
@@ -172,7 +172,7 @@ fn two_callers_and_the_end() {
     });
 }
 
-/// A caller that had seen the old end still takes a number that was counted as left.
+/// A caller that has seen the old end still takes a number that was counted as left.
 #[test]
 #[should_panic(expected = "given twice")]
 fn planted_look_before_the_stop() {
@@ -190,7 +190,7 @@ fn planted_look_before_the_stop() {
     });
 }
 
-/// In this order a caller can see the new end beside the old next number.
+/// In this order a caller can see the new end with the old next number.
 #[test]
 #[should_panic(expected = "from between two chunks")]
 fn planted_end_before_next() {

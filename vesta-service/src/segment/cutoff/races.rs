@@ -1,4 +1,4 @@
-//! A cutoff that rises, in every interleaving of those who saw it rise and those who did not.
+//! A rising cutoff, in every interleaving of callers that have seen it rise and callers that have not.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const CUTOFF: u64 = 100;
 
 type Taken = Vec<Range<u64>>;
 
-/// A tag with the numbers 1 to 4, whose store goes on at the cutoff.
+/// A tag with the numbers 1 to 4, whose store continues at the cutoff.
 fn tag() -> Arc<Key> {
     let tag = SegmentTag::new("orders", 1, 4);
     let key = Key::new(&tag, 4);
@@ -29,7 +29,7 @@ fn reply(key: &Key, numbers: Range<u64>) {
     });
 }
 
-/// Takes a number from the cutoff on, if there is one; what lies below is given up.
+/// Takes a number at or above the cutoff, if any; numbers below are given up.
 fn take(key: &Key, cutoff: u64) -> Option<Range<u64>> {
     loop {
         let taken = key.take(1).or_else(|| key.take_slowly(1, NOW).0.ok())?;
@@ -40,13 +40,13 @@ fn take(key: &Key, cutoff: u64) -> Option<Range<u64>> {
     }
 }
 
-/// A caller, before or after the cutoff has risen for it.
+/// A caller that has, or has not, seen the cutoff rise.
 fn caller(key: &Arc<Key>, cutoff: u64, calls: usize) -> Thread<Taken> {
     let key = key.clone();
     Box::new(move || (0..calls).filter_map(|_| take(&key, cutoff)).collect())
 }
 
-/// The thread of the service: brings the next range, if it was asked for.
+/// The service's thread: brings the next range, if it was requested.
 fn jobs(key: &Arc<Key>, numbers: Range<u64>) -> Thread<Taken> {
     let key = key.clone();
     Box::new(move || {
@@ -91,7 +91,7 @@ fn a_thread_that_saw_the_cutoff_rise_gets_no_number_below_it() {
             taken[1].iter().all(|taken| taken.start >= CUTOFF),
             "{taken:?}"
         );
-        // Nothing of the next range is lost on the way.
+        // Nothing of the next range is lost.
         let mut all: Taken = taken.into_iter().flatten().collect();
         all.extend(std::iter::from_fn(|| take(&key, CUTOFF)));
         let above = all.iter().filter(|taken| taken.start >= CUTOFF).count();
@@ -99,7 +99,7 @@ fn a_thread_that_saw_the_cutoff_rise_gets_no_number_below_it() {
     });
 }
 
-/// The planted fault: who does not look whether what it takes is over.
+/// The planted fault: a caller that does not check whether the number it takes has expired.
 #[test]
 #[should_panic(expected = "below the cutoff")]
 fn planted_take_without_a_look() {

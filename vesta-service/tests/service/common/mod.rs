@@ -12,7 +12,7 @@ use vesta_service::contract::{Id, UnixMillis};
 use vesta_service::lease::{Cas, Leases, Record};
 use vesta_service::testing::MemoryStore;
 
-/// Some moment in 2023, inside every layout that is tested.
+/// A moment in 2023, inside every tested layout.
 pub const START: UnixMillis = UnixMillis(1_700_000_000_000);
 
 /// The machine IDs of the namespace that services have by default.
@@ -20,7 +20,7 @@ pub fn leases(store: &Arc<MemoryStore>) -> Leases {
     Leases::new(store.clone(), "default")
 }
 
-/// Creates a record, or puts it in place of the one that is there, and marks it.
+/// Creates a record, or replaces an existing one, and marks it.
 pub fn put(leases: &Leases, machine: u64, record: &Record) {
     let seen = leases.snapshot().expect("an open namespace");
     let done = leases.change(machine, seen.records.get(&machine), record);
@@ -28,8 +28,8 @@ pub fn put(leases: &Leases, machine: u64, record: &Record) {
     assert!(leases.mark_birth(&seen, machine, record).expect("memory"));
 }
 
-/// Every layout with a name that makes IDs, and two of one's own: a sequence that is soon used up, and
-/// no machine bits at all.
+/// Every named layout that generates IDs, and two custom ones: a sequence that is soon used up, and no
+/// machine bits at all.
 pub fn generating_layouts() -> Vec<IdMeta> {
     let own = |time_bits, seq_bits, machine_bits, order, unit| LayoutSpec {
         version_bits: 0,
@@ -44,7 +44,7 @@ pub fn generating_layouts() -> Vec<IdMeta> {
     };
     let short = own(40, 4, 3, FieldOrder::TimeSeqMachine, TimeUnit::Millisecond);
     let alone = own(39, 9, 0, FieldOrder::TimeMachineSeq, TimeUnit::TenMillis);
-    // Other foreign ones have no other shape.
+    // The other foreign layouts add no further shape.
     let foreign = [IdMeta::DISCORD, IdMeta::INSTAGRAM, IdMeta::SONYFLAKE];
     let known = IdMeta::PRESETS.into_iter().chain(foreign);
     let layouts: Vec<_> = known
@@ -53,15 +53,15 @@ pub fn generating_layouts() -> Vec<IdMeta> {
     assert_eq!(
         layouts.len(),
         5 + 3 + 2,
-        "presets, those of others, one's own"
+        "presets, foreign ones, custom ones"
     );
     layouts
 }
 
-/// An epoch for layouts of one's own.
+/// An epoch for custom layouts.
 pub const START_OF_2023: UnixMillis = UnixMillis(1_672_531_200_000);
 
-/// Remembers which positions were seen, one bit each.
+/// Records which positions were seen, one bit each.
 pub struct Seen {
     seq_bits: u32,
     first_tick: u64,
@@ -69,7 +69,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// For `ticks` ticks from that of [`START`] on.
+    /// Covers `ticks` ticks, beginning with the tick of `first`.
     pub fn new(meta: &IdMeta, first: UnixMillis, ticks: u64) -> Self {
         let seq_bits = u32::from(meta.spec().seq_bits);
         let words = (ticks << seq_bits).div_ceil(64);
@@ -88,7 +88,7 @@ impl Seen {
         word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// The number of different ones seen.
+    /// The number of distinct IDs seen.
     pub fn count(&self) -> u64 {
         self.bits
             .iter()

@@ -1,4 +1,4 @@
-//! A host whose clock a test moves, and a store whose connection is bad on command.
+//! A host with a scripted clock, and a store with a connection that fails on command.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{START, leases};
 
 pub struct Setting {
     pub memory: Arc<MemoryStore>,
-    /// The way to it.
+    /// The connection to it.
     pub store: Arc<FlakyStore>,
     pub clock: ManualClock,
     pub folder: TempDir,
@@ -30,7 +30,7 @@ impl Setting {
         }
     }
 
-    /// Another host that uses the same store and remembers nothing.
+    /// Another host that uses the same store and has no local record.
     pub fn elsewhere(&self) -> Self {
         let (memory, store) = (self.memory.clone(), self.store.clone());
         Self {
@@ -61,7 +61,7 @@ impl Setting {
         self.try_start().expect("a machine ID is free")
     }
 
-    /// With the durations of Redis.
+    /// Starts with the durations of Redis.
     pub fn start_from_memory(&self) -> LocalIdService {
         self.builder()
             .timing(Timing::IN_MEMORY)
@@ -69,7 +69,7 @@ impl Setting {
             .expect("a machine ID is free")
     }
 
-    /// With machine ID 7, reserved.
+    /// A builder with machine ID 7, reserved.
     pub fn reserved(&self) -> Builder {
         self.builder().machine(MachineSource::Reserved {
             store: self.store.clone(),
@@ -77,7 +77,7 @@ impl Setting {
         })
     }
 
-    /// Somebody takes a machine ID over, with this record.
+    /// A stranger takes a machine ID over, with this record.
     pub fn steal(&self, machine: u64) -> Record {
         let record = self.record(machine);
         let epoch = record.epoch + 1;
@@ -101,7 +101,7 @@ impl Setting {
     }
 }
 
-/// The first position of a moment, by the layout that services have by default.
+/// The first position of a moment, in the default layout of services.
 pub fn position(moment: UnixMillis) -> u64 {
     IdMeta::MAX_PEAK.tick_at(moment).expect("inside the layout") << 20
 }

@@ -1,4 +1,4 @@
-//! Records between their texts and values, and the rules of their changes.
+//! Records as texts and as values, and the rules for their changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vesta_service::lease::{KvStore as _, Leases, Record};
 use vesta_service::testing::MemoryStore;
 
-/// Records as the product reads them, each text once.
+/// Records as parsed by the product, each text once.
 #[derive(Debug)]
 pub(super) struct Decoded {
     known: HashMap<String, Record>,
@@ -56,7 +56,7 @@ pub(super) fn text_of(record: &Record) -> String {
         .expect("it is there")
 }
 
-/// The rule that a change of a record breaks, if it breaks one.
+/// The rule that a change of a record violates, if any.
 pub(super) fn flaw(old: Option<&Record>, new: &Record) -> Option<String> {
     let Some(old) = old else {
         let created = new.epoch == 0 && new.owner == 0 && new.bound == 0;

@@ -1,4 +1,4 @@
-//! The windows of every claim, as the store saw them: what each process may issue.
+//! The windows of all claims, as the store saw them: the positions that each process may issue.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ pub(crate) struct Window {
     process: u64,
     pub(crate) epoch: u64,
     pub(super) owner: u128,
-    /// The bound that was found: everything the claim issues lies at or above it.
+    /// The bound that was found: all positions that the claim issues are at or above it.
     pub(crate) base: u64,
-    /// The bound that the process was told: everything it issues lies below it.
+    /// The bound that the process knows: all positions that it issues are below it.
     pub(crate) told: u64,
     /// The position at which it was released.
     pub(crate) released_at: Option<u64>,
@@ -26,7 +26,7 @@ impl Window {
         (self.base, self.end())
     }
 
-    /// One past the last of them.
+    /// Exclusive upper bound of these positions.
     pub(crate) fn end(&self) -> u64 {
         self.released_at.map_or(self.told, |at| at.min(self.told))
     }
@@ -40,7 +40,7 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Takes in a change of a record.
+    /// Records a change of a record.
     pub(super) fn note(&mut self, by: Sender, machine: u64, before: &Record, new: &Record) {
         self.granted = self.granted.max(new.bound);
         let windows = self.by_machine.entry(machine).or_default();
@@ -62,7 +62,7 @@ impl Windows {
         }
     }
 
-    /// A process hears of a record: what it says of the process's own claim counts from now on.
+    /// A process learns of a record: its content about the process's own claim counts from now on.
     pub(super) fn tell(&mut self, by: Sender, machine: u64, record: &Record) {
         let windows = self.by_machine.get_mut(&machine);
         let own = |window: &&mut Window| {
@@ -73,7 +73,7 @@ impl Windows {
         }
     }
 
-    /// The window of this process that the position lies in; its latest one if it lies in none.
+    /// The window of this process that contains the position; its latest one if none does.
     pub(super) fn find(&self, by: Sender, machine: u64, at: u64) -> Window {
         let windows = self.by_machine.get(&machine).map_or(&[][..], Vec::as_slice);
         let mut own = windows
@@ -86,7 +86,7 @@ impl Windows {
             .unwrap_or(latest)
     }
 
-    /// One past the highest position that was ever granted.
+    /// Exclusive upper bound of all positions ever granted.
     pub(super) fn highest_grant(&self) -> u64 {
         self.granted
     }

@@ -1,4 +1,4 @@
-//! The connection of one process to the store, which fails in every way.
+//! The connection of one process to the store, which fails in every possible way.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::time::{HOUR, MILLI, SECOND};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(super) host: usize,
-    /// A number that no other process has.
+    /// A number unique to the process.
     pub(super) process: u64,
 }
 
 impl Sender {
-    /// Not one of the simulation.
+    /// A sender outside the simulation.
     pub(super) const STRANGER: Self = Self {
         host: usize::MAX,
         process: u64::MAX,
@@ -61,7 +61,7 @@ impl Wire {
         self.cut_off.store(is, Relaxed);
     }
 
-    /// The store refuses this process from now on, and a retry would not help.
+    /// The store refuses this process from now on; a retry does not help.
     pub(crate) fn refuse_for_good(&self) {
         self.refused_for_good.store(true, Relaxed);
     }
@@ -86,18 +86,19 @@ impl Wire {
             && !self.is_refused_for_good()
     }
 
-    /// The process is gone: nothing of it reaches the store any more.
+    /// The process has ended: nothing of it reaches the store any more.
     pub(crate) fn kill(&self) {
         self.dead.store(true, Relaxed);
     }
 
-    /// Before each call of the service: how many of its requests may take long, and none has failed.
+    /// Called before each call of the service: the number of its requests that may be slow, and none
+    /// has failed.
     pub(crate) fn begin(&self, slow: u64) {
         self.slow_left.store(slow, Relaxed);
         self.failed.store(false, Relaxed);
     }
 
-    /// True if a request failed since.
+    /// True if a request has failed since.
     pub(crate) fn failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
@@ -110,7 +111,7 @@ impl Wire {
         StoreError::unavailable("no answer from the store", io::Error::other(why))
     }
 
-    /// Comes to the store, if it can be reached.
+    /// Reaches the store, if it is reachable.
     fn reach(&self) -> Result<(), StoreError> {
         if self.is_refused_for_good() {
             return Err(StoreError::permanent("the store is damaged"));
@@ -172,8 +173,8 @@ impl KvStore for Wire {
             return Ok(Vec::new());
         };
         let mut entries = space.entries.clone();
-        // As if this process had stopped between reading and writing. Never so far back that its
-        // host would not find what it wrote itself.
+        // As if this process had paused between reading and writing. Never so far back that its
+        // host would not find its own writes.
         let undone = space.changes[space.settled..].iter().rev().take(back);
         let mut stale = false;
         for change in undone.take_while(|change| change.by.host != self.sender.host) {
@@ -223,7 +224,7 @@ impl KvStore for Wire {
         let weather = state.weather;
         let late = weather.late > 0 && state.rng.percent(weather.late);
         let twice = weather.twice > 0 && state.rng.percent(weather.twice);
-        // Nobody sends the creation of an entry twice.
+        // The creation of an entry is never sent twice.
         if late || twice && old.is_some() {
             let due = self.shared.time.now() + MILLI + state.rng.span(HOUR);
             let (namespace, key) = (namespace.to_owned(), key.to_owned());

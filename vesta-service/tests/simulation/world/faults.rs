@@ -8,7 +8,7 @@ use crate::store::Weather;
 use crate::time::{MINUTE, SECOND};
 
 impl World {
-    /// The node that is to suffer, if there is one that runs.
+    /// A running node to be the victim, if any.
     fn victim(&mut self) -> Option<usize> {
         let running: Vec<_> = self
             .nodes
@@ -149,8 +149,8 @@ impl World {
         self.shared.weather(weather);
     }
 
-    /// A holder's clock is stepped ahead after its claim; it buys and issues, and is gone when the store
-    /// forgets that. Returns how far.
+    /// An owner's clock is stepped ahead after its claim. The owner reserves and issues, and has crashed
+    /// when the store forgets that. Returns the size of the step.
     fn lose_a_holder_that_is_ahead(&mut self) -> Result<u64, Flaw> {
         let Some(number) = self.victim().filter(|number| !self.nodes[*number].paused) else {
             return Ok(0);
@@ -184,7 +184,7 @@ impl World {
                     .note(|| format!("the store forgets its last {undone} changes"));
                 self.counts
                     .add("stores that lost changes", u64::from(undone > 0));
-                // The others come to where it was.
+                // The other owners reach its old position.
                 for _ in 0..if ahead > 0 { 20 } else { 0 } {
                     self.pass(ahead / 10)?;
                     let number = self.rng.index(self.nodes.len());

@@ -1,5 +1,5 @@
-//! The rule of generation on layouts so small that every sequence of operations can be tried: each
-//! populator against a set and a loop.
+//! The generation rules on layouts so small that every sequence of operations can be tried: each
+//! populator is compared with a set and a loop.
 
 mod explore;
 mod model;
@@ -14,7 +14,7 @@ type Lock = explore::Real<0>;
 type Sync = explore::Real<1>;
 type Atomic = explore::Real<2>;
 
-/// So long sequences in a full run, and shorter ones otherwise.
+/// The length of sequences in a full run, and a shorter one otherwise.
 fn up_to(length: usize, shorter: usize) -> usize {
     if std::env::var_os("VESTA_TEST_FULL").is_some() {
         length
@@ -23,7 +23,7 @@ fn up_to(length: usize, shorter: usize) -> usize {
     }
 }
 
-/// Shortly before each point at which something runs out.
+/// Scenarios shortly before each point at which something runs out.
 fn scenarios() -> Vec<Scenario> {
     let at = |name, small: Small, first, tick, limit| Scenario {
         name,
@@ -58,7 +58,7 @@ fn scenarios() -> Vec<Scenario> {
             15,
         ),
         at(
-            "the clock stands behind the line",
+            "the clock is behind the position",
             Small::new(2, 2, 0),
             10,
             1,
@@ -116,7 +116,7 @@ fn print(what: &str, counts: Counts) {
     println!("{what}: {counts:?}");
 }
 
-/// A run that never meets a refusal of some kind has proved nothing about it.
+/// A run that never met some kind of refusal has proved nothing about it.
 fn assert_met_everything(counts: Counts) {
     let Counts {
         claimed,
@@ -192,7 +192,7 @@ fn claim_is_taken_back_if_it_is_the_last_one_and_never_after_sealing() {
     );
 }
 
-/// From every position, tick and bound there is.
+/// Starts from every position, tick and bound.
 fn every_start<S: Subject>(populator: &str) {
     let length = up_to(4, 1);
     let mut layouts = Vec::new();
@@ -249,7 +249,7 @@ fn every_start_atomic() {
     every_start::<Atomic>("atomic");
 }
 
-/// The same on populators that are never copied: they hide nothing that matters.
+/// The same on populators that are never copied, which proves that copies miss no hidden state.
 #[test]
 fn every_sequence_from_the_beginning() {
     let length = up_to(7, 2);
@@ -266,10 +266,10 @@ fn every_sequence_from_the_beginning() {
     assert_met_everything(all);
 }
 
-/// Where ticks begin is said by the first numbers of splitmix64 with seed 0, as they are published: a
-/// weaker mixture would send low traffic to few shards again.
+/// The start of each tick follows the published first numbers of splitmix64 with seed 0: a weaker mix
+/// would send low traffic to few shards again.
 #[test]
-fn ticks_begin_where_splitmix64_says() {
+fn ticks_start_at_the_published_numbers_of_splitmix64() {
     let published = [
         0xe220_a839_7b1d_cdaf_u64,
         0x6e78_9e6a_a1b9_65f4,
@@ -287,7 +287,7 @@ fn ticks_begin_where_splitmix64_says() {
 }
 
 #[test]
-fn every_planted_fault_is_noticed() {
+fn every_planted_fault_is_detected() {
     fn flaw<const FAULT: usize>() -> Option<String> {
         let scenarios: Vec<_> = scenarios().into_iter().chain(giving_back()).collect();
         scenarios

@@ -1,4 +1,4 @@
-//! A store, its driver and its callers, as far as a buffer sees them.
+//! A store, its driver and its callers, as a buffer sees them.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use crate::error::StoreError;
 /// Events of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The callers have used up what they had.
+    /// The callers have used up their numbers.
     Take,
-    /// A thread turns to the queued fetch.
+    /// A thread starts the queued fetch.
     Begin,
-    /// The store does what is asked and its answer arrives.
+    /// The store executes the request and its reply arrives.
     Answer,
-    /// The store does it, and the answer is lost.
+    /// The store executes the request, and the reply is lost.
     AnswerLost,
     /// The store refuses.
     Refuse,
     /// The table is read.
     List,
-    /// The table is read and the tag is not in it.
+    /// The table is read, and the tag is not in it.
     Miss,
     /// Another server takes numbers.
     Other,
@@ -52,13 +52,13 @@ pub(super) struct World {
     /// The row in the table.
     row: SegmentTag,
     cap: u64,
-    /// A fetch is queued, as the driver knows.
+    /// A fetch is queued, according to the driver.
     queued: bool,
-    /// A fetch of this size is under way.
+    /// A fetch of this size is in flight.
     under_way: Option<u64>,
-    /// The driver looks again at this moment.
+    /// The driver checks again at this moment.
     timer: Option<Duration>,
-    /// Ranges that this buffer was given and did not give up.
+    /// Ranges that this buffer was given and has not given up.
     granted: Vec<Range<u64>>,
     /// The end of the last chunk.
     issued: u64,
@@ -128,11 +128,11 @@ impl World {
             Event::MuchLater => self.pass(Duration::from_secs(1801)),
             _ => {}
         }
-        self.nobody_waits_in_vain();
+        self.no_caller_waits_in_vain();
     }
 
     fn advance_row(&mut self) -> Range<u64> {
-        let size = self.under_way.expect("under way");
+        let size = self.under_way.expect("in flight");
         let start = self.row.max_id.unsigned_abs();
         self.row.max_id += i64::try_from(size).expect("small");
         start..start + size
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// The callers ask for numbers; `true` if they get some.
+    /// The callers ask for numbers; returns `true` if they get some.
     fn take(&mut self) -> bool {
         let chunk = self.buffer.next_chunk(self.now);
         self.ask();
@@ -188,8 +188,8 @@ impl World {
         true
     }
 
-    /// Callers who may wait have something to wait for.
-    fn nobody_waits_in_vain(&self) {
+    /// Waiting callers have something to wait for.
+    fn no_caller_waits_in_vain(&self) {
         let mut copy = self.clone();
         if let Err(refusal) = copy.buffer.next_chunk(self.now) {
             let asks = copy.buffer.ask(self.now);
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// With a store that works, and the tag in the table, callers get numbers again.
+    /// With a working store and the tag in the table, callers get numbers again.
     pub(super) fn must_recover(mut self) {
         self.happen(Event::List);
         for event in [Event::Later, Event::Begin, Event::Answer].repeat(4) {

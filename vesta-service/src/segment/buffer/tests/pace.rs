@@ -1,4 +1,4 @@
-//! Sizes and moments of fetches: a burst waits for the database, and a kill loses little.
+//! Sizes and moments of fetches: a burst waits for the database, and a kill loses few numbers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::super::plan::Plan;
 use super::model::row;
 
 #[test]
-fn one_step_at_a_time_unless_the_pace_asks_for_more() {
+fn one_step_at_a_time_unless_the_pace_requires_more() {
     let mut plan = Plan::new(1000, 1_000_000);
     let second = Duration::from_secs(1);
     let size = |plan: &Plan| plan.size(3 * second, false, 0);
@@ -19,7 +19,7 @@ fn one_step_at_a_time_unless_the_pace_asks_for_more() {
     plan.used(500, second, 2 * second);
     assert_eq!(size(&plan), 1000);
     plan.used(20_000, 2 * second, 3 * second);
-    assert_eq!(size(&plan), 20_000, "what lasts for a second");
+    assert_eq!(size(&plan), 20_000, "enough for a second");
     assert_eq!(
         plan.size(3 * second, false, 30_000),
         13_000,
@@ -33,25 +33,25 @@ fn one_step_at_a_time_unless_the_pace_asks_for_more() {
     );
     for (cap, expected) in [(5500, 5000), (10, 1000)] {
         plan.cap = cap;
-        assert_eq!(size(&plan), expected, "a step of the table stays");
+        assert_eq!(size(&plan), expected, "at least a step of the table");
     }
 }
 
-/// The loss of a process that is killed: at each moment of a random day, at most twice what was used
-/// in ten seconds, and two steps. The ten seconds are those before the fetches of what is lost.
+/// The loss when a process is killed: at each moment of a random day, at most twice the numbers used
+/// in ten seconds, and two steps. The ten seconds are those before the fetches of the lost numbers.
 #[derive(Debug)]
 struct Day {
     buffer: Buffer,
     fetch: Duration,
     now: Duration,
-    /// The end of what the store has handed out.
+    /// The end of the numbers that the store has handed out.
     table: u64,
-    /// Numbers that callers took, and when.
+    /// Number of numbers that callers took, and when.
     taken: u64,
     takes: VecDeque<(Duration, u64)>,
     at_hand: u64,
     under_way: Option<(Duration, u64)>,
-    /// The ends of the ranges that are not used up, with what their fetches may make a kill cost.
+    /// The ends of the ranges that are not used up, with the allowed loss that their fetches add to a kill.
     bounds: VecDeque<(u64, u64)>,
     worst: u64,
 }
@@ -73,7 +73,7 @@ impl Day {
         }
     }
 
-    /// Callers take so many numbers, evenly over this time.
+    /// Callers take this many numbers, evenly over this time.
     fn take(&mut self, count: u64, time: Duration) {
         let begin = self.now;
         let ticks = count.clamp(1, 1000);
@@ -84,7 +84,7 @@ impl Day {
             self.go_on_to(moment);
             while wanted > 0 {
                 if self.at_hand == 0 && !self.refill() {
-                    let (done, _) = self.under_way.expect("somebody fetches");
+                    let (done, _) = self.under_way.expect("a fetch is in flight");
                     self.go_on_to(done.max(self.now));
                     continue;
                 }
@@ -178,13 +178,13 @@ proptest! {
 }
 
 #[test]
-fn what_a_kill_costs_a_tag_with_a_step_of_10() {
+fn a_kill_loses_few_numbers_of_a_tag_with_a_step_of_10() {
     let minute = Duration::from_secs(60);
     let mut day = Day::new(10, Duration::from_millis(5));
     day.take(600_000, minute);
     let in_the_burst = day.worst;
     assert!(in_the_burst <= 40_000, "{in_the_burst} at 10,000 a second");
-    // What is left of the burst is used up; from then on the slow pace counts.
+    // The rest of the burst is used up; from then on the slow pace counts.
     let (left, before) = (day.table - day.taken, day.table);
     day.take(left - 10, 1000 * minute);
     assert!(day.table <= before + 10, "nothing is fetched on top of it");
@@ -199,8 +199,8 @@ fn what_a_kill_costs_a_tag_with_a_step_of_10() {
     assert!(day.worst <= 40, "{}", day.worst);
 }
 
-/// Callers that come `rate` times a second for `seconds`, whether or not they are served, and a
-/// database that takes `fetch`. Returns how long each one waited, in the order of their coming.
+/// Callers that arrive `rate` times a second for `seconds`, whether or not they are served, and a
+/// database that takes `fetch`. Returns the wait of each one, in the order of their arrival.
 fn waits(rate: u32, seconds: u32, step: i64, fetch: Duration) -> Vec<Duration> {
     let mut buffer = Buffer::new(&row(step, 1), 1_000_000);
     let mut next_range = 1;
@@ -262,13 +262,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn after_a_few_fetches_nobody_waits_whatever_the_pace(
+    fn after_a_few_fetches_no_caller_waits_at_any_pace(
         rate in 10..300_000_u32,
         step in 10..100_000_i64,
         millis in 1..500_u64,
     ) {
         let fetch = Duration::from_millis(millis);
-        // It takes some fetches to grow.
+        // The size needs a few fetches to grow.
         prop_assume!(u128::from(rate) * fetch.as_millis() * 8 / 1000 < 256 * u128::from(step.unsigned_abs()));
         let seconds = u32::try_from(2 + millis * 25 / 1000).unwrap();
         let waits = waits(rate, seconds, step, fetch);

@@ -1,4 +1,4 @@
-//! Tags of which the store has every so many-th number, and ranges for others.
+//! Tags of which the store has every n-th number, and ranges for other systems.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ fn strided(step: i64, stride: Stride) -> SegmentTag {
     }
 }
 
-/// Has the key fetch once, with this answer.
+/// Fetches once for the key, with this reply.
 fn fetch(key: &Key, reply: NextRange) {
     assert!(key.begin(NOW).is_some());
     key.change(NOW, |buffer| buffer.on_reply(NOW, Ok(reply)));
 }
 
-/// All numbers at hand, taken `want` at a time.
+/// All available numbers, taken `want` at a time.
 fn drain(key: &Key, want: u64, delta: u64) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some(run) = key.take(want).or_else(|| key.take_slowly(want, NOW).0.ok()) {
@@ -102,7 +102,7 @@ fn the_remainder_of_a_row_may_change() {
 }
 
 #[test]
-fn a_row_whose_stride_is_none_or_changes_gives_no_more_numbers() {
+fn an_invalid_or_changed_stride_stops_the_tag() {
     let three = Stride {
         delta: 3,
         remainder: 1,
@@ -141,10 +141,7 @@ fn a_row_whose_stride_is_none_or_changes_gives_no_more_numbers() {
     while next(&mut buffer, NOW).is_ok() {}
     assert_eq!(next(&mut buffer, NOW), Err(Health::OtherDelta));
     let why = buffer.trouble().expect("a reason");
-    assert!(
-        why.contains("another delta in the table than the 3 it began with"),
-        "{why}"
-    );
+    assert!(why.contains("is no longer the 3 it started with"), "{why}");
     buffer.on_listed(&strided(10, three));
     assert_eq!(buffer.health, Health::Good, "it was set back");
 
@@ -164,7 +161,7 @@ fn a_row_whose_stride_is_none_or_changes_gives_no_more_numbers() {
 }
 
 #[test]
-fn what_is_left_of_several_ranges_goes_back_as_one() {
+fn the_rests_of_several_ranges_are_given_back_as_one() {
     let stride = Stride {
         delta: 3,
         remainder: 1,
@@ -178,19 +175,20 @@ fn what_is_left_of_several_ranges_goes_back_as_one() {
     assert!(buffer.ask(NOW) && buffer.begin(NOW).is_some());
     buffer.on_reply(NOW, Ok(NextRange::Strided(12..22, stride)));
     buffer.drop_all(Health::Closed);
-    // Callers had 1 and 4; 7 and 10 are left of the first, 13, 16, 19 of the second, whose 12 is none.
+    // Callers had 1 and 4; 7 and 10 are left of the first range, 13, 16, 19 of the second, whose 12 is
+    // not in the stride.
     assert_eq!(buffer.give_back(), Some(7..22));
 }
 
 #[test]
-fn ranges_are_lent_beside_those_at_hand() {
+fn ranges_are_lent_next_to_the_available_ones() {
     let mut buffer = Buffer::new(&row(10, 1), 10);
     assert_eq!(answered(&mut buffer, NextRange::Numbers(1..11)), Ok(1..2));
     assert_eq!(next(&mut buffer, NOW), Ok(2..5));
     assert!(buffer.ask(NOW) && buffer.begin(NOW).is_some());
     let (step, above) = buffer.before_lending().expect("good");
     assert_eq!((step, above), (10, 11));
-    // The store answered the fetch first, but that answer comes later.
+    // The store answered the fetch first, but its reply arrives later.
     let lent = buffer
         .on_lent(above, Ok(NextRange::Numbers(21..31)))
         .expect("a range");
@@ -208,7 +206,7 @@ fn ranges_are_lent_beside_those_at_hand() {
 }
 
 #[test]
-fn a_store_that_went_back_is_noticed_when_it_lends() {
+fn a_rolled_back_store_is_detected_when_it_lends() {
     let mut buffer = Buffer::new(&row(10, 1), 10);
     for (above, start, good) in [(0, 1, true), (11, 11, true), (21, 11, false)] {
         assert_eq!(buffer.before_lending().expect("good").1, above);
@@ -219,7 +217,7 @@ fn a_store_that_went_back_is_noticed_when_it_lends() {
     assert_eq!(buffer.health, Health::WentBack);
     let error = buffer
         .before_lending()
-        .expect_err("a person has to look")
+        .expect_err("an operator has to act")
         .to_string();
     assert!(
         error.contains("set max_id of tag `orders` above 21"),
@@ -228,13 +226,13 @@ fn a_store_that_went_back_is_noticed_when_it_lends() {
 }
 
 #[test]
-fn what_cannot_be_lent_says_why() {
+fn a_failed_lend_names_the_reason() {
     let mut buffer = Buffer::new(&row(10, 1), 10);
     let mut says = |reply| buffer.on_lent(0, reply).expect_err("no range").to_string();
     assert!(says(Ok(NextRange::NoTag)).contains("segment tag `orders`"));
-    assert!(says(Ok(NextRange::UsedUp)).contains("no more numbers of 63 bits"));
+    assert!(says(Ok(NextRange::UsedUp)).contains("used up its 63-bit numbers"));
     let error = StoreError::permanent("no");
-    assert!(says(Err(error)).contains("the store does not give numbers of tag `orders`"));
+    assert!(says(Err(error)).contains("the store returned no numbers for tag `orders`"));
     buffer.on_listed(&row(0, 1));
     assert!(buffer.before_lending().is_err());
 }

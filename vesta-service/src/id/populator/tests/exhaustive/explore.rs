@@ -1,15 +1,15 @@
-//! Every sequence of operations, compared with the model.
+//! Explores every sequence of operations, and compares it with the model.
 
 use super::model::{Model, Small};
 use crate::populator::subject::IdPopulator;
 use crate::populator::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
 
-/// A populator that can be put into any state, so that sequences with a common beginning share it.
+/// A populator that can be put into any state, so that sequences with a common prefix share work.
 pub(crate) trait Subject: IdPopulator + Sized {
     fn at(position: u64) -> Self;
 
-    /// A copy. What can be seen of a populator is all there is to it; `replay` checks that.
+    /// A copy. The observable state of a populator is its whole state; `replay` checks that.
     fn copy(&self, sealed: bool) -> Self {
         let copy = Self::at(self.position());
         if sealed {
@@ -19,7 +19,7 @@ pub(crate) trait Subject: IdPopulator + Sized {
     }
 }
 
-/// The populator of the kind with this number.
+/// The populator of the kind with this index.
 #[derive(Debug)]
 pub(crate) struct Real<const KIND: usize>(Populator);
 
@@ -49,22 +49,22 @@ impl<const KIND: usize> Subject for Real<KIND> {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Op {
-    /// So many positions.
+    /// Claims this many positions.
     Claim(u32),
-    /// The clock goes on.
+    /// The clock advances.
     Forward(u64),
     /// The clock goes back.
     Back(u64),
-    /// The clock shows the end of all time.
+    /// The clock shows the maximum time.
     Forever,
-    /// The bound is moved on.
+    /// The bound is extended.
     Extend(u64),
     Seal,
-    /// The last claim that was not given back (0), or the one before it (1), is given back.
+    /// Gives back the last claim that was not given back (0), or the one before it (1).
     GiveBack(usize),
 }
 
-/// Where sequences begin, and what they are made of.
+/// The initial state of sequences, and the operations they consist of.
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
@@ -90,7 +90,7 @@ impl Scenario {
                 Op::Seal,
             ];
         }
-        // In half of the scenarios a clock that jumps goes a few ticks, in the others out of its mind.
+        // In half of the scenarios a jumping clock moves a few ticks, in the others to an extreme value.
         let jump = if self.first.is_multiple_of(2) {
             Op::Forward(3)
         } else {
@@ -149,15 +149,15 @@ impl Counts {
     }
 }
 
-/// All that a sequence has changed but the populator.
+/// Everything that a sequence has changed, except the populator.
 #[derive(Debug, Clone, Copy)]
 struct World {
     tick: u64,
     limit: u64,
     model: Model,
-    /// The highest position issued so far: what must hold is told once more without the model.
+    /// The highest position issued so far, to check the invariant independently of the model.
     highest: Option<u64>,
-    /// The last claims that a caller holds, and what was the highest position before each.
+    /// The last claims that a caller holds, and the highest position before each.
     held: [Option<(Claim, Option<u64>)>; 2],
 }
 
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    /// Does one operation on both and compares.
+    /// Performs one operation on both and compares the results.
     fn step<S: Subject>(
         &mut self,
         subject: &S,
@@ -228,13 +228,13 @@ impl World {
             }
             counts.given_back[usize::from(!answer)] += 1;
             if answer {
-                // What may be issued again was never issued.
+                // Positions that may be issued again have never been issued.
                 (self.held, self.highest) = ([self.held[1], None], before);
             }
         }
         let (position, expected) = (subject.position(), self.model.position());
         if position != expected {
-            return Err(format!("stands at {position}, expected {expected}"));
+            return Err(format!("position is {position}, expected {expected}"));
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ fn explained(scenario: &Scenario, path: &[Op], flaw: &str) -> String {
     format!("{name} (position {first}, tick {tick}, bound {limit}): {path:?}: {flaw}")
 }
 
-/// Every sequence of up to `length` operations, depth first.
+/// Explores every sequence of up to `length` operations, depth first.
 pub(crate) fn explore<S: Subject>(scenario: &Scenario, length: usize) -> Result<Counts, String> {
     fn below<S: Subject>(
         scenario: &Scenario,
@@ -301,7 +301,7 @@ pub(crate) fn explore<S: Subject>(scenario: &Scenario, length: usize) -> Result<
     Ok(counts)
 }
 
-/// Every sequence of exactly `length` operations, each on a populator of its own from the beginning.
+/// Runs every sequence of exactly `length` operations, each on a fresh populator from the beginning.
 pub(crate) fn replay<S: Subject>(scenario: &Scenario, length: usize) -> Result<Counts, String> {
     let alphabet = scenario.alphabet();
     let mut counts = Counts::default();

@@ -1,17 +1,17 @@
-//! The rule in its plainest form: the set of what was issued, and a walk over all positions there are.
+//! The generation rules in their plainest form: the set of issued positions, and a walk over all positions.
 
 use crate::sequence::{Claim, Refusal, Rules, advance};
 
-/// A layout small enough to be walked through, and how generation uses it.
+/// A layout small enough to be enumerated, and how generation uses it.
 #[derive(Debug, Clone)]
 pub(crate) struct Small {
     pub(crate) rules: Rules,
     pub(crate) ticks: u64,
     pub(crate) per_tick: u64,
     pub(crate) burst: u64,
-    /// Slices of a tick.
+    /// Slices per tick.
     pub(crate) slices: u64,
-    /// With which sequence number each tick begins.
+    /// The first sequence number of each tick.
     begins: Vec<u64>,
 }
 
@@ -20,8 +20,8 @@ impl Small {
         Self::beginning(time_bits, seq_bits, burst, 1, 0)
     }
 
-    /// A new tick begins at a sequence number below `below`. Which one that is, the model learns by
-    /// asking; that it stays the same, whatever happened before, is then checked.
+    /// A new tick starts at a sequence number below `below`. The model learns that number by
+    /// asking; it then checks that the number stays the same, whatever happened before.
     pub(crate) fn beginning(
         time_bits: u8,
         seq_bits: u8,
@@ -35,7 +35,7 @@ impl Small {
         small
     }
 
-    /// A tick has two to the power of so many slices.
+    /// A tick has 2 to the power of `slice_bits` slices.
     pub(crate) fn paced(time_bits: u8, seq_bits: u8, burst: u64, slice_bits: u8) -> Self {
         let rules = Rules::new(time_bits, seq_bits, burst).paced(4 << slice_bits);
         Self {
@@ -70,10 +70,10 @@ impl Small {
     }
 }
 
-/// Positions that a line has issued.
+/// Positions that a populator has issued.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model {
-    /// Positions below it belong to somebody else.
+    /// Positions below it belong to another owner.
     first: u64,
     /// One bit for each position.
     issued: u128,
@@ -89,16 +89,16 @@ impl Model {
         }
     }
 
-    /// The positions that a claim may have: one piece, ascending. `None` if there are none.
+    /// The positions that a claim may take: contiguous, ascending. `None` if none are available.
     fn available(&self, small: &Small, now: u64, want: u32, limit: u64) -> Option<Claim> {
         let mut claim: Option<Claim> = None;
-        // In slices: none later than this one.
+        // In slices: nothing later than this one.
         let latest = now.saturating_add(small.burst * small.slices);
         let per_slice = small.per_tick / small.slices;
         let now = now / small.slices;
         for tick in now..small.ticks {
             let first = tick * small.per_tick;
-            // Only the tick of the clock, and if it was not entered before, begins somewhere inside.
+            // Only the clock's own tick, if it has not been entered before, starts somewhere inside.
             let entered = self.first > first || self.issued >> first != 0;
             let begin = if tick > now || entered {
                 0
@@ -108,7 +108,7 @@ impl Model {
             for position in first + begin..first + small.per_tick {
                 let mine = position >= self.first && position < limit;
                 let ascends = self.issued >> position == 0;
-                // Not in two ticks.
+                // A claim does not span two ticks.
                 let near = claim.is_none_or(|claim| claim.start / small.per_tick == tick);
                 if mine && ascends && near && position / per_slice <= latest {
                     let claim = claim.get_or_insert(Claim {
@@ -116,7 +116,7 @@ impl Model {
                         end: position,
                     });
                     if claim.end - claim.start < u64::from(want) {
-                        assert_eq!(claim.end, position, "one piece");
+                        assert_eq!(claim.end, position, "contiguous");
                         claim.end += 1;
                     }
                 }
@@ -125,7 +125,7 @@ impl Model {
         claim
     }
 
-    /// The result that a claim must have. The reason of a refusal is what would have to be different.
+    /// The result that a claim must have. The reason of a refusal is the condition that would have to change.
     pub(crate) fn claim(
         &mut self,
         small: &Small,
@@ -153,7 +153,7 @@ impl Model {
         }
     }
 
-    /// The last claim of all is no longer issued; the line does not go back below its start.
+    /// Takes back the last claim; the next position does not go below its start.
     pub(crate) fn give_back(&mut self, small: &Small, claim: Claim) -> bool {
         let last = self.position() == claim.end && self.issued >> (claim.end - 1) == 1;
         let whole = claim.start / small.per_tick == claim.end / small.per_tick;
@@ -165,7 +165,7 @@ impl Model {
         true
     }
 
-    /// The first position never issued.
+    /// The first position that was never issued.
     pub(crate) fn position(&self) -> u64 {
         self.first.max(u64::from(128 - self.issued.leading_zeros()))
     }

@@ -1,4 +1,4 @@
-//! Populators with one fault each: the checker has to notice every one of them.
+//! Populators with one fault each: the checker has to detect every one of them.
 
 use std::sync::Mutex;
 
@@ -14,11 +14,11 @@ struct State {
     claims: u32,
 }
 
-/// A populator that is right but for the fault with this number.
+/// A populator that is correct except for the fault with this number.
 #[derive(Debug)]
 pub(crate) struct Faulty<const FAULT: usize>(Mutex<State>);
 
-/// The fault planted in each.
+/// The planted faults.
 pub(crate) const FAULTS: [&str; 14] = [
     "nothing",
     "repeats the first position after an overflow, as the original did",
@@ -28,7 +28,7 @@ pub(crate) const FAULTS: [&str; 14] = [
     "is sealed one position too early",
     "is sealed one position too late",
     "issues after sealing",
-    "names a tick too late to come back",
+    "returns a retry tick that is too late",
     "refuses at the bound although there is one position left",
     "calls the bound a used-up sequence",
     "repeats the last position of the fifth claim",
