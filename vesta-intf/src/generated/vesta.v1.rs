@@ -20,8 +20,8 @@ pub struct GenRunsRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GenRunsResponse {
-    /// In the order of their first IDs; the counts add up to the count asked for. Runs reach into each
-    /// other only where the server holds several machine IDs.
+    /// In the order of their first IDs; the counts add up to the requested count. Runs overlap only where
+    /// the server holds several machine IDs.
     #[prost(message, repeated, tag = "1")]
     pub runs: ::prost::alloc::vec::Vec<IdRun>,
 }
@@ -40,7 +40,7 @@ pub struct StreamIdsRequest {
     /// IDs in each message: 1 to 10,000; 0 means 1,000.
     #[prost(uint32, tag = "1")]
     pub chunk: u32,
-    /// The stream ends after this many IDs; 0 means that the caller ends it.
+    /// The stream ends after this many IDs; 0 means that it runs until the caller ends it.
     #[prost(uint64, tag = "2")]
     pub total: u64,
 }
@@ -49,8 +49,8 @@ pub struct StreamRunsRequest {
     /// IDs in each message: 1 to 1,048,576; 0 means 65,536.
     #[prost(uint32, tag = "1")]
     pub chunk: u32,
-    /// The stream ends after this many IDs: 1 or more. There is no stream without an end, as messages so
-    /// small would run far ahead of a slow caller.
+    /// The stream ends after this many IDs: 1 or more. An endless stream is not offered: its small
+    /// messages would run far ahead of a slow caller.
     #[prost(uint64, tag = "2")]
     pub total: u64,
 }
@@ -59,7 +59,7 @@ pub struct ExpIdRequest {
     #[prost(fixed64, tag = "1")]
     pub id: u64,
 }
-/// What is inside an ID. A field that the layout does not have is 0.
+/// The fields of an ID. A field that the layout does not have is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Id {
     #[prost(uint64, tag = "1")]
@@ -75,7 +75,7 @@ pub struct Id {
     #[prost(uint64, tag = "6")]
     pub machine: u64,
 }
-/// A field left out takes the server's own value. A field that does not fit is INVALID_ARGUMENT.
+/// An omitted field takes the server's own value. A value that does not fit its field is INVALID_ARGUMENT.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MakeIdRequest {
     /// Ticks since the layout's epoch.
@@ -130,7 +130,7 @@ pub struct NextIdsRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NextIdsResponse {
-    /// In ascending order, each with step 1; the counts add up to the count asked for.
+    /// In ascending order, each with step 1; the counts add up to the requested count.
     #[prost(message, repeated, tag = "1")]
     pub runs: ::prost::alloc::vec::Vec<IdRun>,
 }
@@ -139,13 +139,13 @@ pub struct NextSerialsRequest {
     /// The tag: 1 to 128 bytes.
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
-    /// 1 to 10,000; 1 if it is not set. Anything else is INVALID_ARGUMENT; nothing is clamped.
+    /// 1 to 10,000; default 1. Anything else is INVALID_ARGUMENT; nothing is clamped.
     #[prost(uint32, optional, tag = "2")]
     pub count: ::core::option::Option<u32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NextSerialsResponse {
-    /// In the order of their counters. Those of a call that goes on over midnight are of two days.
+    /// In the order of their counters. A call that spans midnight may return serials of two days.
     #[prost(message, repeated, tag = "1")]
     pub serials: ::prost::alloc::vec::Vec<Serial>,
 }
@@ -153,7 +153,7 @@ pub struct NextSerialsResponse {
 pub struct Serial {
     #[prost(string, tag = "1")]
     pub serial: ::prost::alloc::string::String,
-    /// The counter of its period, as it was before it was shuffled.
+    /// The counter within its period, before shuffling.
     #[prost(uint64, tag = "2")]
     pub n: u64,
 }
@@ -169,16 +169,16 @@ pub struct ParseSerialRequest {
 pub struct ParsedSerial {
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
-    /// The period of the counter: 2026, 2026-11 or 2026-11-22; not set if it never starts anew.
+    /// The period of the counter: 2026, 2026-11 or 2026-11-22; unset if it never restarts.
     #[prost(string, optional, tag = "2")]
     pub period: ::core::option::Option<::prost::alloc::string::String>,
-    /// The date, as exactly as the pattern tells it: 2026, 2026-11, 2026-11-22 or 2026-11-22T09.
+    /// The date, as precisely as the pattern contains it: 2026, 2026-11, 2026-11-22 or 2026-11-22T09.
     #[prost(string, optional, tag = "3")]
     pub date: ::core::option::Option<::prost::alloc::string::String>,
-    /// The counter, as it was before it was shuffled.
+    /// The counter, before shuffling.
     #[prost(uint64, tag = "4")]
     pub n: u64,
-    /// The method of its check symbol, which is right; not set if it has none.
+    /// The method of its verified check symbol; unset if it has none.
     #[prost(string, optional, tag = "5")]
     pub check: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -193,11 +193,11 @@ pub mod id_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Makes IDs, and says what is inside one.
+    /// Generates IDs, and explains them.
     ///
     /// Errors carry google.rpc.ErrorInfo (domain "vesta", reason = the kind of error), google.rpc.BadRequest
-    /// with the field of a bad request and, where a later attempt can succeed, google.rpc.RetryInfo with the
-    /// earliest moment that makes sense.
+    /// with the field of a bad request and, where a retry can succeed, google.rpc.RetryInfo with the delay
+    /// before which a retry is useless.
     #[derive(Debug, Clone)]
     pub struct IdServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -360,8 +360,8 @@ pub mod id_service_client {
                 .insert(GrpcMethod::new("vesta.v1.IdService", "StreamIds"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// A stream of so many new IDs as arithmetic progressions: the fastest way to take very many, each
-        /// message a few dozen bytes.
+        /// A stream of a given number of new IDs as arithmetic progressions: the fastest way to take very
+        /// many, with a few dozen bytes per message.
         pub async fn stream_runs(
             &mut self,
             request: impl tonic::IntoRequest<super::StreamRunsRequest>,
@@ -386,7 +386,7 @@ pub mod id_service_client {
                 .insert(GrpcMethod::new("vesta.v1.IdService", "StreamRuns"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// Explains an ID: takes it apart into its fields.
+        /// Explains an ID: splits it into its fields.
         pub async fn exp_id(
             &mut self,
             request: impl tonic::IntoRequest<super::ExpIdRequest>,
@@ -405,7 +405,7 @@ pub mod id_service_client {
             req.extensions_mut().insert(GrpcMethod::new("vesta.v1.IdService", "ExpId"));
             self.inner.unary(req, path, codec).await
         }
-        /// Puts an ID together from its fields, for tests and for repairs. It is not a new ID.
+        /// Assembles an ID from its fields, for tests and repairs. The result is not a new ID.
         pub async fn make_id(
             &mut self,
             request: impl tonic::IntoRequest<super::MakeIdRequest>,
@@ -426,7 +426,7 @@ pub mod id_service_client {
             req.extensions_mut().insert(GrpcMethod::new("vesta.v1.IdService", "MakeId"));
             self.inner.unary(req, path, codec).await
         }
-        /// Translates the time field of an ID to a moment.
+        /// Converts the time field of an ID to a moment.
         pub async fn trans_time(
             &mut self,
             request: impl tonic::IntoRequest<super::TransTimeRequest>,
@@ -504,23 +504,23 @@ pub mod id_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// A stream of so many new IDs as arithmetic progressions: the fastest way to take very many, each
-        /// message a few dozen bytes.
+        /// A stream of a given number of new IDs as arithmetic progressions: the fastest way to take very
+        /// many, with a few dozen bytes per message.
         async fn stream_runs(
             &self,
             request: tonic::Request<super::StreamRunsRequest>,
         ) -> std::result::Result<tonic::Response<Self::StreamRunsStream>, tonic::Status>;
-        /// Explains an ID: takes it apart into its fields.
+        /// Explains an ID: splits it into its fields.
         async fn exp_id(
             &self,
             request: tonic::Request<super::ExpIdRequest>,
         ) -> std::result::Result<tonic::Response<super::Id>, tonic::Status>;
-        /// Puts an ID together from its fields, for tests and for repairs. It is not a new ID.
+        /// Assembles an ID from its fields, for tests and repairs. The result is not a new ID.
         async fn make_id(
             &self,
             request: tonic::Request<super::MakeIdRequest>,
         ) -> std::result::Result<tonic::Response<super::MakeIdResponse>, tonic::Status>;
-        /// Translates the time field of an ID to a moment.
+        /// Converts the time field of an ID to a moment.
         async fn trans_time(
             &self,
             request: tonic::Request<super::TransTimeRequest>,
@@ -529,11 +529,11 @@ pub mod id_service_server {
             tonic::Status,
         >;
     }
-    /// Makes IDs, and says what is inside one.
+    /// Generates IDs, and explains them.
     ///
     /// Errors carry google.rpc.ErrorInfo (domain "vesta", reason = the kind of error), google.rpc.BadRequest
-    /// with the field of a bad request and, where a later attempt can succeed, google.rpc.RetryInfo with the
-    /// earliest moment that makes sense.
+    /// with the field of a bad request and, where a retry can succeed, google.rpc.RetryInfo with the delay
+    /// before which a retry is useless.
     #[derive(Debug)]
     pub struct IdServiceServer<T> {
         inner: Arc<T>,
@@ -1013,10 +1013,10 @@ pub mod segment_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Growing numbers for business tags, with few gaps, from ranges that a server takes from a database ahead of
-    /// use. The numbers of one server and key strictly increase; those of several servers never overlap.
+    /// Increasing numbers for business tags, with few gaps, from ranges that a server fetches from a database in
+    /// advance. The numbers of one server and key strictly increase; those of several servers never overlap.
     ///
-    /// Errors as for IdService. NOT_FOUND: no such key; UNIMPLEMENTED: this server has no segment mode.
+    /// Errors as for IdService. NOT_FOUND: unknown key; UNIMPLEMENTED: segments are not enabled on this server.
     #[derive(Debug, Clone)]
     pub struct SegmentServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1159,10 +1159,10 @@ pub mod segment_service_server {
             request: tonic::Request<super::NextIdsRequest>,
         ) -> std::result::Result<tonic::Response<super::NextIdsResponse>, tonic::Status>;
     }
-    /// Growing numbers for business tags, with few gaps, from ranges that a server takes from a database ahead of
-    /// use. The numbers of one server and key strictly increase; those of several servers never overlap.
+    /// Increasing numbers for business tags, with few gaps, from ranges that a server fetches from a database in
+    /// advance. The numbers of one server and key strictly increase; those of several servers never overlap.
     ///
-    /// Errors as for IdService. NOT_FOUND: no such key; UNIMPLEMENTED: this server has no segment mode.
+    /// Errors as for IdService. NOT_FOUND: unknown key; UNIMPLEMENTED: segments are not enabled on this server.
     #[derive(Debug)]
     pub struct SegmentServiceServer<T> {
         inner: Arc<T>,
@@ -1380,8 +1380,8 @@ pub mod serial_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Serials: numbers for people, such as INV-261122-0000427, whose counter starts anew each day, month or year.
-    /// A server without them answers UNIMPLEMENTED.
+    /// Serials: human-readable numbers, such as INV-261122-0000427, whose counter restarts each day, month or year.
+    /// A server where they are not enabled answers UNIMPLEMENTED.
     #[derive(Debug, Clone)]
     pub struct SerialServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1476,8 +1476,7 @@ pub mod serial_service_client {
                 .insert(GrpcMethod::new("vesta.v1.SerialService", "Next"));
             self.inner.unary(req, path, codec).await
         }
-        /// What a serial says, and whether it is one at all: with a wrong character or check symbol it is
-        /// INVALID_ARGUMENT.
+        /// Parses and verifies a serial: a wrong character or check symbol is INVALID_ARGUMENT.
         pub async fn parse(
             &mut self,
             request: impl tonic::IntoRequest<super::ParseSerialRequest>,
@@ -1522,15 +1521,14 @@ pub mod serial_service_server {
             tonic::Response<super::NextSerialsResponse>,
             tonic::Status,
         >;
-        /// What a serial says, and whether it is one at all: with a wrong character or check symbol it is
-        /// INVALID_ARGUMENT.
+        /// Parses and verifies a serial: a wrong character or check symbol is INVALID_ARGUMENT.
         async fn parse(
             &self,
             request: tonic::Request<super::ParseSerialRequest>,
         ) -> std::result::Result<tonic::Response<super::ParsedSerial>, tonic::Status>;
     }
-    /// Serials: numbers for people, such as INV-261122-0000427, whose counter starts anew each day, month or year.
-    /// A server without them answers UNIMPLEMENTED.
+    /// Serials: human-readable numbers, such as INV-261122-0000427, whose counter restarts each day, month or year.
+    /// A server where they are not enabled answers UNIMPLEMENTED.
     #[derive(Debug)]
     pub struct SerialServiceServer<T> {
         inner: Arc<T>,
