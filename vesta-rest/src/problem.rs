@@ -113,7 +113,7 @@ impl Problem {
     /// 404: nothing is at this path.
     pub fn no_such_path(path: &str) -> Self {
         let path = quoted(path);
-        let detail = format!("nothing is at {path}; GET / lists the endpoints");
+        let detail = format!("nothing is at {path}; GET /docs/ lists the endpoints");
         Self::of_kind(ErrorKind::NotFound, detail)
     }
 
