@@ -1,4 +1,4 @@
-//! The commands, as docs/CLI.md shows them.
+//! The commands, as docs/use/cli.md shows them.
 
 mod chaos;
 mod line;
@@ -17,6 +17,7 @@ fn every_example_of_the_guide_works() {
     cases
         .env("TZ", "UTC")
         .case("../docs/use/cli.md")
+        .case("tests/commands/more.trycmd")
         .case("../docs/move/*.md");
 }
 
