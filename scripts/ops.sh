@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The alerts and the dashboard in ops/: promtool checks every expression and plays the histories in which each alert
 # must fire and must not; then they are compared with the metrics of a program and with the table in
-# docs/OPERATIONS.md.
+# docs/operate/operations.md.
 #
 #   scripts/ops.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
 #   scripts/ops.sh --write                        writes the table anew

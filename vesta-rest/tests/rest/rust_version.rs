@@ -131,7 +131,7 @@ fn the_documents_name_what_the_programs_need() {
         assert_eq!(named(readme), [all, lean]);
     }
     assert_eq!(
-        named(include_str!("../../../docs/operate/configuration.md")),
-        [lean, all]
+        named(include_str!("../../../docs/operate/install.md")),
+        [all, lean]
     );
 }
