@@ -1,7 +1,7 @@
 //! Host guard: among the processes of one host, only one holds a given machine ID of a namespace, whatever
 //! their users and state folders.
 //!
-//! The argument of docs/SAFETY.md does not rely on it. An unrelated process that takes the name can only keep
+//! The argument of docs/inside/safety.md does not rely on it. An unrelated process that takes the name can only keep
 //! a machine ID from being used.
 
 use std::collections::BTreeSet;

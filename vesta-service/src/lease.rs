@@ -2,7 +2,7 @@
 //!
 //! A position is issued only if it lies below a durable **bound**. The bound is kept in a record
 //! that changes by compare-and-set alone, and a successor starts at or above it. So uniqueness
-//! rests on no clock and on no timeout: docs/SAFETY.md has the argument.
+//! rests on no clock and on no timeout: docs/inside/safety.md has the argument.
 //!
 //! ```text
 //!  state.rs        survey, claim, hold, extend, release, lost        pure

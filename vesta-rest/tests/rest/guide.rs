@@ -1,4 +1,4 @@
-//! docs/use/rest.md says what the server does.
+//! docs/use/rest.md matches the server.
 
 use vesta_intf::{ErrorKind, IdFormat, IdMeta};
 use vesta_rest::app::ENDPOINTS;
@@ -11,7 +11,7 @@ fn it_names_every_endpoint_and_every_kind_of_error() {
         let path = endpoint.path.split("{file").next().unwrap();
         assert!(GUIDE.contains(path), "{path}");
     }
-    // What only a server with other modes would answer.
+    // Errors that only a server with other modes returns.
     let elsewhere = [ErrorKind::Unsupported];
     for kind in ErrorKind::all().filter(|kind| !elsewhere.contains(kind)) {
         let row = GUIDE
@@ -34,7 +34,7 @@ fn it_names_every_format_with_an_example_and_every_layout() {
             "{format} {text}"
         );
     }
-    let (_, layouts) = GUIDE.split_once("### IDs from other systems").unwrap();
+    let (_, layouts) = GUIDE.split_once("### IDs of others").unwrap();
     for meta in IdMeta::all_known() {
         assert!(layouts.contains(&format!("`{}`", meta.name())), "{meta}");
     }

@@ -3,7 +3,7 @@
 //! It runs the product's own state machine: the candidates (`state::candidates`), the attempt on one of them
 //! (`state::attempt`), the lease after it (`state::extending`), the meaning of a reply (`area::outcome`), and
 //! the positions that are issued (`sequence::advance`). The model is the world around them, as hostile as
-//! docs/SAFETY.md allows:
+//! docs/inside/safety.md allows:
 //!
 //! * a request reaches the store at any time after it was sent, never, or several times if the product sends
 //!   it again;
