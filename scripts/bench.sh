@@ -7,35 +7,35 @@ usage() {
   cat <<'TEXT'
 usage: scripts/bench.sh [all | compare | keep | PART] [ARGUMENT..]
 
-  all        every part but static; fails where a ratio is another one than docs/figures has by more than
-             1.5 times; the default
-  compare    that comparison alone, of the results that are there
-  keep       puts the results that are there into docs/figures, with today's date and the commit, and from there
+  all        every part but static; fails if a ratio differs from the one in docs/figures by a factor
+             of more than 1.5; the default
+  compare    only that comparison, of the existing results
+  keep       puts the existing results into docs/figures, with today's date and the commit, and from there
              into BENCHMARKS.md and the READMEs
 
 parts:
-  questions  whether two sets of IDs meet, and whose an ID is (criterion, vesta-intf)
+  questions  overlap of two sets of IDs, and the owner of an ID (criterion, vesta-intf)
   numbers    check symbols, shuffled numbers, serials (criterion, vesta-intf, vesta-service)
   segments   a number of a segment tag, by handle and by name (criterion and slices, vesta-service)
-  inproc     the generator inside a process, beside its floors and another generator, in pinned slices that
-             nothing disturbed (vesta-service)
-  capacity   callers who want more than a machine ID has (vesta-service)
+  inproc     the generator inside a process, against its floors and another generator, in pinned and
+             undisturbed slices (vesta-service)
+  capacity   callers that want more than a machine ID has (vesta-service)
   client     an ID from a prefetching client (criterion, vesta-client)
-  e2e        vesta-server beside a bare tonic echo, vesta-rest beside a bare actix-web hello,
-             vesta serve beside vesta-server, streams, workers, stops, idling, prefetching
+  e2e        vesta-server against a bare tonic echo, vesta-rest against a bare actix-web hello,
+             vesta serve against vesta-server, streams, workers, stops, idling, prefetching
              (vesta-load run);
              --only PART,.. runs some of them, --help lists them
-  static     the generator and the servers linked statically with musl, as they are released, and
-             with glibc, in turns
+  static     the generator and the servers linked statically with musl, as released, and with glibc,
+             in turns
 
 Further arguments go to the benchmark: a filter to criterion, flags to vesta-load.
 
   scripts/bench.sh inproc 5 local      5 rounds of the rows of this name
   scripts/bench.sh e2e --only grpc --rounds 9
-  scripts/bench.sh e2e --calibrate     how far do two equal servers seem apart here?
+  scripts/bench.sh e2e --calibrate     how far apart do two equal servers seem here?
 
-Numbers mean something on a machine that does nothing else. Results go to the bench folder inside
-the target folder, criterion's to the criterion folder inside that.
+Numbers are meaningful only on an otherwise idle machine. Results go to the bench folder inside the
+target folder, criterion's to the criterion folder inside that.
 TEXT
 }
 
@@ -55,7 +55,7 @@ segments() {
   echo "results: $results/segments.txt, details: $CRITERION_HOME"
 }
 
-# A whole run leaves its figures; one of some rows does not.
+# A complete run keeps its figures; a run of some rows does not.
 inproc() {
   local keep=(--figures "$results/inproc.figures.json")
   [ $# = 0 ] || keep=()
@@ -122,10 +122,10 @@ case $part in
   -h | --help | help) usage ;;
   all)
     if (($# > 0)); then
-      echo "say which part the arguments are for: $*" >&2
+      echo "name the part that the arguments are for: $*" >&2
       exit 64
     fi
-    rm -rf "${results:?}"/* # or what is no longer measured would be kept
+    rm -rf "${results:?}"/* # otherwise results no longer measured would be kept
     for part in questions numbers segments inproc capacity client e2e; do
       "$part"
     done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The page in a real browser: headless Chromium, offline, in both languages. Installs Chromium and
-# its driver by apt-get where that can be, and Selenium into a virtual environment under target/.
+# Tests the page in a real browser: headless Chromium, offline, in both languages. Installs Chromium
+# and its driver by apt-get if possible, and Selenium into a virtual environment under target/.
 #
 #   scripts/browser.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
 #

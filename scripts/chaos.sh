@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `vesta chaos` on a program with a planted fault: what a process reserves is not written down, so that one
-# that is killed comes again in the same tick. Each seed must find an ID that comes twice, within a minute.
-# Works on a copy of the source.
+# `vesta chaos` on a program with a planted fault: reservations are not made durable, so a killed process
+# repeats IDs in the same tick. With each seed, a repeated ID must be found within a minute. Works on a
+# copy of the source.
 #
 #   scripts/chaos.sh [SEEDS]        default: 20
 set -euo pipefail
@@ -16,10 +16,10 @@ tar -c --exclude=./target --exclude=./.git . | tar -x -C "$copy"
 codec=$copy/vesta-service/src/lease/codec.rs
 sed -i 's/^        let Self { host, pid, version, claimed, info_time, .. } = self;$/&\n        let bound = from.max(\&0);/' "$codec"
 cmp --silent "$codec" vesta-service/src/lease/codec.rs && {
-  echo "the fault found no place in ${codec#"$copy"/}" >&2
+  echo "the fault does not fit ${codec#"$copy"/}" >&2
   exit 1
 }
-# It shadows the bound.
+# The planted line shadows the bound.
 (cd "$copy" && CARGO_TARGET_DIR=$target/build RUSTFLAGS='-A unused-variables' cargo build --quiet -p vesta-cli)
 
 found=0
@@ -29,5 +29,5 @@ for seed in $(seq "$seeds"); do
   echo "planted, seed $seed: $said"
   [ "$status" != 1 ] || found=$((found + 1))
 done
-echo "the planted fault was found with $found of $seeds seeds"
+echo "the planted fault was found by $found of $seeds seeds"
 [ "$found" = "$seeds" ]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What embedding costs: by default no async runtime, no network stack, no database, at most 25 crates.
+# The cost of embedding: by default no async runtime, no network stack, no database, at most 25
+# crates.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

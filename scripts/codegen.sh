@@ -11,7 +11,7 @@ trap 'rm -rf "$fresh"' EXIT
 cargo run --quiet -p vesta-codegen -- "$fresh"
 for folder in vesta-intf/src/generated vesta-store/src/backends/etcd/generated; do
   diff -r "$folder" "$fresh/$folder" || {
-    echo "the generated code is not what the proto says: run scripts/codegen.sh and commit" >&2
+    echo "the generated code does not match the proto: run scripts/codegen.sh and commit" >&2
     exit 1
   }
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The files of deploy/: rendered, held against the schemas of Kubernetes, Compose and Prometheus, and against the
-# program that they start. Nothing is deployed.
+# Checks the files of deploy/: renders them and compares them with the schemas of Kubernetes, Compose and
+# Prometheus, and with the program that they start. Deploys nothing.
 #
 #   scripts/deploy.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
 set -euo pipefail

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Fuzzing led by coverage, with libFuzzer. `cargo test` runs the same targets with the inputs that are kept
-# and a bounded number of random ones; this goes on from there. It needs a C++ compiler, no other toolchain.
+# Coverage-guided fuzzing, with libFuzzer. `cargo test` runs the same targets with the kept inputs and a
+# bounded number of random ones; this continues from there. It needs a C++ compiler, but no other toolchain.
 #
-#   scripts/fuzz.sh [SECONDS] [WORD…]    so long for each target (default 60), or for those whose package
+#   scripts/fuzz.sh [SECONDS] [WORD…]    time per target (default 60), or only for targets whose package
 #                                        or name contains one of the words
 #   scripts/fuzz.sh --list               the targets
 #
-# What it learns stays in the target folder, for the next time. An input that fails is shown and left
-# there; of a target with kept inputs it belongs into the crate's folder fuzz/, so that it stays fixed.
+# What it learns stays in the target folder for the next run. A failing input is shown and left there;
+# if its target has kept inputs, add it to the crate's folder fuzz/, so that the fault stays fixed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ vesta-store    --lib,--all-features  backends::redis::config::tests::urls_of_any
 vesta-store    --lib,--all-features  backends::redis::segments::fuzz::values_that_are_damaged
 vesta-boot     --lib                 fuzz::files_of_any_text                   config
 vesta-boot     --lib                 fuzz::no_setting_shows_a_password
-vesta-rest     --test=rest           fuzz::requests_of_any_text                requests
+vesta-rest     --test=rest           fuzz::requests_of_arbitrary_text                requests
 vesta-server   --lib                 fuzz::calls_of_any_bytes_and_numbers
 END
 }
@@ -64,8 +64,8 @@ folder=$(mkdir -p "${CARGO_TARGET_DIR:-target}/fuzzing" && cd "${CARGO_TARGET_DI
 case $folder in *' '*) fail "the target folder must not contain blanks: $folder" ;; esac
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# A build of its own: every crate counts its branches and shows what it compares. Programs that come along,
-# but are not run, lack what libFuzzer brings.
+# A separate build: every crate counts its branches and exposes its comparisons. Programs that are built
+# along but not run lack what libFuzzer provides.
 flags="--cfg fuzzing --cfg fuzzing_libfuzzer -Cpasses=sancov-module -Clink-arg=-Wl,--warn-unresolved-symbols"
 for option in level=4 inline-8bit-counters pc-table trace-compares stack-depth; do
   flags="$flags -Cllvm-args=-sanitizer-coverage-$option"
@@ -100,11 +100,11 @@ while read -r package selection name kept; do
   if (cd "$package" && BOLERO_LIBFUZZER_ARGS=$arguments "$binary" --exact "$name" --nocapture --test-threads=1) \
     >"$place/log" 2>&1; then
     sed -n 's/^stat::number_of_executed_units: *\([0-9]*\)/\1 inputs/p' "$place/log"
-    echo "$(find "$place/corpus" -type f | wc -l) of them lead to different places; $((SECONDS - began)) s"
+    echo "$(find "$place/corpus" -type f | wc -l) inputs reach different places; $((SECONDS - began)) s"
   else
     failed=$((failed + 1))
     grep -a -v '^ *\(at\|[0-9]*:\) ' "$place/log" | tail -40
-    echo "FAILED: the input is in $place/failures, what was said in $place/log"
+    echo "FAILED: the input is in $place/failures, the output in $place/log"
   fi
 done < <(targets)
 

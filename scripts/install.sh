@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Debian packages, if it may; their services are neither enabled nor started.
+# Installs Debian packages if permitted; their services are neither enabled nor started.
 #
 #   scripts/install.sh PACKAGE…
 set -euo pipefail
@@ -15,7 +15,7 @@ fi
 quiet=$(mktemp -d)
 trap 'rm -r "$quiet"' EXIT
 chmod 755 "$quiet"
-# The scripts of the packages find these first.
+# The maintainer scripts of the packages find these commands first.
 for tool in systemctl service invoke-rc.d deb-systemd-invoke deb-systemd-helper update-rc.d; do
   printf '#!/bin/sh\nexit 0\n' >"$quiet/$tool"
   chmod 755 "$quiet/$tool"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Clients that are not ours: a Python gRPC client by reflection, curl, and grpc-js where there are node and npm.
-# Installs grpcio into a virtual environment and grpc-js into a folder under target/. Needs libfaketime.
+# Foreign clients: a Python gRPC client by reflection, curl, and grpc-js if node and npm are present. Installs
+# grpcio into a virtual environment and grpc-js into a folder under target/. Needs libfaketime.
 #
 #   scripts/interop.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
 set -euo pipefail

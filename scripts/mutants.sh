@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Mutation testing: small faults are put, one after another, into the parts of vesta-service on which
-# uniqueness rests. A fault that no test notices is a survivor: a test is missing, or the code is. Lists
-# the survivors, and fails if the tests notice fewer than 90 % of the faults in a part.
+# Mutation testing: puts small faults, one after another, into the parts of vesta-service on which uniqueness
+# rests. A fault that no test notices is a survivor: a test is missing, or the code is superfluous. Lists the
+# survivors, and fails if the tests notice fewer than 90 % of the faults in a part.
 #
 #   scripts/mutants.sh                    all parts, then the named faults: hours on two cores
 #   scripts/mutants.sh PART …             sequence, populator, lease, state-file
@@ -10,9 +10,9 @@
 #                                         noticed; --list shows them, --here works in this checkout
 #
 # Needs cargo-mutants, and installs it if it is missing: once, which takes some minutes. It works on
-# copies of the source, as many as there are processors but at most four, each with a target folder of
-# its own below VESTA_MUTANTS_DIR (default: target/mutants). Only tests of vesta-service run, those that
-# take at most seconds.
+# copies of the source, one per processor but at most four, each with its own target folder below
+# VESTA_MUTANTS_DIR (default: target/mutants). Only tests of vesta-service run, and of those only the
+# ones that take seconds at most.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -48,27 +48,27 @@ named=false
 source=vesta-service/src
 folder=$(realpath -m "${VESTA_MUTANTS_DIR:-${CARGO_TARGET_DIR:-target}/mutants}")
 workers=$(($(nproc) < 4 ? $(nproc) : 4))
-unset VESTA_TEST_FULL # the tests that take seconds do
-# Most of the time goes into compiling.
+unset VESTA_TEST_FULL # the tests that take seconds are enough
+# Most of the time is spent compiling.
 export CARGO_PROFILE_DEV_DEBUG=0 RUST_BACKTRACE=0
 
-# What is itself a test; and how long a caller backs off, which decides how fast it is, and nothing else.
+# Excluded: code that is itself a test, and how long a caller backs off, which affects only its speed.
 selection=(--exclude-re 'subject::' --exclude-re 'BackOff::spin')
 for file in tests races schedules fuzz model memory; do
   selection+=(--exclude "**/$file.rs" --exclude "$source/**/$file/**")
 done
-# Models and fuzzing are other means, and take minutes; the rest of what is skipped says the same as
-# what is not, at greater length.
+# Models and fuzzing are other means, and take minutes; the other skipped tests cover the same as
+# the ones that run, at greater length.
 skipped=()
 for test in every_sequence_lock every_sequence_sync every_sequence_atomic every_sequence_from \
   lease::model:: fuzz:: segment:: serial:: every_planted uniqueness:: layouts:: many_machine_ids:: regions::; do
   skipped+=(--skip "$test")
 done
 
-# mutate PART WORKER: puts this worker's share of the faults in.
+# mutate PART WORKER: runs this worker's share of the faults.
 mutate() {
   local part=$1 worker=$2 files=() others tests=(--lib) status=0 file
-  # Long tests that are about other parts.
+  # Long tests of other parts.
   case "$part" in
     sequence) files=(id/sequence.rs) others=(lease::history:: crash_loop::) ;;
     populator)
@@ -93,13 +93,13 @@ mutate() {
     selected+=(--exclude "$source/lease/host_state.rs" --exclude "$source/lease/host_state/*.rs")
   fi
   mkdir -p "$folder/$part-$worker"
-  # Not the target folder of a checkout: cargo would take the copy's programs for the checkout's.
+  # Not the target folder of a checkout: cargo would mistake the copy's programs for the checkout's.
   CARGO_TARGET_DIR=$folder/target-$worker cargo mutants --package vesta-service "${selected[@]}" \
     "${build[@]/#/--cargo-arg=}" --shard "$worker/$workers" --sharding round-robin --jobs 1 \
     --minimum-test-timeout 20 --output "$folder/$part-$worker" --no-shuffle --colors never \
     -- -- "${skipped[@]}" "${others[@]/#/--skip=}" >"$folder/$part-$worker/log" 2>&1 || status=$?
   case "$status" in
-    0 | 2 | 3) ;; # 2: there are survivors; 3: some ran out of time, which counts as noticed
+    0 | 2 | 3) ;; # 2: some faults survived; 3: some ran out of time, which counts as noticed
     *)
       cat "$folder/$part-$worker/log" >&2
       return 1
@@ -114,7 +114,7 @@ work() {
   done
 }
 
-# lines PART NAME: what cargo-mutants listed there, of all workers.
+# lines PART NAME: the list NAME of cargo-mutants for the part, from all workers.
 lines() {
   cat "$folder/$1"-*/mutants.out/"$2.txt"
 }
@@ -137,7 +137,7 @@ for part in "${parts[@]}"; do
   caught=$(lines "$part" caught | wc -l) slow=$(lines "$part" timeout | wc -l)
   missed=$(lines "$part" missed | wc -l) unviable=$(lines "$part" unviable | wc -l)
   all=$((caught + slow + missed))
-  [ "$all" -gt 0 ] || { echo "$part: no fault was put in" >&2 && exit 1; }
+  [ "$all" -gt 0 ] || { echo "$part: no fault was tested" >&2 && exit 1; }
   noticed=$((caught + slow))
   echo "mutants: $part: $noticed of $all noticed ($((100 * noticed / all)) %), $slow of them by running" \
     "out of time; $unviable more do not compile"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The alerts and the dashboard in ops/: promtool checks every expression and plays the histories in which each alert
-# must fire and must not; then they are compared with the metrics of a program and with the table in
-# docs/OPERATIONS.md.
+# Checks the alerts and the dashboard in ops/: promtool checks every expression and replays the histories in which
+# each alert must and must not fire. They are then compared with the metrics of a program and with the table in
+# docs/operate/operations.md.
 #
 #   scripts/ops.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
-#   scripts/ops.sh --write                        writes the table anew
+#   scripts/ops.sh --write                        rewrites the table
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What scripts/release.sh built, as people get it: each package is unpacked, installed or started, and asked for
-# IDs. Part of the full run; as root, on Debian, with what it needs from there.
+# Tests the output of scripts/release.sh as users get it: unpacks, installs or starts each package and requests
+# IDs. Part of the full run; runs as root on Debian, and installs what it needs from there.
 #
 #   scripts/packages.sh [FOLDER]        default: target/package
 set -euo pipefail
@@ -85,13 +85,16 @@ debootstrap --variant=minbase --include=systemd "$(. /etc/os-release && echo "$V
 cp "$packages"/*_"$debian".deb "$root/root/"
 chroot "$root" sh -c 'dpkg --install /root/*.deb' >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log" >&2; failed "dpkg"; }
 [ ! -e "$root/etc/systemd/system/multi-user.target.wants/vesta.service" ] || failed "the tool starts a server"
+for page in index use/concepts zh-CN/use/concepts; do
+  [ -f "$root/usr/share/doc/vesta/book/$page.html" ] || failed "$page.html of the book is missing"
+done
 for program in vesta vesta-rest vesta-server; do
   systemd-analyze verify --man=no --root "$root" "$program.service" || failed "the unit of $program"
   said "$program.service" "$(systemd-analyze security --offline=true --no-pager --root "$root" "$program.service" |
     sed -n 's/.*Overall exposure level.*: *//p')"
 done
 : >"$work/said"
-# As the unit starts it: another user, its state folder, a copy of the settings.
+# As the unit starts it: another user, its state folder, and a copy of the settings.
 ids() { chroot --userspec=65532:65532 "$root" env STATE_DIRECTORY=/var/lib/vesta /usr/bin/vesta gen -n 100000; }
 mkdir -p "$root/var/lib/vesta"
 chown 65532:65532 "$root/var/lib/vesta"
@@ -133,7 +136,7 @@ if [ -f "$image" ]; then
   [ "$(inspect User)" = 65532:65532 ] || failed "the user of the image"
   [ "$(inspect StopSignal)" = SIGTERM ] || failed "the signal of the image"
   mounted=$(buildah "${store[@]}" mount "$container")
-  # Its root, read-only, with a volume of its own.
+  # Its root is read-only, with a separate volume.
   mkdir -p "$work/root" "$work/volume"
   mount --bind "$mounted" "$work/root"
   mount --bind "$work/volume" "$work/root/var/lib/vesta"
@@ -142,7 +145,7 @@ if [ -f "$image" ]; then
   : >"$work/image-ids"
   for start in 1 2; do
     : >"$work/said"
-    # No shell and no env in it: both are given from outside.
+    # The image has no shell and no env: both are supplied from outside.
     env -i VESTA_STATE_DIR=/var/lib/vesta HOME=/ "$(command -v chroot)" --userspec=65532:65532 "$work/root" \
       /usr/bin/vesta serve --listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 >"$work/said" 2>&1 &
     server=$!

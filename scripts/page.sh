@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the page that vesta-boot serves: compiles vesta-intf to wasm, and puts it with the markup, the style
-# and the script into one file, with the hashes that its Content-Security-Policy allows. `--check` writes
-# nothing and fails if a source has changed since; it needs neither the wasm target nor a build.
+# Builds the page that vesta-boot serves: compiles vesta-intf to wasm, and combines it with markup, style and
+# script into one file, with the hashes that its Content-Security-Policy allows. `--check` writes nothing and
+# fails if a source has changed since; it needs neither the wasm target nor a build.
 #
 # Needs python3, and once: rustup target add wasm32-unknown-unknown
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Of all that the page is made of.
+# Digest of everything that the page is made of.
 digest() {
   find vesta-intf/src scripts/page -type f ! -path '*/generated/*' ! -path '*/tests/*' -print0 |
     LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1
@@ -15,7 +15,7 @@ digest() {
 
 if [ "${1:-}" = --check ]; then
   [ "$(cat vesta-boot/page/sources.sha256)" = "$(digest)" ] || {
-    echo "the page is not what its sources say: run scripts/page.sh and commit" >&2
+    echo "the page does not match its sources: run scripts/page.sh and commit" >&2
     exit 1
   }
   exit 0

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Where Vesta builds, beside the Linux that it is tested on: embedding and the client for Windows and FreeBSD, and all
-# that scripts/test.sh builds for macOS. The compiler checks it, with the C code in it; nothing of it is run. The
-# targets come by rustup, the C compiler for them by scripts/venv.sh.
+# Platforms that Vesta builds for besides Linux, on which it is tested: embedding and the client for Windows and
+# FreeBSD, and everything that scripts/test.sh builds for macOS. The compiler checks it, including the C code; nothing
+# is run. The targets come from rustup, their C compiler from scripts/venv.sh.
 #
 #   scripts/platforms.sh               the other systems
-#   scripts/platforms.sh --link        links the programs for macOS too, with every store
+#   scripts/platforms.sh --link        also links the programs for macOS, with every store
 #   scripts/platforms.sh --toolchains  every crate with the oldest Rust that its rust-version names
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 command -v rustup >/dev/null || {
-  echo "rustup is missing: it brings other targets and toolchains, https://rustup.rs" >&2
+  echo "rustup is missing; it provides other targets and toolchains: https://rustup.rs" >&2
   exit 1
 }
 
@@ -49,10 +49,10 @@ check $mac --workspace --exclude vesta-load --lib --bins --examples --tests --al
 
 if [ "${1:-}" = --link ]; then
   # Two frameworks of macOS know the certificates that it trusts. They may not be redistributed: the stubs in this
-  # folder only name the symbols that are used.
+  # folder only name the symbols used.
   frameworks=$PWD/scripts/platforms
   flags=CARGO_TARGET_$(tr a-z- A-Z_ <<<$mac)_RUSTFLAGS
   env "$flags=-Clink-arg=-F$frameworks" cargo zigbuild --quiet --locked --target $mac \
     -p vesta-cli -p vesta-rest -p vesta-server --features vesta-cli/all-stores,vesta-cli/otel
-  echo "linked for $mac, but for Security and CoreFoundation"
+  echo "linked for $mac, except Security and CoreFoundation"
 fi

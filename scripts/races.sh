@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Races in vesta-service: every interleaving of a few threads (loom), and many random schedules of many
-# (shuttle). The tests are the modules `races` and `schedules`, which only such a build has. Each says
-# how many executions it saw. `--full` sees more: loom one more interruption, shuttle ten times as many
-# schedules.
+# (shuttle). The tests are the modules `races` and `schedules`, which only such a build has. Each
+# prints the number of its executions. `--full` runs more: loom one more interruption, shuttle ten
+# times as many schedules.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

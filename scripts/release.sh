@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Builds what is released, with one command: static programs for Linux on x86_64 and aarch64, tarballs, Debian
-# packages, the container image, a list of what is in them (SBOM), and checksums.
+# Builds the release with one command: static programs for Linux on x86_64 and aarch64, tarballs, Debian
+# packages, the container image, an SBOM, and checksums.
 #
 #   scripts/release.sh                    everything, into target/package
 #   scripts/release.sh --target x86_64    for one architecture (x86_64, aarch64); can be repeated
 #   scripts/release.sh --no-image         without the image
 #
-# It needs Rust with rustup and Python; all else it gets for itself, into target/, and buildah for the image from
-# Debian.
-# The same sources give the same tarballs.
+# Needs Rust with rustup and Python; it fetches everything else into target/, and buildah for the image from
+# Debian. The same sources give the same tarballs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -62,8 +61,9 @@ if ! cargo-deb --version 2>/dev/null | grep -qx "$deb_version"; then
   echo "installing cargo-deb $deb_version"
   cargo install --quiet --locked "cargo-deb@$deb_version" --root "$target/tools"
 fi
+scripts/book.sh --install
 
-# No path of the machine that builds is in the programs.
+# Keeps the paths of the build machine out of the programs.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 sysroot=$(rustc --print sysroot)
 export RUSTFLAGS="--remap-path-prefix=$PWD=/vesta --remap-path-prefix=$cargo_home=/cargo \
@@ -73,12 +73,13 @@ export SOURCE_DATE_EPOCH=$moment
 
 rm -rf "$out"
 mkdir -p "$stage"/{man,completions}
-# Those of the machine that builds: the pages and completions are the same everywhere.
+cp -r "$target/book" "$stage/"
+# From the program of the build machine: pages and completions are the same everywhere.
 own=$(uname -m)
 case " ${architectures[*]} " in
   *" $own "*) ;;
   *)
-    echo "the manual is written by the program itself: $own must be among the targets" >&2
+    echo "the program itself writes the manual: $own must be among the targets" >&2
     exit 64
     ;;
 esac
@@ -93,7 +94,7 @@ for architecture in "${architectures[@]}"; do
     -p vesta-cli -p vesta-rest -p vesta-server
   for program in "${programs[@]}"; do
     if grep -qaF -e "$PWD/" -e "$cargo_home/" "$(built "$architecture")/$program"; then
-      echo "$program for $architecture names a path of this machine" >&2
+      echo "$program for $architecture contains a path of this machine" >&2
       exit 1
     fi
   done
@@ -113,7 +114,7 @@ printf 'vesta (%s-1) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s
 for architecture in "${architectures[@]}"; do
   triple=$architecture-unknown-linux-musl
   name=vesta-$version-$architecture-linux
-  # The documents name files by their paths in the repository.
+  # The documents name files by their repository paths.
   proto=vesta-intf/proto/vesta/v1
   mkdir -p "$stage/$name"/{bin,etc,"$proto",man,completions,ops,deploy}
   for program in "${programs[@]}"; do
@@ -124,7 +125,7 @@ for architecture in "${architectures[@]}"; do
   done
   cp -r deploy/{README.md,compose,image,k8s,systemd} "$stage/$name/deploy/"
   cp -r docs "$stage/$name/"
-  cp -r "$stage/book" "$stage/$name/docs/"
+  cp -r "$stage/book" "$stage/$name/docs/book"
   install -m 644 ./*.md LICENSE "$stage/$name/"
   install -m 644 "$proto/vesta.proto" "$stage/$name/$proto/"
   cp "$stage"/man/*.gz "$stage"/man/servers/* "$stage/$name/man/"
@@ -149,7 +150,7 @@ if $image; then
     context=$stage/image-$architecture
     mkdir -p "$context"/rootfs/{usr/bin,var/lib/vesta,etc/ssl/certs}
     install -m 755 "$(built "$architecture")/vesta" "$context/rootfs/usr/bin/"
-    # Whom databases and servers with TLS are trusted by.
+    # Authorities by which databases and servers with TLS are trusted.
     install -m 644 /etc/ssl/certs/ca-certificates.crt "$context/rootfs/etc/ssl/certs/"
     buildah "${store[@]}" bud --quiet --isolation chroot --platform "linux/$debian" --timestamp "$moment" \
       --build-arg "VERSION=$version" --build-arg "REVISION=$revision" --format docker \

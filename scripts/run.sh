@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a server from this checkout: scripts/run.sh [server|rest] [flags…]; without a name both, in one
-# process.
+# Runs a server from this checkout: scripts/run.sh [server|rest] [flags…]. Without a name it runs
+# both, in one process.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The REST server against its own OpenAPI document: requests made from /openapi.json, right and wrong ones,
-# by schemathesis, which is installed into a virtual environment in the target folder. Two servers on free
-# ports of loopback: Vesta's layout with segments in SQLite, and uid-generator's without.
+# Tests the REST server against its own OpenAPI document: schemathesis, installed into a virtual
+# environment in the target folder, makes valid and invalid requests from /openapi.json. Two servers on
+# free loopback ports: Vesta's layout with segments in SQLite, and uid-generator's without.
 #
-#   scripts/schemathesis.sh [EXAMPLES]    so many requests at most for each operation and kind of test
+#   scripts/schemathesis.sh [EXAMPLES]    maximum requests for each operation and kind of test
 #                                         (default 40, which takes about two minutes)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -44,8 +44,8 @@ start() {
   exit 1
 }
 
-# The ranges of an ID's fields depend on the server's layout, and what an ID is on the format asked for: the
-# document cannot say which values are accepted, so the refusal of a number is no finding.
+# The ranges of an ID's fields depend on the server's layout, and valid ID text on the requested format. The
+# document cannot state which values are accepted, so a refused number is no finding.
 check() {
   printf '\n== %s\n' "$1"
   "$environment/bin/schemathesis" --config-file scripts/schemathesis/schemathesis.toml --no-color \
@@ -56,7 +56,7 @@ check() {
     exit 1
   }
   grep --after-context 1 '^Test cases:' "$folder/report"
-  # Whatever came, the server is still there.
+  # Whatever was sent, the server is still running.
   curl --silent --fail --max-time 20 "http://$address/v1/id" >/dev/null
   if grep -i panic "$folder/log"; then
     exit 1

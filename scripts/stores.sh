@@ -1,34 +1,33 @@
 #!/usr/bin/env bash
 # Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd, PgBouncer. Each listens on a free
-# port of loopback, with data, random password and log in a folder of its own below DIR. Durable as the
-# real ones are. What is missing is installed where apt-get can do it; nothing else on this machine is
-# touched. Linux only.
+# loopback port, with data, random password and log in its own folder below DIR. They are as durable as real ones.
+# Missing programs are installed if apt-get can; nothing else on this machine is touched. Linux only.
 #
-#   scripts/stores.sh start DIR [STORE…]    all of: mysql postgres redis zookeeper etcd. One that was
-#                                           killed starts again with its data and port
+#   scripts/stores.sh start DIR [STORE…]    default: mysql postgres redis zookeeper etcd. A killed
+#                                           one starts again with its data and port
 #   scripts/stores.sh env DIR               their URLs, as lines for `eval`: export VESTA_TEST_MYSQL=…
-#   scripts/stores.sh stop DIR [STORE…]     ends what was started there; the data stays
+#   scripts/stores.sh stop DIR [STORE…]     stops what was started there; the data stays
 #   scripts/stores.sh kill DIR STORE…       as a crash would: SIGKILL
-#   scripts/stores.sh pause DIR STORE…      SIGSTOP: connections stay, nothing answers
+#   scripts/stores.sh pause DIR STORE…      SIGSTOP: connections stay, but nothing answers
 #   scripts/stores.sh resume DIR STORE…     SIGCONT
 #   scripts/stores.sh replica DIR STORE     gives mysql, postgres or redis an asynchronous replica, which
-#                                           is a store of its own to all of these: mysql-replica, …
-#   scripts/stores.sh lag DIR STORE         once the replica has everything, cuts it off from its source
-#   scripts/stores.sh promote DIR STORE     makes the replica a server of its own, with what it has
-#   scripts/stores.sh subscriber DIR postgres    a replica that can be written, by logical replication
-#   scripts/stores.sh lacks STORE           why it cannot be started here; nothing if it can
-#   scripts/stores.sh install               what is missing of all of them
-#   scripts/stores.sh sql DIR STORE TEXT    has the administrator of mysql or postgres carry out a text
+#                                           is a separate store to all of these: mysql-replica, …
+#   scripts/stores.sh lag DIR STORE         once the replica has caught up, cuts it off from its source
+#   scripts/stores.sh promote DIR STORE     makes the replica an independent server, with its data
+#   scripts/stores.sh subscriber DIR postgres    a writable replica, by logical replication
+#   scripts/stores.sh lacks STORE           prints why it cannot be started here; nothing if it can
+#   scripts/stores.sh install               installs the missing programs of all stores
+#   scripts/stores.sh sql DIR STORE TEXT    has the administrator of mysql or postgres execute a text
 #
-# `pgbouncer`, to be named, is a pooler before the postgres of DIR: database vesta in transaction mode, with
-# two sessions for all, and vesta_session in session mode.
+# `pgbouncer`, which must be named, is a pooler in front of the postgres of DIR: database vesta in
+# transaction mode, with two sessions for all, and vesta_session in session mode.
 set -euo pipefail
 umask 077
 
 ALL=(mysql postgres redis zookeeper etcd)
 REPLICAS=(mysql-replica postgres-replica redis-replica)
 POOLERS=(pgbouncer)
-# So long a start may take. A quiet machine needs less than 5 s.
+# Time limit of a start. A quiet machine needs less than 5 s.
 PATIENCE=60
 
 usage() {
@@ -42,7 +41,7 @@ fail() {
 
 # ---- installing ----
 
-# The programs of a store, and the one that is not there.
+# Programs of a store, and the first missing one.
 lacks() {
   case $1 in
     mysql | postgres) id -un >/dev/null 2>&1 || { echo "user $(id -u) has no name" && return; } ;;
@@ -63,7 +62,7 @@ first_missing() {
   done
 }
 
-# The Debian packages of a store that is not there.
+# Debian packages of a missing store.
 missing() {
   [ -n "$(lacks "$1")" ] || return 0
   case $1 in
@@ -79,7 +78,7 @@ missing() {
 PATH=$PATH:/usr/sbin:/sbin
 ZOOKEEPER_JAR=/usr/share/java/zookeeper.jar
 
-# Where initdb is: Debian keeps it out of PATH.
+# The folder of initdb: Debian keeps it out of PATH.
 postgres_folder() {
   local found
   found=$(find /usr/lib/postgresql -maxdepth 2 -name bin 2>/dev/null | sort -V | tail -n 1)
@@ -91,7 +90,7 @@ postgres_folder() {
 
 # ---- processes ----
 
-# When a process started, in ticks since boot: with its number it is unmistakable.
+# Start time of a process, in ticks since boot: together with the process ID it is unique.
 started_at() {
   local stat
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
@@ -99,7 +98,7 @@ started_at() {
   [ "${stat[0]}" != Z ] && echo "${stat[19]}"
 }
 
-# The process that runs a store, if it does.
+# The process that runs a store, if any.
 running() {
   local pid started
   [ -e "$DIR/$1/pid" ] && read -r pid started <"$DIR/$1/pid" || return 1
@@ -110,7 +109,7 @@ children() {
   { cat /proc/[0-9]*/stat 2>/dev/null || true; } | sed -n "s/^\([0-9]*\) (.*) [A-Z] $1 .*/\1/p"
 }
 
-# Sends a signal to a server and the processes it has made. Stopped first, it makes no new ones.
+# Sends a signal to a server and its child processes. Stopped first, it starts no new ones.
 signal() {
   local pid children child
   pid=$(running "$2") || fail "$2 does not run in $DIR"
@@ -121,7 +120,7 @@ signal() {
   done
   kill "-$1" "$pid"
   [ "$1" = KILL ] || return 0
-  # A child that waits for the disk dies later, and the server that follows would find it at the data.
+  # A child that waits for the disk dies later, and the next server would find it using the data.
   for child in $pid $children; do
     gone "$child" || fail "process $child of $2 did not die"
   done
@@ -150,7 +149,7 @@ password() {
   od -An -N16 -tx1 /dev/urandom | tr -d ' \n'
 }
 
-# Ports that nobody listens on, below those that outgoing connections get.
+# Ports without listeners, below the range of outgoing connections.
 declare -A TAKEN=()
 free_port() {
   local port
@@ -163,14 +162,14 @@ free_port() {
   PORT=$port
 }
 
-# What a port answers to a text.
+# The answer of a port to a text.
 ask() (
   exec 3<>"/dev/tcp/127.0.0.1/$1" || exit 1
   printf '%b' "$2" >&3
   timeout 2 cat <&3
 ) 2>/dev/null
 
-# Starts a command as a daemon, and notes its process.
+# Starts a command as a daemon, and records its process.
 daemon() {
   setsid "$@" </dev/null >>"$home/log" 2>&1 &
   local pid=$!
@@ -178,7 +177,7 @@ daemon() {
 }
 
 start_mysql() {
-  # A server that starts removes the temporary tables of all that share its folder for them.
+  # A starting server removes the temporary tables of all servers that share its folder for them.
   local options=(--no-defaults --datadir="$home/data" --tmpdir="$home/tmp")
   mkdir -p "$home/tmp"
   [ "$(id -u)" != 0 ] || options+=(--user=root)
@@ -211,7 +210,7 @@ answers_mysql() {
   ask_mysql "$port" 'SELECT 1'
 }
 
-# From the first line of its source's log on.
+# From the first line of its source's log.
 follow_mysql() {
   ask_mysql "$port" "CHANGE MASTER TO master_host = '127.0.0.1', master_port = $source_port,
     master_user = 'vesta', master_password = '$password', master_connect_retry = 1,
@@ -242,7 +241,7 @@ not_as_root() {
     as_user=(setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups)
     chmod go+x "$DIR" "$home"
     "${as_user[@]}" test -x "$home" || {
-      echo "user $user, as which this server has to run, does not get to $home: choose another folder"
+      echo "user $user, as which this server must run, cannot access $home: choose another folder"
       return 1
     } >>"$home/log"
   fi
@@ -278,7 +277,7 @@ SQL
     ) >>"$home/log" 2>&1 || return 1
     rm "$home/data.password"
   fi
-  # After a kill; the process may still be waiting to be reaped, which would count as running.
+  # After a kill, the process may not be reaped yet, which would count as running.
   rm -f "$home/data/postmaster.pid"
   cd /
   daemon "${as_user[@]}" "$folder/postgres" -D "$home/data" -p "$port" -c listen_addresses=127.0.0.1 \
@@ -287,7 +286,8 @@ SQL
   url=postgres://vesta:$password@127.0.0.1:$port/vesta
 }
 
-# Each statement is a transaction of its own, so that what it locks out cannot come back before the next.
+# Each statement is a separate transaction, so that the sessions locked out cannot return before the
+# next.
 ask_postgres() {
   PGPASSWORD=$password PGCONNECT_TIMEOUT=2 psql --no-psqlrc --host=127.0.0.1 --port="$1" \
     --username="$2" --dbname=vesta --no-align --tuples-only --set=ON_ERROR_STOP=1 <<<"$3"
@@ -297,7 +297,7 @@ answers_postgres() {
   ask_postgres "$port" vesta 'SELECT 1'
 }
 
-# Its copy of the source says whom to follow.
+# Its copy of the source names the server to follow.
 follow_postgres() {
   :
 }
@@ -386,7 +386,7 @@ answers_redis() {
   [ "$(ask_redis "$port" PING)" = PONG ]
 }
 
-# Its settings say whom to follow.
+# Its settings name the server to follow.
 follow_redis() {
   :
 }
@@ -402,7 +402,7 @@ has_redis() {
   grep -q '^master_link_status:up' <<<"$info" && [ "${offset:-0}" -ge "$1" ]
 }
 
-# Nobody listens on port 1.
+# Port 1 has no listener.
 lag_redis() {
   ask_redis "$port" REPLICAOF 127.0.0.1 1
 }
@@ -444,7 +444,8 @@ answers_etcd() {
   ask "$port" 'GET /health HTTP/1.0\r\n\r\n' | grep -q '"health":"true"'
 }
 
-# Starts a store and waits until it answers. `port` and `second_port` are free ones, unless it ran before.
+# Starts a store and waits until it answers. `port` and `second_port` are free ones, unless it has run
+# before.
 start_store() {
   local store=$1 port=$2 second_port=$3 password url deadline source source_port
   local home=$DIR/$store kind=${1%-replica}
@@ -489,7 +490,7 @@ start() {
     start_store "$store" "$first" "$second" &
     starting[$store]=$!
   done
-  # Asked to end meanwhile: what is half started ends best once it has started.
+  # A stop was requested in the meantime: a half-started server stops best once it has started.
   trap 'wait; for store in "${!starting[@]}"; do stop_store "$store"; done; exit 130' INT TERM
   for store in "$@"; do
     wait "${starting[$store]}" || failed+=("$store")
@@ -504,7 +505,7 @@ start() {
 
 # ---- replicas ----
 
-# A store follows another one as long as its folder names it.
+# A store follows another one as long as its folder names that one.
 source_of_store() {
   source='' source_port=''
   if [ -e "$home/source" ]; then
@@ -526,7 +527,7 @@ start_replica() {
   catch_up "$kind"
 }
 
-# Writes to the tables of its source as a subscriber; each of both can be written.
+# Writes to the tables of its source as a subscriber; both can be written.
 start_subscriber() {
   local home=$DIR/postgres-replica port password source_port
   [ ! -e "$home/ready" ] || fail "$home is there already"
@@ -544,7 +545,7 @@ start_subscriber() {
   touch "$home/subscribed"
 }
 
-# Has the administrator carry out a text.
+# Has the administrator execute a text.
 sql() {
   local home=$DIR/$1 port password
   read -r port _ <"$home/ready"
@@ -564,7 +565,7 @@ of_replica() {
   source_of_store
 }
 
-# Waits until a replica has what its source has now.
+# Waits until a replica has everything that its source has now.
 catch_up() {
   local deadline=$((SECONDS + PATIENCE)) state
   state=$("state_$1")

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# The tests. Without arguments it runs what any machine can run in ten minutes. It installs nothing, needs no root,
-# fetches only crates, and writes only to target/ and a temporary folder. At the end it lists what this machine
-# lacks. Servers listen on loopback, on free ports.
+# Runs the tests. Without arguments, those that any machine can run in ten minutes. Installs nothing, needs no
+# root, fetches only crates, and writes only to target/ and a temporary folder. At the end it lists what this
+# machine lacks. Servers listen on loopback, on free ports.
 #
-#   scripts/test.sh                  every unit and property test; the conformance suite on memory, SQLite and each
+#   scripts/test.sh                  all unit and property tests; the conformance suite on memory, SQLite and each
 #                                    store whose server is installed; real programs killed and restarted; ten
 #                                    seconds of torture; the commands of the documents that need no server
-#   scripts/test.sh --all            what every change must pass: installs what is missing (Debian), and adds a
+#   scripts/test.sh --all            what every change must pass: installs missing tools (Debian), and adds a
 #                                    thousand starters, processes and torture on every store, races, a program outside
 #                                    the workspace, the page in Chromium, clients in other languages, alerts,
 #                                    deployments, and all commands of the documents
 #   scripts/test.sh --full           --all with more rounds, longer outages and larger models, five minutes of torture,
-#                                    fuzzing led by coverage, each package built and tried out, mutation testing:
+#                                    coverage-guided fuzzing, each package built and tried out, mutation testing:
 #                                    hours
-#   scripts/test.sh -p CRATE …       one crate, or whatever else `cargo test` takes
+#   scripts/test.sh -p CRATE …       one crate, or any other arguments of `cargo test`
 #
 # A test that needs a store's server has it in its path: of_mysql, mysql::. A store whose VESTA_TEST_MYSQL (POSTGRES,
 # REDIS, ZOOKEEPER, ETCD) is set is tested there; it must be a throw-away server.
@@ -43,7 +43,7 @@ have() {
   PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null
 }
 
-# ---- what there is, before anything is built ----
+# ---- what this machine has, before anything is built ----
 
 have cargo || failed "cargo is missing: install Rust, https://rustup.rs"
 if [ $tier = here ]; then
@@ -60,12 +60,12 @@ lack() {
       ;;
     faketime) ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || echo "no libfaketime" ;;
     bindfs) if ! have bindfs; then echo "no bindfs"; elif [ ! -w /dev/fuse ]; then echo "/dev/fuse is closed"; fi ;;
-    namespaces) unshare --user --map-root-user --mount --uts true 2>/dev/null || echo "unshare makes no user namespace" ;;
+    namespaces) unshare --user --map-root-user --mount --uts true 2>/dev/null || echo "unshare cannot create a user namespace" ;;
     root) [ "$(id -u)" = 0 ] || echo "only root can start as two users" ;;
     *) have "$1" || echo "no $1" ;;
   esac
 }
-# The Debian package that brings a tool.
+# The Debian package that provides a tool.
 package_of() {
   case $1 in
     cc) echo gcc libc6-dev ;;
@@ -123,13 +123,13 @@ for name in $wanted; do
 done
 export VESTA_TEST_LACKS
 
-# ---- what is started, and ended in any case ----
+# ---- what is started, and always stopped ----
 
 folder=$(mktemp -d)
 beside=
 clean_up() {
   [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true
-  # What a test started for itself and was not there to stop lies below.
+  # Servers that a test started and did not stop are below this folder.
   for servers in "$folder" "$folder"/own.*; do
     [ ! -d "$servers/.." ] || [ "$(uname)" != Linux ] || scripts/stores.sh stop "$servers" 2>/dev/null || true
   done
@@ -157,7 +157,7 @@ say_what_was_left_out() {
 
 if [ $# -gt 0 ]; then
   start_stores "$wanted"
-  # They start programs of other crates, as all crates together build them.
+  # They start programs of other crates, as a build of all crates together makes them.
   case " $* " in
     *vesta-server* | *vesta-rest* | *vesta-cli* | *vesta-sample* | *vesta-load*)
       cargo build --quiet -p vesta-server -p vesta-rest -p vesta-cli --all-features || failed "building the programs"
@@ -171,25 +171,25 @@ fi
 
 # ---- one build, then every test binary, two at a time ----
 
-# The load generator places its threads on processors, which is Linux's alone.
+# The load generator pins its threads to processors, which only Linux supports.
 without=()
 [ "$(uname)" = Linux ] || without=(--exclude vesta-load)
 echo "building"
 cargo test --workspace ${without[@]+"${without[@]}"} --all-features --no-run --message-format=json-render-diagnostics >"$folder/built" ||
   failed "building the tests"
-# Package folder and program of each, one a line.
+# Package folder and program of each test, one per line.
 sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/"\1" "\2"/p' "$folder/built" >"$folder/tests"
 start_stores "$stores"
 
 cat >"$folder/one" <<'RUN'
-# FOLDER PROGRAM ARGUMENT…: runs one test binary; says how it went, and all of its output if it failed.
+# FOLDER PROGRAM ARGUMENT…: runs one test binary; prints the result, and all output if it failed.
 cd "$1" && program=$2 && shift 2
 name=$(basename "$PWD")/$(basename "$program" | sed 's/-[0-9a-f]*$//')
 log=$(mktemp)
 start=$SECONDS
 status=0
-# One that hangs is ended, and its output shows where. In the foreground, or Ctrl-C would not reach it; not every
-# system has that.
+# A test that hangs is ended, and its output shows where. It runs in the foreground, or Ctrl-C would not reach
+# it; not every system supports that.
 limit="timeout --foreground 900"
 [ -z "${VESTA_TEST_FULL:-}" ] && $limit true 2>/dev/null || limit=
 # shellcheck disable=SC2086 # words of a command
@@ -205,7 +205,7 @@ fi
 rm "$log"
 exit $status
 RUN
-# PATTERN [ARGUMENT…]: the test binaries of such names, each with these arguments.
+# PATTERN [ARGUMENT…]: the test binaries with matching names, each with these arguments.
 named() {
   grep -E "/($1)-[0-9a-f]+\"$" "$folder/tests" | sed "s|\$| ${*:2}|"
 }
@@ -216,7 +216,7 @@ run() {
   [ "$(grep -c '^ok' "$folder/went")" -eq "$(wc -l <"$folder/these")" ] || failed "not every test binary was run"
 }
 start=$SECONDS
-# Those of the stores have time limits and change settings of servers, which others use.
+# Store tests have time limits and change settings of servers that others use.
 named stores --test-threads=4 --skip a_thousand_first | run 1
 [ $tier = here ] || named stores --test-threads=1 a_thousand_first | run 1
 slowest='program|vesta_service|simulation'
@@ -230,7 +230,7 @@ cargo test --quiet --workspace ${without[@]+"${without[@]}"} --all-features --do
   failed "the examples in the code"
 }
 
-# One test binary, with what it prints.
+# One test binary, with its output.
 watch() {
   local line of
   line=$(grep "/$1-[0-9a-f]*\"\$" "$folder/tests")
@@ -244,14 +244,14 @@ if [ $tier = here ]; then
   for store in $stores; do unset "VESTA_TEST_$(echo "$store" | tr '[:lower:]' '[:upper:]')"; done
   VESTA_TEST_SECONDS=10 watch torture torture:: || failed "the torture"
   say_what_was_left_out
-  echo "all tests passed that can run here; scripts/test.sh --all has the others"
+  echo "all tests that can run here passed; scripts/test.sh --all runs the others"
   exit 0
 fi
 
 # ---- what every change must pass, and what takes hours ----
 
 watch torture torture:: || failed "the torture"
-# Processes mostly wait: beside them runs what has what they leave of the processors.
+# Processes mostly wait, so a test that uses the remaining processor time runs along with them.
 with_processes=races
 [ $tier = all ] || with_processes=mutants
 setsid nice -n 15 "scripts/$with_processes.sh" >"$folder/beside.log" 2>&1 &
@@ -269,6 +269,7 @@ if [ $tier = full ]; then
   cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
     --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
   scripts/chaos.sh || failed "the planted fault that chaos finds"
+  scripts/peers.sh || failed "other generators under the same faults"
   scripts/release.sh || failed "building what is released"
   scripts/packages.sh || failed "the packages"
   scripts/fuzz.sh 10 || failed "fuzzing"

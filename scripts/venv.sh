@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints a virtual environment of Python under target/ that has what a requirements.txt names. It is made anew when
-# that changes. A comment "# alone: PACKAGE" names a package that is installed without what it depends on.
+# Prints a Python virtual environment under target/ with the packages of a requirements.txt. It is recreated when
+# that changes. A comment "# alone: PACKAGE" names a package that is installed without its dependencies.
 #
 #   scripts/venv.sh NAME        for scripts/NAME/requirements.txt
 set -euo pipefail

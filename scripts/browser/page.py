@@ -1,4 +1,4 @@
-"""The page in headless Chromium, by the real program: what people see, click and copy.
+"""Tests the page of the real program in headless Chromium: what users see, click and copy.
 
 Usage: page.py FOLDER-WITH-THE-PROGRAMS FOLDER-FOR-SCREENSHOTS
 """
@@ -70,7 +70,7 @@ def metric(admin: str, name: str) -> float:
 
 @contextmanager
 def load(server: Server):
-    """Asks for IDs, until it is over."""
+    """Requests IDs until it is stopped."""
     over = threading.Event()
 
     def ask() -> None:
@@ -89,7 +89,7 @@ def load(server: Server):
 
 
 class Page:
-    """A browser of its own with a page in it."""
+    """A separate browser with a page in it."""
 
     def __init__(self, url: str, shots: Path, language: str = "en", dark: bool = False, width: int = 1100) -> None:
         options = webdriver.ChromeOptions()
@@ -146,7 +146,7 @@ class Page:
         (self.shots / f"{name}.png").write_bytes(base64.b64decode(shown["data"]))
 
     def accessible(self, name: str) -> None:
-        """No violation that the checker knows, nothing wider than the window, nothing cut without a hint."""
+        """Checks: no violation known to the checker, nothing wider than the window, nothing cut without a hint."""
         self.driver.execute_script(AXE)
         found = self.driver.execute_async_script("axe.run().then(arguments[0])")
         found = [(it["id"], [node["html"][:120] for node in it["nodes"]]) for it in found["violations"]]
@@ -161,7 +161,7 @@ class Page:
         assert not cut, f"{name}: cut without a hint: {cut}"
 
     def close(self, allowed: str | None = None) -> None:
-        """Nothing was complained about, and no other host was asked."""
+        """Closes the page; fails on any console error or request to another host."""
         errors = [it["message"] for it in self.driver.get_log("browser") if it["level"] in ("SEVERE", "WARNING")]
         asked = [json.loads(it["message"])["message"] for it in self.driver.get_log("performance")]
         urls = [it["params"]["request"]["url"] for it in asked if it["method"] == "Network.requestWillBeSent"]
@@ -249,7 +249,7 @@ def a_guess_does_not_claim_and_the_day_decides(context) -> None:
 
 
 def doubts_are_shown(context) -> None:
-    """A share for systems that no layout describes, and a number that JavaScript may have rounded."""
+    """Shows a share for systems without a known layout, and a number that JavaScript may have rounded."""
     for language, other, rounded in [("en", "another system 31 %", "May be rounded by JavaScript"), ("zh", "其他系统 31 %", "可能被 JavaScript 舍入过")]:
         page = context.page(context.server.rest, language)
         page.type("text", DISCORD)
@@ -362,7 +362,7 @@ def errors_are_chinese_in_chinese(context) -> None:
     page.choose("n-years", "0")
     page.driver.find_element(By.CSS_SELECTOR, "#needs button").click()
     assert page.driver.execute_script("return said('years must be 1 to 9, but is 0')") == "years 必须在 1 到 9 之间，实际为 0"
-    # Inside another sentence, and unknown ones as they are.
+    # Inside another sentence; unknown sentences stay unchanged.
     nested = page.driver.execute_script("return said('the generator has stopped: it was shut down')")
     assert nested == "生成器已停止：已被关闭", nested
     assert page.driver.execute_script("return said('no such sentence')") == "no such sentence"
@@ -370,7 +370,7 @@ def errors_are_chinese_in_chinese(context) -> None:
 
 
 def translated_sentences_are_those_of_the_sources(context) -> None:
-    """The longest piece of each sentence between its values stands in a source file."""
+    """Checks that the longest piece of each sentence between its values is in a source file."""
     root = Path(__file__).parents[2]
     files = [it for crate in ["intf", "service", "boot"] for it in (root / f"vesta-{crate}/src").rglob("*.rs")]
     source = "\n".join(it.read_text() for it in [*files, root / "scripts/page/src/lib.rs"])
@@ -380,7 +380,7 @@ def translated_sentences_are_those_of_the_sources(context) -> None:
     assert len(sentences) > 40, sentences
     for sentence in sentences:
         piece = max(sentence.split("{}"), key=len).strip(" :;,()")
-        assert piece in source, f"no source says {piece!r}: correct scripts/page/sentences.js"
+        assert piece in source, f"no source contains {piece!r}: correct scripts/page/sentences.js"
     page.close()
 
 
@@ -536,7 +536,7 @@ def the_console_is_live_and_right(context) -> None:
         assert rate != "0", "IDs a second"
         assert "ms" in page.text("tile-p99"), page.text("tile-p99")
     assert seen == sorted(seen)
-    # Once nobody asks any more, the figures are those of /metrics.
+    # Once no requests arrive, the figures are those of /metrics.
     total = metric(context.server.admin, 'vesta_ids_issued_total{token=""}')
     page.until(lambda: issued() == total)
     requests = {line.split()[0]: line for line in page.text("requests").splitlines()}
@@ -547,7 +547,7 @@ def the_console_is_live_and_right(context) -> None:
     pool = json.loads(read(context.server.admin + "pool"))
     machine = str(status["machine"]["id"])
     assert page.text("machines").startswith(machine), page.text("machines")
-    # At once: the next look replaces them.
+    # At once, because the next poll replaces them.
     cells = page.driver.execute_script("return [...document.querySelectorAll('#grid i')].map((it) => [it.className, it.title])")
     held = [title for state, title in cells if state == "held"]
     assert len(cells) == 1024 and len(held) == 1, held
@@ -604,7 +604,7 @@ def a_hidden_console_asks_nothing(context) -> None:
     page.until(lambda: page.at("live").is_displayed())
     page.go("id")
     page.driver.execute_script("window.asked = 0; const f = fetch; window.fetch = (...it) => { asked++; return f(...it); }")
-    # Longer than the pause between two looks.
+    # Longer than the polling interval.
     page.driver.set_script_timeout(30)
     page.driver.execute_async_script("setTimeout(arguments[0], 2500)")
     assert page.driver.execute_script("return asked") == 0
@@ -620,7 +620,7 @@ def the_console_survives_its_process(context) -> None:
     page.until(lambda: page.text("events"))
     server.stop()
     page.until(lambda: "No answer" in page.text("console-error"))
-    # The events of the next one of this address begin anew.
+    # The events of the next process at this address start over.
     server = Server(context.program, admin=server.admin.removeprefix("http://").rstrip("/"))
     claimed = json.loads(read(server.admin + "events"))["events"][0]["time"]
     page.until(lambda: page.text("events").startswith(claimed))
@@ -710,7 +710,7 @@ def serials_have_rows(context) -> None:
             page = context.page(server.admin, language, width=width)
             page.go("console")
             page.until(lambda: "invoices" in page.text("serial-tags"))
-            # At once: the next look replaces them.
+            # At once, because the next poll replaces them.
             rows = page.driver.execute_script("""
                 return [...document.querySelectorAll("#serial-tags tr")].map((row) =>
                   [row.querySelectorAll("progress").length, ...[...row.cells].map((cell) => cell.textContent)]);""")

@@ -1,4 +1,4 @@
-"""The files of deploy/: against the schemas of their kinds, and against the program that they start.
+"""Checks the files of deploy/ against the schemas of their kinds, and against the program that they start.
 
     check.py VESTA PROMTOOL COMPOSE_SCHEMA
 """
@@ -29,7 +29,7 @@ def rendered(way):
 
 
 def is_valid(documents):
-    """By the schemas of Kubernetes, strictly: an unknown field is a fault."""
+    """Checks strictly by the schemas of Kubernetes: an unknown field is a fault."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump_all(documents, file)
         file.flush()
@@ -39,7 +39,7 @@ def is_valid(documents):
 
 
 def settings(environment, command):
-    """What the program says of variables: an error, or the names that it does not know."""
+    """The program's verdict on variables: an error, or the names that it does not know."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PATH": os.environ["PATH"], "HOME": folder, **environment}
         done = subprocess.run([VESTA, *command, "--print-config"], env=environment, capture_output=True, text=True)
@@ -88,7 +88,7 @@ def check_kubernetes():
                 given = environment_of(documents, container)
                 if said := settings(given, container["args"]):
                     faults.append(f"{way}: {said}")
-                # The checks see what is wrong.
+                # The checks notice planted faults.
                 assert settings({**given, "VESTA_LISTN": "0.0.0.0:1"}, container["args"])
                 assert settings({**given, "VESTA_LISTEN": "everywhere"}, container["args"])
         planted = copy.deepcopy(documents)

@@ -163,19 +163,20 @@ def tables():
 
 
 def first_lines():
-    """What an ID costs, with default settings, in both units of time, beside the best other library."""
-    one = kept("amd")["figures"].get("An ID in a process, ns: 1 thread", {})
-    eight = kept("amd")["figures"].get("An ID in a process, ns: 8 threads", {})
-    name = "Vesta `atomic`, {}"
-    cells = [one.get(name.format("seconds")), one.get(name.format("milliseconds, precise")), one.get(BEST),
-             eight.get(name.format("seconds")), eight.get(BEST)]
-    if None in cells:
-        return None
-    cells = [f"{cell:.1f}" for cell in cells]
+    """What an ID costs one thread with default settings, in both units of time, on both families of processors."""
+    rows = ("Vesta `atomic`, seconds", "Vesta `atomic`, milliseconds, precise", BEST)
+    cells = []
+    for name in ("amd", "intel"):
+        side = kept(name)
+        figures = side["figures"].get("An ID in a process, ns: 1 thread", {})
+        if any(row not in figures for row in rows):
+            return None
+        cells += [side["machine"].split(",")[0], *(f"{figures[row]:.1f}" for row in rows)]
     return (
-        "An ID costs {} ns in a process, or {} ns if its layout has milliseconds (ferroid, the best other library: {} ns); "
-        "with 8 threads at once {} ns (ferroid: {} ns).".format(*cells),
-        "进程内一个 ID 需 {} ns，毫秒级布局为 {} ns（次快的库 ferroid 为 {} ns）；8 个线程同时取时为 {} ns（ferroid 为 {} ns）。".format(*cells),
+        "With default settings, an ID costs one thread {1} ns (layout in seconds) or {2} ns (milliseconds) on {0}. On {4}: {5} ns "
+        "or {6} ns. The fastest peer, ferroid: {3} ns and {7} ns ([figures](docs/inside/benchmarks.md)).".format(*cells),
+        "默认设置下单线程一个 ID，{0} 上秒级布局 {1} ns、毫秒级 {2} ns，{4} 上为 {5} ns 和 {6} ns；其他库中最快的 ferroid "
+        "分别为 {3} ns 和 {7} ns（[数据](docs/inside/benchmarks.md)）。".format(*cells),
     )
 
 

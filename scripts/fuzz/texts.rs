@@ -1,16 +1,16 @@
-//! Shared by the fuzz targets of all crates, included by `#[path]`: the inputs that are kept in a
-//! crate's folder `fuzz/`, and inputs that are almost right.
+//! Shared by the fuzz targets of all crates, included by `#[path]`: the inputs kept in a crate's
+//! folder `fuzz/`, and nearly valid inputs.
 //!
-//! A target of bytes replays what is kept and then takes random bytes; its twin damages what is kept,
-//! because random bytes alone do not get far into a parser.
+//! A target of bytes replays the kept inputs and then takes random bytes. Its twin damages the kept
+//! inputs, because random bytes alone do not get far into a parser.
 
 use std::fs;
 use std::path::Path;
 
-/// A few changes: which kind, where, and with what.
+/// A few changes: kind, position, and value.
 pub(crate) type Changes = Vec<(u8, u16, u16)>;
 
-/// Texts at which parsers have their edges.
+/// Edge cases of parsers.
 const TOKENS: [&str; 48] = [
     "",
     "0",
@@ -62,7 +62,7 @@ const TOKENS: [&str; 48] = [
     "１",
 ];
 
-/// The inputs that a crate keeps for a target, in the order of their names.
+/// The inputs that a crate keeps for a target, in order of name.
 #[allow(dead_code, reason = "some targets make their inputs themselves")]
 pub(crate) fn kept(crate_folder: &str, target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(crate_folder).join("fuzz").join(target);
@@ -78,8 +78,7 @@ pub(crate) fn kept(crate_folder: &str, target: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// One of the inputs, changed in a few places; nothing that was kept comes out unless no change says
-/// anything.
+/// One of the inputs, changed in a few places; unchanged only if the changes are empty.
 pub(crate) fn damaged(inputs: &[Vec<u8>], which: u16, changes: &Changes) -> Vec<u8> {
     let mut input = inputs[usize::from(which) % inputs.len()].clone();
     for &(kind, at, with) in changes {

@@ -3,7 +3,7 @@
 /// The password that must not show.
 pub(crate) const SECRET: &str = "hunter2";
 
-/// The alphabet of the text around it: whatever has a meaning in some URL.
+/// The alphabet of the text around it: everything that has a meaning in some URL.
 pub(crate) const PIECES: [&str; 40] = [
     "",
     "a",
@@ -57,10 +57,10 @@ const SECRET_OPTIONS: [&str; 7] = [
     "pass%77ord",
 ];
 
-/// The form of a URL, and what stands around its password.
+/// The form of a URL, and the text around its password.
 pub(crate) type Around = (u8, u8, [Vec<u8>; 4]);
 
-/// A URL, or what somebody took for one, with a password in it.
+/// A URL, or text mistaken for one, that contains a password.
 pub(crate) fn with_secret(schemes: &[&str], (form, which, noise): &Around) -> String {
     let text = |pieces: &Vec<u8>| -> String {
         pieces
@@ -72,7 +72,7 @@ pub(crate) fn with_secret(schemes: &[&str], (form, which, noise): &Around) -> St
     let plain = |pieces| text(pieces).replace(|c: char| !c.is_ascii_alphanumeric(), "");
     let scheme = schemes[usize::from(*which) % schemes.len()];
     let [a, b, c, d] = noise;
-    // Without `//`, or what stands before is the password no longer.
+    // Without `//`; otherwise the text before is no longer the password.
     let after_colon = |pieces| text(pieces).trim_start_matches('/').to_owned();
     match form % 7 {
         0 => format!(

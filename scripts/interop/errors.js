@@ -1,4 +1,4 @@
-// The errors of errors.py, asked by grpc-js. Reads them from standard input.
+// Triggers the errors of errors.py by grpc-js. Reads the cases from standard input.
 "use strict";
 const assert = require("node:assert");
 const grpc = require("@grpc/grpc-js");
@@ -37,7 +37,7 @@ function ask(it) {
 async function main() {
   const errors = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
   await Promise.all(errors.map(ask));
-  console.log(`${errors.length} errors: grpc-js gets code, sentence and kind`);
+  console.log(`${errors.length} errors: grpc-js gets code, text and kind`);
 }
 
 main().catch((error) => {

@@ -1,5 +1,5 @@
-"""Every error reaches clients of other languages with its code, its sentence and its kind: those of errors.json, asked
-by grpcio, and by grpc-js where there is Node.
+"""Every error of errors.json reaches clients of other languages with its code, text and kind: grpcio, and
+grpc-js if Node is present.
 
 Usage: errors.py FOLDER-WITH-THE-PROGRAMS [FOLDER-WITH-GRPC-JS]
 """
@@ -25,7 +25,7 @@ sha256 = "{hashlib.sha256(TOKEN.encode()).hexdigest()}"
 scopes = ["read"]
 """
 SEGMENTS = ("--segment-store", "sqlite:tags.db")
-# A minute is left in its time field of 12 bits.
+# Its time field of 12 bits ends in a minute.
 LATE = f"""
 [layout.custom]
 version_bits = 1
@@ -49,7 +49,7 @@ SERVERS = {
     "behind": ((*FIXED, "behind", "--request-timeout-ms", "100"), ""),
     "sealed": ((*FIXED, "sealed"), ""),
 }
-# Once they have started.
+# After both servers have started.
 CLOCKS = {"late": "+2m", "behind": "-1h"}
 SPECIAL = {"TOO LARGE": b"\x0a\xff\xff\x03" + bytes(65_535), "TRUNCATED": b"\x09\x01"}
 
@@ -94,12 +94,12 @@ def main() -> None:
         with grpc.insecure_channel(servers["sealed"].address) as channel:
             gen_id = channel.unary_unary("/vesta.v1.IdService/GenId")
             with contextlib.suppress(grpc.RpcError):
-                while gen_id(b"", timeout=10):  # until it looks at its file
+                while gen_id(b"", timeout=10):  # until it checks its file
                     pass
         for case in cases:
             case["address"] = servers[case.pop("server", "usual")].address
             ask(case["address"], case)
-        print(f"{len(cases)} errors: grpcio gets code, sentence and kind")
+        print(f"{len(cases)} errors: grpcio gets code, text and kind")
         if len(sys.argv) < 3:
             return print("left out: grpc-js, because node or npm is missing")
         for case in cases:

@@ -1,5 +1,5 @@
-"""Everybody agrees on the same IDs: vesta-server and vesta-rest, asked by a gRPC client that knows
-the protocol by reflection only, and by curl.
+"""vesta-server and vesta-rest agree on the same IDs: called by a gRPC client that knows the protocol
+only by reflection, and by curl.
 
 Usage: golden.py FOLDER-WITH-THE-PROGRAMS
 """

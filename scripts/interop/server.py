@@ -1,4 +1,4 @@
-"""A server of Vesta's for clients in other languages."""
+"""A Vesta server for clients in other languages."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ class Server:
                 self.address = words[1]
             if words[:1] == ["try"]:
                 break
-        assert self.address, f"{program} did not say where it listens"
+        assert self.address, f"{program} did not print its address"
 
     def set_clock(self, offset: str) -> None:
         """Sets its own wall clock to this distance from the right time: `-1h`, `+2m`."""

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Named faults: each was planted by hand once and no test noticed it, or only a simulation did.
+"""Named faults: each was once planted manually, and no test noticed it, or only a simulation did.
 
-    scripts/mutants/named.py [--here] [NAME …]      all of them, or those of these names
+    scripts/mutants/named.py [--here] [NAME …]      all of them, or the named ones
     scripts/mutants/named.py --list
-    scripts/mutants/named.py --check                looks only whether each still fits the code
+    scripts/mutants/named.py --check                only checks that each still fits the code
 
-Puts one fault after another into a copy of the sources and runs the test that must fail then. Exits 1 if
-one does not, or if a fault does not fit the code any more: it stands for a promise, so it is to be planted
-anew and not to be dropped. `--here` works in this checkout and its target folder, which is quicker; each
-file is restored.
+Puts one fault after another into a copy of the sources and runs the test that must then fail. Exits with 1
+if a test does not fail, or if a fault no longer fits the code: it stands for a promise, so re-plant it and
+never drop it. `--here` works in this checkout and its target folder, which is quicker; each file is
+restored.
 """
 import os
 import pathlib
@@ -17,7 +17,7 @@ import sys
 
 SERVICE = "cargo test --quiet -p vesta-service"
 
-# name: (file, text that stands there once, text to put in its place, command that must fail)
+# name: (file, text that occurs there once, replacement, command that must fail)
 FAULTS = {
     "namespace-made-anew": (
         "vesta-service/src/lease/leases.rs",
@@ -144,7 +144,7 @@ def main(arguments):
 
 
 def copy(root, to):
-    """The files that git knows, with their times: what did not change is not built again."""
+    """Copies the files that git tracks, with their times, so that unchanged ones are not built again."""
     files = subprocess.run(
         ["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True
     ).stdout
@@ -180,7 +180,7 @@ def noticed(root, environment, name):
     try:
         path.write_text(text.replace(old, new))
         if subprocess.run(build, cwd=root, env=environment, capture_output=True).returncode:
-            print(f"  {name}: does not compile with the fault; plant it anew")
+            print(f"  {name}: does not compile with the fault; re-plant it")
             return False
         test = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True)
     finally:

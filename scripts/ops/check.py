@@ -1,6 +1,6 @@
-"""The alerts of ops/ against their tests, the metrics of a program, and the table in docs/operate/operations.md.
+"""Checks the alerts of ops/ against their tests, the metrics of a program, and the table in docs/operate/operations.md.
 
-    check.py VESTA [--write]        VESTA: the program; --write writes the table anew
+    check.py VESTA [--write]        VESTA: the program; --write rewrites the table
     check.py --rules                prints the expressions of the dashboard as a rule file
 """
 
@@ -16,12 +16,12 @@ from contextlib import contextmanager
 RULES, TESTS, DOCUMENT = "ops/vesta-alerts.yml", "ops/vesta-alerts.test.yml", "docs/operate/operations.md"
 BEGIN, END = "<!-- alerts: written by scripts/ops.sh --write -->\n", "<!-- /alerts -->\n"
 FUNCTIONS = {"abs", "and", "by", "count", "increase", "max", "min", "on", "rate", "sum", "time"}
-# What this program shows only with TLS, or with a store that has a clock.
+# Metrics that this program shows only with TLS, or with a store that has a clock.
 ELSEWHERE = {"vesta_tls_certificate_expires": {"listener"}, "vesta_clock_offset_seconds": set()}
 
 
 def rules(text):
-    """Each alert as a table of its keys; the file has one key a line."""
+    """Each alert as a dictionary; the file has one key per line."""
     found = []
     for line in text.splitlines():
         if match := re.match(r"\s*-? ?(alert|expr|for|labels|summary|runbook): (.*)", line):
@@ -44,7 +44,7 @@ def table(alerts):
 
 
 def untested(alerts, tests):
-    """Alerts that no history lets fire, or none leaves silent."""
+    """Alerts without a history in which they fire, or without one in which they are silent."""
     cases = re.findall(r"alertname: (\w+),?\s+exp_alerts: (\[\]|\[\{)", tests)
     return [
         f"{alert['alert']}: no history in which it {what}"
@@ -55,7 +55,7 @@ def untested(alerts, tests):
 
 
 def used(expression):
-    """The metrics of an expression, each with the labels that are asked of it."""
+    """The metrics of an expression, each with the labels that it requires."""
     plain = re.sub(r'"[^"]*"', "", expression)
     for name in re.findall(r"\bvesta_\w+", plain):
         asked = re.search(rf"\b{name}\{{([^}}]*)\}}", plain)
@@ -73,7 +73,7 @@ def unknown(expressions, shown):
 
 @contextmanager
 def program(vesta):
-    """A server with a tag of each kind; the address of its admin listener."""
+    """A server with a tag of each kind; yields the address of its admin listener."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PATH": os.environ["PATH"], "VESTA_STATE_DIR": folder}
         environment["VESTA_SEGMENT_STORE"] = environment["VESTA_SERIAL_STORE"] = f"sqlite:{folder}/tags.db"
@@ -135,7 +135,7 @@ def main():
         shown = scrape(urllib.request.urlopen(admin + "metrics").read().decode()) | ELSEWHERE
     expressions = [(alert["alert"], alert["expr"]) for alert in alerts] + list(dashboards())
 
-    # The checks see what is wrong.
+    # The checks notice planted faults.
     planted = [("planted", "rate(vesta_requets_total[5m])"), ("planted", 'vesta_requests_total{outcom="OK"}')]
     assert len(unknown(planted, shown)) == 2
     assert len(untested([{"alert": "Planted"}], tests)) == 2

@@ -14,7 +14,7 @@ function relative(ms) {
   return new Intl.RelativeTimeFormat(language).format(Math.trunc(seconds / length), unit);
 }
 
-// The moments of a year, a month or a day.
+// The first and last moment of a year, a month or a day.
 function period(text) {
   const parts = /^(\d{4})(?:-(\d\d))?(?:-(\d\d))?$/.exec(text);
   if (!parts) return null;
@@ -89,7 +89,7 @@ function verdict(it) {
   $("made").classList.toggle("wanted", wanted);
   $("rounded").textContent = it.rounded ? t("roundedBy", it.rounded) : "";
 }
-// The layouts that the ID may have. A click reads it as that one, a second click leaves it to the guess again.
+// Candidate layouts of the ID. A click reads the ID by that layout; a second click returns to the guess.
 function chips(it) {
   const buttons = it.guesses.slice(0, 6).map((guess, at) => {
     const [name, share, when] = [el("b", { text: guess.layout }), percent(guess.probability), day(guess.moment)];
@@ -99,7 +99,7 @@ function chips(it) {
     button.addEventListener("click", () => {
       $("chosen").value = isChosen ? "" : guess.layout;
       showId();
-      $("guesses").children[at].focus(); // the buttons are new ones
+      $("guesses").children[at].focus(); // the buttons were recreated
     });
     return button;
   });

@@ -1,4 +1,5 @@
-// Chinese for what the servers and vesta-intf say in English; `{}` stands for a value, `{0}` for the first.
+// Chinese translations of the English texts of the servers and vesta-intf; `{}` stands for a value, `{0}`
+// for the first.
 const SENTENCES = {
   // Events.
   "claimed": "取得", "moved": "更换", "not-claimed": "未取得", "not-renewed": "未续约", "renewed-late": "续约延迟", "fenced": "被接管",
@@ -17,7 +18,7 @@ const SENTENCES = {
   "another process took its machine ID over: {}": "另一个进程接管了它的机器 ID：{0}",
   "the store may forget what it acknowledged: {}": "存储可能丢失已确认的写入：{0}",
   "the store is trusted again": "存储恢复可信",
-  // Why a process is not ready.
+  // Reasons why a process is not ready.
   "the generator has stopped: {}": "生成器已停止：{0}",
   "another machine ID is being claimed: {}": "正在取得另一个机器 ID：{0}",
   "the clock stands {} s behind IDs already issued": "时钟比已发出的 ID 落后 {0} 秒",

@@ -1,4 +1,4 @@
-"""What is linked into the programs, as CycloneDX JSON: every crate with version, licence and checksum.
+"""The SBOM of the programs as CycloneDX JSON: every linked crate with version, licence and checksum.
 
     cargo metadata --format-version 1 --filter-platform TARGET … | sbom.py Cargo.lock VERSION
 """
@@ -16,7 +16,7 @@ packages = {package["id"]: package for package in metadata["packages"]}
 nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
 programs = [it["id"] for it in metadata["packages"] if it["name"] in ("vesta-cli", "vesta-rest", "vesta-server")]
 
-# What a build runs or a test needs is not in the programs.
+# Crates that only builds run or tests need are not in the programs.
 linked, wanted = set(), list(programs)
 while wanted:
     package = wanted.pop()
@@ -47,7 +47,7 @@ def component(package):
 components = sorted((component(packages[it]) for it in linked), key=lambda it: it["bom-ref"])
 without = [it["name"] for it in components if "licenses" not in it]
 if without:
-    sys.exit(f"no licence is stated by: {', '.join(without)}")
+    sys.exit(f"no licence stated by: {', '.join(without)}")
 bom = {
     "bomFormat": "CycloneDX",
     "specVersion": "1.5",

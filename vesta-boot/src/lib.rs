@@ -43,3 +43,11 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/use/layouts.md")]
 struct Layouts;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/use/other-layouts.md")]
+struct OtherLayouts;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/use/formats.md")]
+struct Formats;

@@ -1,4 +1,4 @@
-//! Documents made from the settings: the table in docs/operate/configuration.md and docs/vesta.example.toml. With
+//! Documents made from the settings: the table in docs/operate/settings.md and docs/vesta.example.toml. With
 //! `UPDATE_DOCS=1` the tests write them.
 
 use std::collections::BTreeSet;
@@ -92,12 +92,12 @@ fn the_table_of_settings_is_up_to_date() {
             help(arg).0
         );
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/configuration.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/settings.md");
     let text = fs::read_to_string(path).expect("the documentation");
     let start = text.find("| key | flag |").expect("the table");
     let end = start + text[start..].find("\n\n").expect("its end") + 1;
     compare(
-        "operate/configuration.md",
+        "operate/settings.md",
         &format!("{}{table}{}", &text[..start], &text[end..]),
     );
 }
@@ -126,7 +126,7 @@ const HEAD: &str = "\
 
 const TAIL: &str = r#"
 # Tokens of callers, a table for each. `vesta-server token new --name X` prints a token and its table.
-# Without tokens, callers need none. Scopes: generate, read, segments, metrics, admin.
+# Without tokens, callers need none. Scopes: generate, read, segments, serials, metrics, admin.
 #[[auth.tokens]]
 #name = "orders"
 #sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,4 +1,4 @@
-//! `audit`: who made an ID.
+//! `audit`: finds the process that made an ID.
 
 use serde_json::json;
 use vesta_boot::commands::leases;
@@ -31,7 +31,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             position,
         )),
     };
-    // The moment at which the tick of a position begins.
+    // The start time of a position's tick.
     let when = |position: u64| {
         exact(
             layout
@@ -46,7 +46,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         None
     };
     let said = match &origin {
-        None => format!("no: it has another layout than {}", layout.name()),
+        None => format!("no: its layout is not {}", layout.name()),
         Some(Origin::Claim(claim)) => {
             let Record {
                 epoch,
@@ -56,7 +56,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             } = claim;
             let (host, claimed) = (plain(&claim.host), exact(claim.claimed, &layout));
             let ended = if claim.owner == 0 {
-                "given back"
+                "released"
             } else {
                 "reserved"
             };
@@ -67,11 +67,11 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             )
         }
         Some(Origin::NotReserved(last)) => format!(
-            "no: nobody of this namespace has reserved IDs of machine {machine} from {} on",
+            "no: no process of this namespace has reserved IDs of machine {machine} from {} on",
             when(last.bound)
         ),
         Some(Origin::Skipped(next)) => format!(
-            "no: it lies below where claim {} of machine {machine} began, {}, and above what was reserved \
+            "no: it is below the start of claim {} of machine {machine}, {}, and above everything reserved \
              before",
             next.epoch,
             when(next.from)
@@ -80,7 +80,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             format!("no: machine {machine} was never claimed in this namespace")
         }
         Some(Origin::Forgotten(first)) => format!(
-            "not known: the history of machine {machine} begins with claim {}, {}",
+            "unknown: the history of machine {machine} begins with claim {}, {}",
             first.epoch,
             when(first.from)
         ),

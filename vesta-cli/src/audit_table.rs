@@ -1,4 +1,4 @@
-//! `audit table`: what is wrong with the IDs of a table.
+//! `audit table`: finds faults in the IDs of a table.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -18,16 +18,16 @@ use crate::csv_column;
 use crate::output::{Output, Table, answer, grouped, say};
 use crate::values::{exact, id_of, now};
 
-/// IDs that are sorted in memory: 32 MB of them.
+/// IDs sorted in memory: 32 MB.
 const AT_ONCE: usize = 1 << 22;
-/// Files of those that are more: a prime, since the last bits of IDs are often the same.
+/// Number of files for larger sets: a prime, since the last bits of IDs are often the same.
 const PARTS: usize = 127;
-/// Examples of each finding.
+/// Maximum examples of each finding.
 const EXAMPLES: usize = 10;
-/// Clocks may be this far ahead of this one, in milliseconds.
+/// Tolerated lead of a clock over this one, in milliseconds.
 const AHEAD: u64 = 60_000;
 
-/// One kind of finding: how often, and where.
+/// One kind of finding: its count and examples.
 #[derive(Debug, Default)]
 struct Finding {
     count: u64,
@@ -46,13 +46,13 @@ impl Finding {
 /// The IDs of one machine so far.
 #[derive(Debug)]
 struct Line {
-    /// The latest moment so far.
+    /// The latest time so far.
     latest: u64,
-    /// Set while its IDs show earlier moments than that.
+    /// Set while its IDs have earlier times than that.
     is_back: bool,
 }
 
-/// Numbers too small to be IDs: what a table had before.
+/// Numbers too small to be IDs, from before the table used IDs.
 #[derive(Debug)]
 struct Small {
     count: u64,
@@ -60,11 +60,11 @@ struct Small {
     high: u64,
 }
 
-/// An ID that says it was made this soon after the epoch is a small number, in milliseconds: no layout was
+/// An ID whose time is this soon after the epoch counts as a small number, in milliseconds: no layout was
 /// in use before it was designed.
 const FIRST: u64 = 3_600_000;
 
-/// An audit under way.
+/// An audit in progress.
 #[derive(Debug, Default)]
 struct Audit {
     rows: u64,
@@ -136,8 +136,8 @@ impl Audit {
     }
 }
 
-/// Finds what occurs more than once, in little memory: once there is no room for more, each ID goes into
-/// one of some files, where equal ones meet. Of a thousand million IDs one file is 63 MB.
+/// Finds IDs that occur more than once, in little memory. Once there is no room for more, each ID goes
+/// into one of several files, where equal ones meet. For a thousand million IDs, one file is 63 MB.
 #[derive(Debug, Default)]
 struct Sorter {
     ids: Vec<u64>,
@@ -218,7 +218,7 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
             return;
         }
         kept = audit.take(text, args, now);
-        // Says how far it is, once it takes longer than two seconds.
+        // Reports progress once the audit takes longer than two seconds.
         if audit.rows.is_multiple_of(10_000) && clock.monotonic() - began >= next {
             say(&format!(
                 "{} rows after {} s",
@@ -239,7 +239,7 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
     report(&audit, &repeated, &looked_at, args, output)
 }
 
-/// Reads the IDs of a database or a CSV file, and says where they stood.
+/// Reads the IDs of a database or a CSV file, and returns their location.
 fn read_ids(
     args: &TableArgs,
     each: &mut (dyn FnMut(Option<&str>) + Send),
@@ -270,7 +270,7 @@ fn read_ids(
         let found = csv_column::read(input, column, each).map_err(|error| failed(&error))?;
         let name = found
             .name
-            .map_or("no line of names".to_owned(), |name| format!("`{name}`"));
+            .map_or("no header line".to_owned(), |name| format!("`{name}`"));
         return Ok(format!("column {} of {source} ({name})", found.number));
     };
     let (Some(table), Some(column)) = (&args.table, column) else {
@@ -305,7 +305,7 @@ fn report(
             "times that the clock of a machine went back",
             &audit.back,
         ),
-        ("unplanned", "machines that are not planned", &unplanned),
+        ("unplanned", "machines that were not planned", &unplanned),
         ("future", "IDs from the future", &audit.future),
         (
             "unreadable",
@@ -370,7 +370,7 @@ fn report(
     answer(output, is_clean, &text, &json, &table.render(Output::Csv))
 }
 
-/// Machine IDs and a floor for those who go on from here.
+/// Advice for continuing from here: machine IDs and a floor.
 fn advice(audit: &Audit, args: &TableArgs, machines: &[u64]) -> String {
     let Some((_, last)) = audit.span else {
         return String::new();
@@ -381,9 +381,9 @@ fn advice(audit: &Audit, args: &TableArgs, machines: &[u64]) -> String {
         true => format!("machine.range = \"{}-{most}\", or ", highest + 1),
         false => String::new(),
     };
-    // A whole tick later, so that it lies above every one of them.
+    // One tick later, so that it is above every one of them.
     let floor = exact(UnixMillis(last + layout.spec().unit.millis()), layout);
-    format!("to go on from here: {range}a floor: vesta store raise-floor --to {floor}\n")
+    format!("to continue from here: {range}a floor: vesta store raise-floor --to {floor}\n")
 }
 
 #[cfg(test)]
@@ -391,12 +391,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_occurs_twice_is_found_within_and_between_runs() {
+    fn repeated_ids_are_found_within_and_between_runs() {
         let mut sorter = Sorter::default();
         for id in [5, 3, 5, 9, 3, 3, 1] {
             sorter.push(id).expect("memory");
         }
-        // As if there had been no more room.
+        // As if memory were full.
         sorter.spill().expect("room");
         for id in [2, 5, 9, 9, 10] {
             sorter.push(id).expect("memory");
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_the_smallest_are_shown_in_their_order() {
+    fn the_smallest_examples_are_shown_in_order() {
         let mut sorter = Sorter::default();
         for id in (0..1000).rev().flat_map(|id| [id, id]) {
             sorter.push(id).expect("memory");

@@ -1,4 +1,4 @@
-//! `bench` and `top`: how fast a server is, and what it is doing.
+//! `bench` and `top`: speed and activity of a server.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,7 +17,7 @@ use crate::{Answer, Done};
 
 pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
     let (over, done, failed) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    // Fails here if there is no server.
+    // Fails here if the server is unreachable.
     remote(&args.server, &args.access)?(1)?;
     let clock = SystemClock::new();
     let began = clock.monotonic();
@@ -61,7 +61,7 @@ pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
     let took = elapsed();
     let mut times: Vec<_> = times.into_iter().flatten().collect();
     times.sort_unstable();
-    // The time below which so many of a thousand requests lie.
+    // Latency below which `part` of a thousand requests lie.
     let at = |part: usize| times.get(times.len() * part / 1000).copied().unwrap_or(0);
     let (p50, p99, p999) = (at(500), at(990), at(999));
     let seconds = took.as_secs_f64();
@@ -81,12 +81,12 @@ pub(crate) fn bench(args: &BenchArgs, output: Output) -> Done {
     answer(output, errors == 0, &text, &json, &csv)
 }
 
-/// The counters of a server at some time.
+/// The counters of a server at one time.
 #[derive(Debug, Default, Clone)]
 struct Counters {
     issued: f64,
     requests: f64,
-    /// Requests up to each number of microseconds.
+    /// Cumulative requests by latency in microseconds.
     buckets: BTreeMap<u64, f64>,
 }
 
@@ -119,7 +119,7 @@ impl Counters {
         counters
     }
 
-    /// The bucket in which the slowest hundredth of the requests since `before` begins, in microseconds.
+    /// Bucket in which the slowest hundredth of the requests since `before` begins, in microseconds.
     fn p99_since(&self, before: &Self) -> Option<u64> {
         let count = |bound: u64, all: &Self| all.buckets.get(&bound).copied().unwrap_or(0.0);
         let all = count(u64::MAX, self) - count(u64::MAX, before);
@@ -176,7 +176,8 @@ pub(crate) fn top(args: &TopArgs, output: Output) -> Done {
     Ok(Answer::Yes)
 }
 
-/// What a round shows: on a terminal in place of the one before, else below it; CSV has one line of names.
+/// Output of one round: on a terminal it replaces the previous one, otherwise it follows below. CSV has
+/// one header line.
 fn screen(table: &Table, output: Output, redraws: bool, round: u64) -> String {
     let text = table.render(output);
     match text.split_once('\n') {
@@ -221,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_is_redrawn_and_other_output_grows() {
+    fn a_terminal_is_redrawn_and_other_output_is_appended() {
         let mut table = Table::new(["server", "IDs/s"]);
         table.row(["a".into(), 7u64.into()]);
         let text = table.render(Output::Text);
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_hundredth_is_that_of_the_last_second() {
+    fn p99_covers_only_the_last_second() {
         let text = |fast: u32, slow: u32| {
             format!(
                 "vesta_ids_issued_total{{token=\"\"}} {fast}\nvesta_requests_total{{method=\"/genid\",outcome=\"OK\"}} {slow}\n\

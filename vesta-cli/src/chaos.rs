@@ -1,4 +1,4 @@
-//! `chaos`: real servers on loopback that are killed, paused and given wrong clocks, while every ID that
+//! `chaos`: real servers on loopback that are killed, paused and given wrong clocks, while each ID that
 //! they make is compared with all others.
 
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ use crate::http::Http;
 use crate::output::{Cell, Output, grouped, record, say};
 use crate::{Answer, Done, FRONTS};
 
-/// The command of a server of these; not one for people.
+/// Internal command that runs one of these servers; not for users.
 pub(crate) const MEMBER: &str = "chaos-member";
 
-/// The pause between two looks at something that is waited for.
+/// Polling interval of every wait.
 const TURN: Duration = Duration::from_millis(20);
 
 const CLOCK: SystemClock = SystemClock::new();
@@ -54,8 +54,8 @@ impl Clock for Stepped {
     }
 }
 
-/// A server whose clock is off by the first argument, and then by each line of standard input. It ends with
-/// whoever started it.
+/// Runs a server whose clock is off by the first argument, then by each line of standard input. It ends
+/// with its parent process.
 pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(off) = args.next().and_then(|off| off.to_str()?.parse().ok()) else {
         return ExitCode::from(64);
@@ -66,7 +66,7 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         for off in stdin().lines().map_while(|line| line.ok()?.parse().ok()) {
             OFF.store(off, Relaxed);
         }
-        exit(70); // whoever started it had gone before the system knew
+        exit(70); // the parent had gone before the kernel knew of it
     });
     println!("  process     {}", id());
     let clock: Arc<dyn Clock> = Arc::new(Stepped);
@@ -75,17 +75,17 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     done.map_or_else(|error| error.report("vesta"), |()| ExitCode::SUCCESS)
 }
 
-/// Ends a server with `vesta chaos`, also while it is paused.
+/// Makes a server end with `vesta chaos`, even while it is paused.
 #[cfg(target_os = "linux")]
 fn end_with_parent() {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Elsewhere a server ends when its standard input does; a paused one, once it goes on.
+/// On other systems a server ends when its standard input does; a paused one, once it resumes.
 #[cfg(not(target_os = "linux"))]
 const fn end_with_parent() {}
 
-/// One place for a server: the one that is there now, how wrong its clock is, and until when it is paused.
+/// A slot for a server: its current process, the error of its clock, and the end of its pause.
 struct Place {
     child: Child,
     off: i64,
@@ -93,12 +93,12 @@ struct Place {
 }
 
 impl Place {
-    /// The process has not been waited for: its number is not another one's yet.
+    /// The process has not been waited for, so its process ID is not reused yet.
     fn signal(&self, signal: Signal) {
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// One that was killed just now leaves it to its successor.
+    /// If the process has just been killed, its successor starts with this step.
     fn step_clock(&mut self, off: i64) {
         self.off = off;
         let _ = self
@@ -121,12 +121,12 @@ type Origin = (u32, UnixMillis);
 /// All IDs so far.
 #[derive(Default)]
 struct Seen {
-    /// Ranges of neighbours: the last of each and where they came from, by the first. The machine ID stands
-    /// on top here, so that what one process makes is in few ranges, however much it is.
+    /// Ranges of consecutive IDs, by their first: the last ID and the origin. Here the machine ID is the
+    /// most significant part, so the IDs of one process fall into few ranges, however many they are.
     ranges: BTreeMap<u64, (u64, Origin)>,
     ids: u64,
     repeated: u64,
-    /// The first that came twice.
+    /// The first ID that came twice.
     twice: Option<(u64, [Origin; 2])>,
 }
 
@@ -137,7 +137,7 @@ impl Seen {
         self.ids += ids.len() as u64;
         for run in ids.chunk_by(|one, next| next - one == 1) {
             let (first, last) = (run[0], run[run.len() - 1]);
-            // Of ranges that do not overlap, this one alone can reach into the run.
+            // Of ranges that do not overlap, only this one can reach into the run.
             match self.ranges.range_mut(..=last).next_back() {
                 Some((start, (end, before))) if *end >= first => {
                     let again = first.max(*start);
@@ -152,7 +152,7 @@ impl Seen {
     }
 }
 
-/// Random numbers that a seed decides (SplitMix64).
+/// Pseudo-random numbers from a seed (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -171,7 +171,7 @@ struct Chaos<'a> {
 }
 
 pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
-    let told = vesta_boot::on_signal()?; // before there is anything to tidy up
+    let told = vesta_boot::on_signal()?; // before anything needs tidying up
     let folder = tempfile::Builder::new()
         .prefix("vesta-chaos-")
         .tempdir()
@@ -219,32 +219,33 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
         [repeated, ids, kills, pauses, steps, failed, seed].map(Cell::from),
     )?;
     match repeated {
-        0 if told.is_cancelled() => Err(Error::software("chaos", "it was told to stop")),
+        0 if told.is_cancelled() => Err(Error::software("chaos", "stopped by a signal")),
         0 => Ok(Answer::Yes),
         _ => Ok(Answer::No),
     }
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::software("cannot look after the servers", error)
+    Error::software("cannot watch the servers", error)
 }
 
 impl Chaos<'_> {
-    /// The folder's name: no other run has it.
+    /// The name of the folder, unique to this run.
     fn namespace(&self) -> &OsStr {
         self.folder.file_name().unwrap_or_default()
     }
 
-    /// Keeps a server in each place, and kills them, pauses them and steps their clocks, as the dice fall,
-    /// until time is up, an ID came twice, or somebody asked to stop. Returns the IDs, and how many kills,
-    /// pauses, clock steps and failed requests there were.
+    /// Keeps a server in each slot, and kills them, pauses them and steps their clocks at random, until
+    /// time is up, an ID came twice, or a stop is requested. Returns the IDs, and the counts of kills,
+    /// pauses, clock steps and failed requests.
     fn disturb(&self, dice: &mut Dice) -> Result<(Seen, [u64; 4]), Error> {
         let ChaosArgs {
             processes, minutes, ..
         } = *self.args;
         let (mut began, mut seen, mut counts) = (CLOCK.monotonic(), Seen::default(), [0; 4]);
         let (mut next, mut said) = (Duration::from_secs(1), Duration::from_secs(2));
-        // At the end the servers go first, then the receiver, and so do those who wait for either.
+        // At the end the servers stop first, then the receiver, and with them the threads that wait
+        // for either.
         scope(|threads| {
             let _over = self.over.drop_guard_ref();
             let (send, received) = sync_channel(64);
@@ -265,7 +266,7 @@ impl Chaos<'_> {
                     Err(_) => {}
                 }
                 if seen.ids == 0 {
-                    began = CLOCK.monotonic(); // undisturbed, they can say that a store does not answer
+                    began = CLOCK.monotonic(); // undisturbed, they can report that a store does not answer
                 }
                 let now = CLOCK.monotonic() - began;
                 let is_over = now.as_secs_f64() >= minutes * 60.0 || self.over.is_cancelled();
@@ -284,7 +285,8 @@ impl Chaos<'_> {
                     }
                 }
                 if now >= next {
-                    // As many throws each time, whatever the servers do: a seed always does the same.
+                    // Draws equally often whatever the servers do: a seed always gives the same
+                    // faults.
                     next += Duration::from_millis(300 + dice.below(1200));
                     let place = &mut places[dice.below(processes.into()) as usize];
                     let (kind, pause) = (dice.below(100), dice.below(7000));
@@ -313,14 +315,14 @@ impl Chaos<'_> {
         })
     }
 
-    /// Asks the servers of a place for IDs, one after the other. Nothing comes of a request that fails.
+    /// Requests IDs from the server of a slot, one call after another. Failed requests are skipped.
     fn ask(&self, number: u16, send: &SyncSender<Option<(Vec<u64>, Origin)>>) {
         while !self.over.is_cancelled() {
-            CLOCK.park(TURN); // it starts, or says that it cannot
+            CLOCK.park(TURN); // it is starting, or reports that it cannot
             let Some((http, process)) = self.listens(number) else {
                 continue;
             };
-            // The most that REST gives at a time. Nobody receives any more once it is over.
+            // Maximum that REST returns per call. Once the run is over, the receiver is gone.
             while let Ok(ids) = http.ids(1000) {
                 let received = UnixMillis(CLOCK.wall_seconds() * 1000);
                 if send.send(Some((ids, (process, received)))).is_err() {
@@ -331,12 +333,13 @@ impl Chaos<'_> {
         }
     }
 
-    /// The file for a kind of output of a server: nobody has to read along, and the last one's are there.
+    /// File for one kind of a server's output: a file needs no reader, and keeps the output of the last
+    /// server.
     fn file(&self, number: u16, kind: &str) -> PathBuf {
         self.folder.join(format!("{number}.{kind}"))
     }
 
-    /// The server of a place, once it listens, and the number of its process.
+    /// The server of a slot, once it listens, and its process ID.
     fn listens(&self, number: u16) -> Option<(Http, u32)> {
         let said = std::fs::read_to_string(self.file(number, "out")).ok()?;
         let of = |label| {
@@ -374,7 +377,8 @@ impl Chaos<'_> {
             .arg("--machine-store");
         match &self.args.store {
             Some(store) => command.arg(store),
-            // So few machine IDs that they come again soon; elsewhere, those of the dead take minutes.
+            // So few machine IDs that they soon come again; other stores take minutes to free those of
+            // dead processes.
             None => command
                 .arg(format!("sqlite:{}", self.folder.join("pool.db").display()))
                 .args([
@@ -382,7 +386,7 @@ impl Chaos<'_> {
                     &format!("0-{}", 2 * self.args.processes - 1),
                 ]),
         };
-        // Settings of servers that are not these.
+        // Drops settings meant for other servers.
         let is_setting = |name: &OsString| name.as_encoded_bytes().starts_with(b"VESTA_");
         let names = std::env::vars_os()
             .map(|variable| variable.0)
@@ -395,7 +399,7 @@ impl Chaos<'_> {
         command.spawn().map_err(failed)
     }
 
-    /// The reason why a server ended while there was no ID yet, and nothing had been done to it.
+    /// Reason why a server ended before its first ID, without a fault applied to it.
     fn not_started(&self, number: u16, status: ExitStatus) -> Error {
         let log = std::fs::read_to_string(self.file(number, "log"));
         let log = log.unwrap_or_else(|error| error.to_string());
@@ -416,11 +420,11 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_comes_twice_is_found_wherever_the_first_is() {
+    fn a_repeated_id_is_found_wherever_the_first_is() {
         let (mut dice, machines) = (Dice(1), 1 << MACHINE);
         for planted in [0, 1, 999, 1000, 12_345, 19_999] {
             let mut seen = Seen::default();
-            // Two machine IDs, batches of each in any order, and others here and there.
+            // Two machine IDs: batches of each in any order, and scattered single IDs.
             for start in (0..20_000)
                 .step_by(2000)
                 .chain((1000..20_000).step_by(2000))
@@ -450,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn every_id_that_comes_twice_counts() {
+    fn every_repeated_id_counts() {
         let mut seen = Seen::default();
         let ids = |from: u64, to: u64| (from..to).map(|at| at << 10).collect();
         seen.add(ids(0, 1000), origin(1));
@@ -459,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_throws_the_same() {
+    fn the_same_seed_draws_the_same_numbers() {
         let throw = |seed| {
             let mut dice = Dice(seed);
             [(); 5].map(|()| dice.below(100))

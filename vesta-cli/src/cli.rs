@@ -14,8 +14,8 @@ use crate::values::{self, ServerUrl};
 
 /// 64-bit IDs that never repeat: serve, make, explain and check them
 ///
-/// Data goes to standard output, words to standard error. Exit codes: 0; 1 if the answer is no; 64 for bad
-/// input; 69 if something cannot be reached; 70 for another failure.
+/// Data goes to standard output, messages to standard error. Exit codes: 0; 1 if the answer is no; 64 for
+/// bad input; 69 if something cannot be reached; 70 for another failure.
 #[derive(Debug, Parser)]
 #[command(
     name = "vesta",
@@ -30,9 +30,9 @@ use crate::values::{self, ServerUrl};
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) format: Format,
-    /// TOML file with settings, for the commands that take the settings of a server
+    /// TOML settings file, for the commands that take the settings of a server
     ///
-    /// Flags and the environment win over it. [env: VESTA_CONFIG]
+    /// Flags and the environment override it. [env: VESTA_CONFIG]
     #[arg(
         long,
         short,
@@ -50,18 +50,18 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve IDs by REST and gRPC
     Serve(ServeArgs),
-    /// Make IDs here, or take them from a server
+    /// Generate IDs here, or take them from a server
     ///
-    /// Without a server it takes the settings of `vesta serve`, as flags, from the environment and from the
+    /// Without --server it takes the settings of `vesta serve`, as flags, from the environment and from the
     /// file of --config: --layout, --namespace, --machine-id, --machine-store …
     Gen(GenArgs),
-    /// Take IDs apart: fields, time, other forms
+    /// Explain IDs: fields, time, other forms
     Explain(ExplainArgs),
-    /// Put an ID together from its fields
+    /// Assemble an ID from its fields
     Make(MakeArgs),
-    /// The smallest and the largest ID of a moment or a day, or a condition for a range of time
+    /// Print the smallest and largest ID of a moment or day, or a condition for a time range
     Bound(BoundArgs),
-    /// Look at layouts, check and design them
+    /// List, show, check and design layouts
     #[command(subcommand)]
     Layout(LayoutCommand),
     /// Prove that two sets of IDs never meet, or show where they do
@@ -69,48 +69,48 @@ pub(crate) enum Command {
     Plan(PlanCommand),
     #[command(flatten)]
     OfServers(vesta_boot::commands::Command),
-    /// Check this host and these settings: each line is ok, warn or fail, with what to do
+    /// Check this host and these settings: each line is ok, warn or fail, with a remedy
     ///
-    /// Takes the settings of `vesta serve`. Exit code 1 if something fails.
+    /// Takes the settings of `vesta serve`. Exit code 1 if a check fails.
     Doctor,
-    /// Show what servers are doing: a row for each, once a second
+    /// Show server activity: one row per server, once a second
     Top(TopArgs),
     /// Ask a server on this host whether it is ready
     ///
-    /// Takes the settings of `vesta serve` and asks /readyz of their admin listener: for containers, which
-    /// have no shell. Exit code 1 if it is not ready, 69 if it does not answer.
+    /// Takes the settings of `vesta serve` and requests /readyz from the admin listener, for containers,
+    /// which have no shell. Exit code 1 if the server is not ready, 69 if it does not answer.
     Healthcheck,
     /// Find out which process made an ID, from the history of claims in the store of machine IDs
     ///
-    /// Takes the settings of `vesta serve`: --machine-store, --namespace, --layout … Exit code 1: no process
-    /// of this namespace made it.
+    /// Takes the settings of `vesta serve`: --machine-store, --namespace, --layout … Exit code 1 if no
+    /// process of this namespace made it.
     Audit(AuditArgs),
-    /// SQL that takes IDs apart in a database, and gives the bounds of a time
+    /// Print SQL that decodes IDs in a database and computes the bounds of a time
     ///
-    /// PostgreSQL gets functions that have the layout in their names, the others statements. genMethod stands
-    /// above the time, so the bounds take it as an argument.
+    /// For PostgreSQL it prints functions named after the layout, for others statements. genMethod is more
+    /// significant than the time, so the bounds take it as an argument.
     Sql(SqlArgs),
-    /// Measure a server: requests a second and how long they take
+    /// Measure a server: requests per second and latency
     Bench(BenchArgs),
-    /// Start servers, kill them, pause them and set their clocks wrong; compare every ID
+    /// Start servers, kill and pause them and step their clocks; compare every ID
     ///
-    /// The servers are its own: processes of this program on loopback, in a temporary folder. The clocks are
-    /// those of the servers, never this host's. Exit code 1: an ID came twice.
+    /// The servers are processes of this program on loopback, in a temporary folder. Only their clocks are
+    /// stepped, never this host's. Exit code 1 if an ID came twice.
     Chaos(ChaosArgs),
-    /// Print the completions of a shell
+    /// Print shell completions
     #[command(after_help = "Example:\n  vesta completions bash")]
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Write the manual: vesta.1 to standard output, or a page for each command into a folder
+    /// Write the manual: vesta.1 to standard output, or one page per command into a folder
     Man {
         /// The folder
         folder: Option<PathBuf>,
     },
 }
 
-/// One of the two fronts, or nothing for both. The settings are added by [`tree`].
+/// One of the two fronts, or none for both. [`tree`] adds the settings.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
@@ -119,16 +119,16 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum ServeCommand {
-    /// Serve REST alone, as the program vesta-rest does
+    /// Serve REST only, like the program vesta-rest
     Rest,
-    /// Serve gRPC alone, as the program vesta-server does
+    /// Serve gRPC only, like the program vesta-server
     Grpc,
 }
 
 /// A layout: a name, a file with `[layout.custom]`, or the default of a command.
 #[derive(Debug, Args)]
 pub(crate) struct Layout {
-    /// Layout: a name of `vesta layout list`, or a file with a table [layout.custom]
+    /// Layout: a name from `vesta layout list`, or a file with a [layout.custom] table
     #[arg(
         long,
         value_name = "NAME|FILE",
@@ -149,14 +149,14 @@ pub(crate) struct GenArgs {
     /// crockford-check, decimal-damm, decimal-mod97 or decimal-luhn
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) format: IdFormat,
-    /// Server to take them from, by gRPC or REST: http://host:50051, https://host:8088
+    /// Server to take IDs from, over gRPC or REST: http://host:50051, https://host:8088
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<ServerUrl>,
     #[command(flatten)]
     pub(crate) access: Access,
 }
 
-/// Ways past the door of a server.
+/// Credentials for a server, and the authority it is checked by.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Access {
     /// Bearer token of the server
@@ -167,7 +167,7 @@ pub(crate) struct Access {
         hide_env_values = true
     )]
     pub(crate) token: Option<String>,
-    /// Authority of the server's certificate (PEM)
+    /// Certificate authority of the server (PEM)
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
 }
@@ -190,31 +190,31 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ChaosArgs {
-    /// Servers at a time
+    /// Number of servers at a time
     #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) processes: u16,
-    /// Duration in minutes; 0.5 is half of one
+    /// Duration in minutes; 0.5 is 30 seconds
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = values::minutes)]
     pub(crate) minutes: f64,
-    /// Store of their machine IDs, as --machine-store; a file of its own by default
+    /// Store of their machine IDs, like --machine-store [default: a temporary file]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Seed of the faults: which, when and in which server; drawn if not given, and said
+    /// Seed of the faults: which, when and in which server [default: random; printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// The admin listeners: http://host:8089,http://host:50052
+    /// Admin listeners: http://host:8089,http://host:50052
     #[arg(
         value_delimiter = ',',
         value_name = "URL",
         default_value = "http://127.0.0.1:8089"
     )]
     pub(crate) servers: Vec<ServerUrl>,
-    /// Rows for each, then end
+    /// Rows per server before it exits [default: no limit]
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) count: Option<u64>,
     #[command(flatten)]
@@ -223,13 +223,13 @@ pub(crate) struct TopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// IDs in decimal, signed, hex, base62, Crockford or CosId's friendly form; `-` reads one a line from
-    /// standard input
+    /// IDs in decimal, signed, hex, base62, Crockford or CosId's friendly form; `-` reads them from
+    /// standard input, one per line
     #[arg(required = true, value_name = "ID", allow_negative_numbers = true)]
     pub(crate) ids: Vec<String>,
-    /// Layout: a name of `vesta layout list`, a file with a table [layout.custom], or guess
+    /// Layout: a name from `vesta layout list`, a file with a [layout.custom] table, or guess
     ///
-    /// Of Vesta's two layouts the one that the ID's type bit names is taken.
+    /// Between Vesta's two layouts, the ID's type bit decides.
     #[arg(
         long,
         value_name = "NAME|FILE|guess",
@@ -238,16 +238,16 @@ pub(crate) struct ExplainArgs {
     )]
     #[arg(hide_env_values = true)]
     pub(crate) layout: String,
-    /// Year, month or day (UTC) in which it was made, or the moment, for a guess: 2016, 2016-04,
-    /// 2016-04-30
+    /// For a guess: year, month or day (UTC) in which the ID was made, or the moment: 2016,
+    /// 2016-04, 2016-04-30
     #[arg(long, value_name = "PERIOD", value_parser = vesta_boot::period)]
     pub(crate) made: Option<RangeInclusive<UnixMillis>>,
-    /// Time zone to show beside UTC [default: the system's], and of friendly IDs [default: UTC]
+    /// Time zone shown beside UTC [default: the system's], and of friendly IDs [default: UTC]
     #[arg(long, visible_alias = "tz", value_name = "ZONE")]
     pub(crate) zone: Option<String>,
 }
 
-/// A layout, and the fields that stand above its time.
+/// A layout, and the fields above its time.
 #[derive(Debug, Args)]
 pub(crate) struct Upper {
     /// genMethod: 0 embedded, 1 gRPC, 2 REST [default: 2, or 0 in a layout without it]
@@ -280,7 +280,7 @@ impl Upper {
         )
     }
 
-    /// The same ID with each genMethod that IDs can have, or with the one that is given.
+    /// The same ID with each genMethod that IDs can have, or with the given one.
     pub(crate) fn blanks(&self) -> Vec<Id> {
         let (layout, blank) = self.blank();
         let last = layout
@@ -312,13 +312,13 @@ pub(crate) struct MakeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BoundArgs {
-    /// A moment, a whole day, month or year (UTC), or two with / between them
+    /// A moment, a whole day, month or year (UTC), or two of these separated by /
     ///
     /// 2026-01-31T20:00:00+08:00 means the tick of that moment, 2026-01-31 the whole day, 2026-01 the month,
-    /// 2026 the year. FROM/UNTIL means from the beginning of FROM up to, excluding, the beginning of UNTIL.
+    /// 2026 the year. FROM/UNTIL means from the start of FROM up to, but excluding, the start of UNTIL.
     #[arg(value_name = "TIME[/TIME]")]
     pub(crate) time: String,
-    /// Print a condition on this column instead, over every genMethod unless --gen-method names one
+    /// Print a condition on this column instead, for every genMethod unless --gen-method is given
     #[arg(long, value_name = "COLUMN", value_parser = values::column)]
     pub(crate) sql: Option<String>,
     #[command(flatten)]
@@ -327,32 +327,32 @@ pub(crate) struct BoundArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LayoutCommand {
-    /// All layouts that have a name
+    /// List the named layouts
     List,
-    /// The bits, dates and capacity of a layout
+    /// Show the bits, dates and capacity of a layout
     Show {
-        /// A name, or a file with a table [layout.custom]
+        /// A name, or a file with a [layout.custom] table
         #[arg(value_name = "NAME|FILE", value_parser = values::layout)]
         layout: IdMeta,
     },
-    /// Check the table [layout.custom] of a settings file
+    /// Check the [layout.custom] table of a settings file
     Check {
         /// The file
         file: PathBuf,
     },
-    /// Find the narrowest layout for so many years, machines and IDs a second
+    /// Find the narrowest layout for a lifetime, a number of machines and a rate
     Design {
-        /// Years that it lasts, from its epoch on
+        /// Lifetime in years, from the layout's epoch
         #[arg(long, value_name = "N")]
         years: u64,
-        /// Machine IDs
+        /// Number of machine IDs
         #[arg(long, value_name = "N")]
         machines: u64,
-        /// IDs a second of each machine ID
+        /// IDs per second and machine ID
         #[arg(long, value_name = "N")]
         per_second: u64,
-        /// Moment at which its time is 0, of a day the beginning in UTC [default: the beginning of this
-        /// year]
+        /// Moment at which the time field is 0; a day means its start in UTC [default: the start of
+        /// this year]
         #[arg(long, value_name = "TIME", value_parser = vesta_boot::moment::moment)]
         epoch: Option<UnixMillis>,
         /// Print the table for the settings file instead
@@ -363,24 +363,23 @@ pub(crate) enum LayoutCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// Decide whether any number belongs to two sets of IDs
+    /// Check whether any number belongs to both of two sets of IDs
     ///
-    /// A set is a layout with ranges of its fields, LAYOUT[,FIELD=FIRST-LAST]…, or a TOML file with the
-    /// same keys. Fields: version, genMethod, seq, machine; region=2/3 fixes the upper 3 bits of the
-    /// machine to 2; from and until are
-    /// moments, or days, which mean their beginning in UTC; until is excluded. What is given twice must hold twice. Left out:
-    /// every value, but version 0. `counter,until=N` are the numbers 1 to N, and
+    /// A set is a layout with ranges of its fields, LAYOUT[,FIELD=FIRST-LAST]…, or a TOML file with the same keys.
+    /// Fields: version, genMethod, seq, machine. region=2/3 fixes the upper 3 bits of the machine to 2. from and until
+    /// are moments, or days, which mean their start in UTC; until is excluded. If a key is given twice, both must hold.
+    /// A field left out has every value, except version: 0. `counter,until=N` is the numbers 1 to N, and
     /// `counter,from=M,until=N` those from M on.
     ///
-    /// Prints `disjoint`, or a number that belongs to both and what it is in each: then the exit code is 1.
+    /// Prints `disjoint`; otherwise a number that belongs to both, with its meaning in each, and exits with 1.
     #[command(
         after_help = "Example:\n  vesta plan overlap snowflake,until=2027-01-01 \
                             max-peak,genMethod=1,from=2026-11-22"
     )]
     Overlap {
-        /// The IDs that there are
+        /// The existing IDs
         old: String,
-        /// Those to come
+        /// The future IDs
         new: String,
     },
 }
@@ -397,12 +396,12 @@ pub(crate) struct AuditArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Look through the IDs of a table: repeated ones, clocks that went back, machines, the future
+    /// Audit the IDs of a table: duplicates, clocks that went back, unplanned machines, future times
     ///
-    /// Reads one column of a CSV file (comma, semicolon or tab; with or without a line of names), or of a table
-    /// in MySQL, PostgreSQL or SQLite. To see clocks that went back, the rows must come in the order in which
-    /// they were made: --order-by a column that grows with each row. Exit code 1 if anything is found, or if
-    /// no row holds an ID of the layout.
+    /// Reads one column of a CSV file (comma, semicolon or tab; with or without a header line), or of a table
+    /// in MySQL, PostgreSQL or SQLite. To detect clocks that went back, the rows must come in the order in
+    /// which they were made: pass --order-by a column that grows with each row. Exit code 1 if anything is
+    /// found, or if no row holds an ID of the layout.
     #[command(
         after_help = "Examples:\n  vesta audit table orders.csv --column id --layout snowflake\n  \
                             vesta audit table --from sqlite:shop.db --table orders --column id"
@@ -426,24 +425,24 @@ pub(crate) struct TableArgs {
     /// The table
     #[arg(long, value_name = "NAME")]
     pub(crate) table: Option<String>,
-    /// The column with the IDs: its name, or in CSV its number, from 1 on [default in CSV: the only one, or
-    /// `id`]
+    /// The column with the IDs: its name, or in CSV its number, starting at 1 [default in CSV: the only
+    /// one, or `id`]
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
     /// The column that orders the rows [default: the column with the IDs]
     #[arg(long = "order-by", value_name = "NAME")]
     pub(crate) order: Option<String>,
-    /// Machine IDs that are planned: 0-923 [default: all]
+    /// Planned machine IDs: 0-923 [default: all]
     #[arg(long, value_name = "FIRST-LAST", value_parser = values::machines)]
     pub(crate) machines: Option<RangeInclusive<u64>>,
-    /// Steps back of a clock that are no finding, since rows overtake each other
+    /// Clock steps back up to this length are no finding, because rows overtake each other
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::length)]
     pub(crate) tolerance: Duration,
     #[command(flatten)]
     pub(crate) layout: Layout,
 }
 
-/// A kind of database.
+/// A database dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Dialect {
     /// PostgreSQL
@@ -466,9 +465,9 @@ pub(crate) struct SqlArgs {
     pub(crate) layout: Layout,
 }
 
-/// Commands that take the settings of a server, which their help does not repeat.
+/// Commands that take the settings of a server without repeating them in their help.
 const WITH_SETTINGS: [&str; 4] = ["gen", "audit", "doctor", "healthcheck"];
-/// Commands that take the same settings, of which their help has those that they use.
+/// Commands that take the same settings; their help shows those that they use.
 const OF_SERVERS: [&str; 3] = ["store", "segment", "serial"];
 
 /// The whole command line.
@@ -476,12 +475,12 @@ pub(crate) fn tree() -> clap::Command {
     let front = |name: &'static str, role, called| vesta_boot::serving(role, called).name(name);
     let serve = front("serve", Role::Vesta, "vesta serve").subcommands([
         front("rest", Role::Rest, "vesta serve rest")
-            .about("Serve REST alone, as the program vesta-rest does"),
+            .about("Serve REST only, like the program vesta-rest"),
         front("grpc", Role::Server, "vesta serve grpc")
-            .about("Serve gRPC alone, as the program vesta-server does"),
+            .about("Serve gRPC only, like the program vesta-server"),
     ]);
     let hidden = || vesta_boot::arguments(Role::Vesta).map(|arg| arg.hide(true).global(false));
-    // The others come from the environment and the file all the same, and are checked.
+    // The other settings still come from the environment and the file, and are checked.
     let shared = || {
         vesta_boot::arguments(Role::Vesta).map(|arg| {
             if arg.is_global_set() {
@@ -500,10 +499,10 @@ pub(crate) fn tree() -> clap::Command {
     })
 }
 
-/// Commands whose output has no other form.
+/// Commands whose output has only one form.
 const WITHOUT_FORMATS: [&str; 5] = ["serve", "healthcheck", "sql", "completions", "man"];
 
-/// True if an option that stands before or after each command has an effect on this one.
+/// True if an option allowed before or after each command has an effect on this one.
 pub(crate) fn has_effect(option: &str, name: &str) -> bool {
     match option {
         "config" => name == "serve" || WITH_SETTINGS.contains(&name) || OF_SERVERS.contains(&name),

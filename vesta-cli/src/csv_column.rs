@@ -1,4 +1,4 @@
-//! One column of a CSV file: which one it is, is found out or asked for, and said.
+//! One column of a CSV file: detected or chosen, and reported.
 
 use std::io::{BufRead, Read};
 
@@ -9,17 +9,17 @@ use crate::values::id_of;
 /// The column that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Its number, from 1 on.
+    /// Its number, starting at 1.
     pub(crate) number: usize,
-    /// Its name, if the file has a line of names.
+    /// Its name, if the file has a header line.
     pub(crate) name: Option<String>,
 }
 
-/// Delimiters, of which the one that is most frequent in the first line parts the columns.
+/// Delimiters; the most frequent one in the first line separates the columns.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Reads the column of this name or number, or the only one, or the one called `id`. Calls `each` with the
-/// cells; `None` where a line is too short.
+/// Reads the column of this name or number, or the only one, or the one called `id`. Calls `each` with
+/// each cell; with `None` if the line is too short.
 pub(crate) fn read(
     mut input: impl BufRead,
     wanted: Option<&str>,
@@ -47,7 +47,7 @@ pub(crate) fn read(
         .from_reader(line.chain(input));
     let mut record = StringRecord::new();
     if !next(&mut reader, &mut record)? {
-        return Err("it has no line".to_owned());
+        return Err("it is empty".to_owned());
     }
     let found = column(&record, wanted)?;
     let mut is_row = found.name.is_none();
@@ -68,7 +68,7 @@ fn next<R: Read>(reader: &mut Reader<R>, record: &mut StringRecord) -> Result<bo
         .map_err(|error| error.to_string())
 }
 
-/// The column by the first line, which has names unless its cell is an ID.
+/// Finds the column by the first line, which is a header unless its cell is an ID.
 fn column(first: &StringRecord, wanted: Option<&str>) -> Result<Found, String> {
     let names: Vec<_> = first.iter().collect();
     let by_name = |name: &str| names.iter().position(|it| it.eq_ignore_ascii_case(name));
@@ -89,7 +89,7 @@ fn column(first: &StringRecord, wanted: Option<&str>) -> Result<Found, String> {
         None if names.len() == 1 => 0,
         None => by_name("id").ok_or_else(|| {
             format!(
-                "it has several columns ({}); choose by --column, its name or number",
+                "it has several columns ({}); choose one with --column (name or number)",
                 names.join(", ")
             )
         })?,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_is_not_there_or_not_chosen_is_refused() {
+    fn a_missing_or_ambiguous_column_is_refused() {
         for (text, wanted, why) in [
             ("a,b\n1,2\n", None, "several columns (a, b)"),
             ("1,2\n", None, "several columns (1, 2)"),

@@ -1,4 +1,4 @@
-//! `doctor`: everything that can be wrong on this host before a server starts.
+//! `doctor`: checks everything that can be wrong on this host before a server starts.
 
 use std::fmt::Display;
 use std::process::Command;
@@ -17,7 +17,7 @@ use crate::output::{Output, Table, grouped, print};
 use crate::values::{day, now, relative};
 use crate::{Answer, Done};
 
-/// Findings, each with what it is about.
+/// Findings, each with its subject.
 struct Report {
     table: Table,
     has_failed: bool,
@@ -70,7 +70,7 @@ pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
         }
     }
     let text = report.table.render(output);
-    // Words for people need no line of names.
+    // Text for people needs no header line.
     print(match (output, text.split_once('\n')) {
         (Output::Text, Some((_, lines))) => lines,
         _ => &text,
@@ -115,7 +115,7 @@ fn synchronisation(report: &mut Report) {
             "it is not synchronised: run chronyd or systemd-timesyncd; IDs never repeat because of it, but \
              show the wrong time",
         ),
-        None => report.warn("clock", "nobody here knows whether it is synchronised (no timedatectl)"),
+        None => report.warn("clock", "cannot tell whether it is synchronised (no timedatectl)"),
     }
 }
 
@@ -144,7 +144,7 @@ fn folder(config: &Config, report: &mut Report) {
         );
     }
     let Some(existing) = folder.ancestors().find(|path| path.is_dir()) else {
-        return report.fail(what, format!("{shown} cannot be made"));
+        return report.fail(what, format!("{shown} cannot be created"));
     };
     let probe = existing.join(format!(".vesta-doctor-{}", std::process::id()));
     if let Err(error) = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)) {
@@ -157,7 +157,7 @@ fn folder(config: &Config, report: &mut Report) {
     match free < ROOM {
         true => report.warn(what, format!("{shown} has only {} MB left", free >> 20)),
         false if existing == folder => report.ok(what, format!("{shown} can be written")),
-        false => report.ok(what, format!("{shown} will be made by the first start")),
+        false => report.ok(what, format!("{shown} will be created by the first start")),
     }
 }
 
@@ -202,9 +202,9 @@ fn store(config: &Config, report: &mut Report) {
     pool(config, &leases, report);
 }
 
-/// Difference of two clocks that is worth a warning, in milliseconds; a store that may forget refuses it.
+/// Clock difference worth a warning, in milliseconds; refused by a store that may forget.
 const APART: u128 = 1000;
-/// Difference of two clocks that every store refuses, in milliseconds.
+/// Clock difference that every store refuses, in milliseconds.
 const REFUSED: u128 = 60_000;
 
 fn doubted(report: &mut Report, what: &str, name: &str, doubt: Option<&str>) {
@@ -216,7 +216,7 @@ fn doubted(report: &mut Report, what: &str, name: &str, doubt: Option<&str>) {
     report.either(doubt.is_none(), what, said, doubts);
 }
 
-/// A store that a start refuses, unless all that it lacks is made by the first one.
+/// Reports a store that a start refuses, unless the first start creates everything that it lacks.
 fn unfit(config: &Config, report: &mut Report, what: &str, error: Error) {
     match error {
         Error::Setting(said) if config.store.auto_init && said.contains("auto_init is off") => {
@@ -224,13 +224,13 @@ fn unfit(config: &Config, report: &mut Report, what: &str, error: Error) {
                 .split(", and auto_init is off")
                 .next()
                 .unwrap_or_default();
-            report.warn(what, format!("{said}; the first start makes it"));
+            report.warn(what, format!("{said}; the first start creates it"));
         }
         error => report.fail(what, error),
     }
 }
 
-/// The stores of numbers that are used once, of segment tags and of serials.
+/// Checks the stores of disposable machine IDs, of segment tags and of serials.
 fn others(config: &Config, report: &mut Report) {
     for (what, answer) in vesta_boot::ask_stores(config) {
         match answer {
@@ -265,7 +265,7 @@ fn pool(config: &Config, leases: &Leases, report: &mut Report) {
         .count();
     let (free, wanted) = (all.saturating_sub(taken as u64), *count as u64);
     let said = format!("{} of {} machine IDs are free", grouped(free), grouped(all));
-    // A server that runs already may be the one that holds them.
+    // A server that is already running may own the others.
     if free < wanted {
         report.warn(
             what,
@@ -289,7 +289,7 @@ fn ports(config: &Config, report: &mut Report) {
             Ok(()) => report.ok("ports", format!("{setting} ({at}) is free")),
             Err(error) => report.warn(
                 "ports",
-                format!("{setting}{error}; or a server runs already"),
+                format!("{setting}{error}; or a server is already running"),
             ),
         }
     }

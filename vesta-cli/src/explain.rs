@@ -1,4 +1,4 @@
-//! `explain`: an ID taken apart, by a layout that is known or guessed.
+//! `explain`: decodes an ID by a known or guessed layout.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Write as _};
@@ -31,7 +31,7 @@ impl Explained {
         let layout = layout.explaining(raw);
         let id = layout.unpack(raw).map_err(|error| {
             Error::setting(format!(
-                "{raw} is no ID of the layout {}: {error}",
+                "{raw} is not a valid {} ID: {error}",
                 layout.name()
             ))
         })?;
@@ -44,7 +44,7 @@ impl Explained {
         })
     }
 
-    /// The friendly form, which IDs of CosId have.
+    /// The friendly form of CosId's IDs.
     fn friendly(&self, zone: &TimeZone) -> Option<String> {
         let is_cosids = IdMeta::COSID_LAYOUTS.contains(&self.layout);
         let local = |moment| moved(moment, zone, &TimeZone::UTC);
@@ -54,7 +54,7 @@ impl Explained {
     }
 }
 
-/// An ID in any of its forms, or the friendly one of this layout.
+/// Parses an ID in any of its forms, or in the friendly one of this layout.
 fn raw_of(text: &str, layout: &IdMeta, zone: &TimeZone) -> Result<u64, Error> {
     if !is_friendly(text) {
         return id_of(text);
@@ -91,7 +91,9 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
             }
             (text, Some(layout)) => (raw_of(text, layout, &zone)?, *layout),
             (text, None) if is_friendly(text) => {
-                return Error::refuse(format!("{text} does not say its layout; choose one"));
+                return Error::refuse(format!(
+                    "{text} does not contain its layout; choose one with --layout"
+                ));
             }
             (text, None) => match id_and_form(text)? {
                 (raw, Form::Tid) => (raw, IdMeta::BLUESKY),
@@ -110,7 +112,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     Ok(outcome)
 }
 
-/// A line for each ID of standard input; lines that hold none are named, and the rest goes on.
+/// Prints a line for each ID of standard input; reports lines without one, and continues.
 fn from_stdin(layout: &IdMeta, output: Output, zone: &TimeZone) -> Result<(), Error> {
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let (mut lines, mut bad) = (0u64, 0u64);
@@ -142,7 +144,7 @@ fn from_stdin(layout: &IdMeta, output: Output, zone: &TimeZone) -> Result<(), Er
     }
 }
 
-/// An ID on a line.
+/// One ID on one line.
 fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> String {
     let Explained {
         raw,
@@ -217,7 +219,7 @@ fn may_be(it: &Rounded) -> String {
     format!("may be rounded by {by}: the ID lies between {from} and {until}")
 }
 
-/// Adds to an object what a rounded ID may have been.
+/// Adds to an object the range that a rounded ID may stand for.
 fn with_rounded(mut json: Value, raw: u64) -> Value {
     if let Some(Rounded { by, from, until }) = rounded(raw) {
         json["rounded"] = json!({ "by": by, "from": from.to_string(), "until": until.to_string() });
@@ -225,7 +227,7 @@ fn with_rounded(mut json: Value, raw: u64) -> Value {
     json
 }
 
-/// The smallest and the largest ID of its tick, where a layout sorts by time.
+/// The smallest and largest ID of its tick, if the layout sorts by time.
 fn tick(it: &Explained) -> Option<(u64, u64)> {
     let bound = |seq, machine| {
         it.layout
@@ -288,8 +290,8 @@ const COLOURS: [u8; 6] = [90, 35, 33, 34, 31, 36];
 /// Wider than any drawing.
 const WIDE: usize = 200;
 
-/// The bits by field, and under each its name and value: those that have room on the first line, the
-/// others below, from the right to the left.
+/// The bits by field, and under each field its name and value: those that fit on the first line, the
+/// others below, from right to left.
 fn drawing(id: &Id, layout: &IdMeta) -> String {
     let colour = has_colour();
     // The labels from the right, each with its column.
@@ -320,7 +322,7 @@ fn drawing(id: &Id, layout: &IdMeta) -> String {
         column += width + 1;
     }
     while !labels.is_empty() {
-        // A label that would run into the next one waits for a line of its own.
+        // A label that would run into the next one gets its own line.
         let (mut line, mut end) = (String::new(), WIDE);
         labels.retain(|(column, label)| {
             let waits = column + label.chars().count() >= end;
@@ -334,10 +336,10 @@ fn drawing(id: &Id, layout: &IdMeta) -> String {
     text + "\n"
 }
 
-/// Candidates that are shown.
+/// Maximum candidates shown.
 const MOST: usize = 5;
 
-/// What the share of systems without a layout here is called.
+/// Name for the share of systems without a known layout.
 const OTHER: &str = "another system";
 
 fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
@@ -415,7 +417,7 @@ fn percent(probability: f64) -> f64 {
     (probability * 100.0).round()
 }
 
-/// Four digits: no guess is more exact.
+/// Four digits: no guess is more precise.
 fn share(probability: f64) -> f64 {
     (probability * 10_000.0).round() / 10_000.0
 }

@@ -1,4 +1,4 @@
-//! `gen`, `make` and `bound`: IDs that are new, put together, or the ends of a range.
+//! `gen`, `make` and `bound`: new IDs, assembled IDs, and the ends of a range.
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ use crate::sql::condition;
 use crate::values::ServerUrl;
 use crate::{Answer, Done};
 
-/// IDs that are taken at a time: as many as a server gives in one call.
+/// IDs taken per call: as many as a server returns in one.
 const BATCH: u64 = 1000;
 
 pub(crate) fn gen_ids(
@@ -47,13 +47,13 @@ pub(crate) fn gen_ids(
     Ok(Answer::Yes)
 }
 
-/// Takes so many IDs from somewhere.
+/// Takes a number of IDs from a source.
 type Take = Box<dyn FnMut(usize) -> Result<Vec<u64>, Error>>;
 
 /// A server, by REST or by gRPC.
 pub(crate) fn remote(url: &ServerUrl, access: &Access) -> Result<Take, Error> {
     let http = Http::new(url, access)?;
-    // A gRPC server does not speak HTTP/1.1, and says so by closing the connection.
+    // A gRPC server does not speak HTTP/1.1 and closes the connection.
     let Err(error) = http.get("/") else {
         return Ok(Box::new(move |count| http.ids(count)));
     };
@@ -81,12 +81,12 @@ fn take_from(service: impl IdService + 'static) -> Take {
     })
 }
 
-/// A call that failed: some errors pass, others are about what was asked.
+/// Error of a failed call: some are temporary, others are about the request.
 fn failed(error: &IdError) -> Error {
     Error::lasting(matches!(error.kind().http_status(), 400..=404 | 501), error)
 }
 
-/// A service of these settings, as a server has it; its IDs say that no server made them, unless the settings
+/// A service with these settings, as in a server. Its IDs have the genMethod `embedded`, unless the settings
 /// say otherwise.
 fn embedded(settings: &Values) -> Result<LocalIdService, Error> {
     let config = Config::check(settings)?;
@@ -168,7 +168,7 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
     Ok(Answer::Yes)
 }
 
-/// `FROM/UNTIL`, or one period; a `/` inside brackets belongs to the name of a zone.
+/// `FROM/UNTIL`, or one period; a `/` inside brackets belongs to a zone name.
 fn ends(text: &str) -> (&str, Option<&str>) {
     let is_between = |&(at, _): &(usize, &str)| {
         text[..at].matches('[').count() == text[..at].matches(']').count()

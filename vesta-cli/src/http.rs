@@ -25,7 +25,7 @@ pub(crate) struct Http {
     authorization: Option<String>,
 }
 
-/// Longest wait for an answer.
+/// Maximum wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Access {
@@ -39,8 +39,8 @@ impl Access {
     }
 }
 
-/// The status and the text of a path of a listener on this host. Its certificate is not checked, as it is
-/// for the names under which others know it.
+/// The status and text of a path of a listener on this host. Its certificate is not checked, because it
+/// is for the names by which other hosts know it.
 pub(crate) fn get_here(at: &Address, tls: bool, path: &str) -> Result<(u16, String), Error> {
     let failed =
         |error: &dyn Display| Error::lasting(false, format!("{at} does not answer ({error})"));
@@ -78,7 +78,7 @@ pub(crate) fn get_here(at: &Address, tls: bool, path: &str) -> Result<(u16, Stri
 fn agent(tls: TlsConfig) -> Agent {
     Agent::config_builder()
         .http_status_as_error(false)
-        .proxy(None) // as by gRPC: such a server is one's own
+        .proxy(None) // as with gRPC: such a server is the user's own
         .timeout_global(Some(TIMEOUT))
         .tls_config(tls)
         .build()
@@ -111,7 +111,7 @@ impl Http {
         self.base.host()
     }
 
-    /// The text of a path, whatever its status is.
+    /// The text of a path, whatever the status.
     pub(crate) fn get(&self, path: &str) -> Result<(StatusCode, String), Error> {
         let mut request = self.agent.get(format!("{}{path}", self.base));
         if let Some(authorization) = &self.authorization {
@@ -149,7 +149,7 @@ impl Http {
         let json = self.json(&format!("/v1/ids?count={count}"))?;
         let numbers = |ids: &Vec<Value>| ids.iter().map(|id| id.as_str()?.parse().ok()).collect();
         let ids: Option<Vec<u64>> = json["ids"].as_array().and_then(numbers);
-        let said = || format!("{} answered something that is no list of IDs", self.base);
+        let said = || format!("the answer of {} is not a list of IDs", self.base);
         ids.filter(|ids| ids.len() == count)
             .ok_or_else(|| Error::lasting(false, said()))
     }

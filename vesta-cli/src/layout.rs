@@ -1,4 +1,4 @@
-//! `layout`: what there is, whether it adds up, and one of one's own.
+//! `layout`: lists, shows, checks and designs layouts.
 
 use vesta_boot::settings::{layout_table, read_layout};
 use vesta_boot::{Error, period};
@@ -66,7 +66,7 @@ fn list(output: Output) -> Done {
     print(&table.render(output))
 }
 
-/// Where `id % n` sends the IDs of one machine ID.
+/// Spread of the IDs of one machine ID under `id % n`.
 fn sharding(layout: &IdMeta) -> String {
     match layout.same_low_bits() {
         0 => {

@@ -1,6 +1,6 @@
 //! The program `vesta`: makes, explains, serves and checks 64-bit IDs.
 //!
-//! Data goes to standard output, words go to standard error. Exit codes: 0, 1 if the answer is no, 64
+//! Data goes to standard output, messages go to standard error. Exit codes: 0, 1 if the answer is no, 64
 //! for bad input, 69 if something cannot be reached, 70 for another failure.
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,7 @@ use vesta_boot::{Error, Front, Invocation, Parsed, Role};
 
 use cli::{AuditArgs, AuditCommand, Cli, Command, ServeArgs, ServeCommand};
 
-// Small requests make and drop small allocations; this allocator is made for that.
+// Small requests make and drop small allocations, for which this allocator is built.
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -40,7 +40,7 @@ static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 enum Answer {
     /// Exit code 0.
     Yes,
-    /// Exit code 1: the sets meet, the ID was not made here, something needs attention.
+    /// Exit code 1: the sets meet, the ID was not made here, or something needs attention.
     No,
 }
 
@@ -84,7 +84,7 @@ fn run(args: Vec<OsString>) -> Done {
             ));
         }
     }
-    // Read when a command asks for them.
+    // Read only by the commands that need them.
     let settings = || vesta_boot::values(Role::Vesta, of_command);
     match command {
         Command::Serve(ServeArgs { front }) => serve(front, of_command),
@@ -116,7 +116,7 @@ fn run(args: Vec<OsString>) -> Done {
     }
 }
 
-/// Serves by both fronts, or by one.
+/// Serves both fronts, or one.
 fn serve(front: Option<ServeCommand>, matches: &ArgMatches) -> Done {
     let (role, fronts) = match front {
         None => (Role::Vesta, &FRONTS[..]),

@@ -1,4 +1,4 @@
-//! The manual and the completions, made from the command lines.
+//! The manual and the completions, generated from the command lines.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) fn man(folder: Option<&Path>) -> Done {
             let write = || {
                 std::fs::create_dir_all(folder)?;
                 clap_mangen::generate_to(tree(), folder)?;
-                // The servers that are programs of their own.
+                // The servers that have their own programs.
                 [Role::Rest, Role::Server].into_iter().try_for_each(|role| {
                     let command = vesta_boot::command(role).name(role.name());
                     clap_mangen::Man::new(command).generate_to(folder).map(drop)

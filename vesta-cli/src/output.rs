@@ -6,13 +6,13 @@ pub(crate) use vesta_boot::output::{Cell, Output, Table, csv_line, facts, say, w
 
 use crate::{Answer, Done};
 
-/// Prints what is for this format, and answers.
+/// Prints the form for this format, and returns the answer.
 pub(crate) fn answer(output: Output, is_yes: bool, text: &str, json: &Value, csv: &str) -> Done {
     let printed = print(&output.pick(text, json, csv))?;
     Ok(if is_yes { printed } else { Answer::No })
 }
 
-/// Prints a record with names: a JSON object, two lines of CSV, or as text what it is given for that.
+/// Prints a record with names: a JSON object, two lines of CSV, or the given text.
 pub(crate) fn record<const N: usize>(
     output: Output,
     text: String,
@@ -28,7 +28,7 @@ pub(crate) fn record<const N: usize>(
     })
 }
 
-/// Prints data, which answers the question.
+/// Prints data, and answers yes.
 ///
 /// # Errors
 /// As [`vesta_boot::output::print`].

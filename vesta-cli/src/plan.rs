@@ -1,4 +1,4 @@
-//! `plan overlap`: whether two sets of IDs meet.
+//! `plan overlap`: checks whether two sets of IDs meet.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::cli::PlanCommand;
 use crate::output::{Output, answer, csv_line};
 use crate::values::{beside, exact, layout, range};
 
-/// A set of IDs, as it was described.
+/// A set of IDs with its description.
 struct Described {
     layout: Option<IdMeta>,
     set: IdSet,
@@ -50,7 +50,7 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
     )
 }
 
-/// An ID as one of the sets has it.
+/// The fields of an ID in one of the sets.
 fn reading(described: &Described, id: u64) -> Vec<(&'static str, Value)> {
     let Some((layout, fields)) = described.layout.zip(described.set.reading(id)) else {
         return vec![
@@ -119,7 +119,7 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
     for (key, value) in pairs {
         let at = || moment(value).map_err(|must| format!("{key} {must}"));
         match key.as_str() {
-            // What a description leaves out is all of it, also beyond its ends.
+            // By default a set reaches to the ends of its layout; values beyond them are clipped.
             "from" => from = from.max(at()?),
             "until" => until = until.min(UnixMillis(at()?.0.saturating_sub(1))),
             "region" => {
@@ -156,7 +156,7 @@ fn ids(layout: &IdMeta, pairs: &[Pair]) -> Result<Described, String> {
 
 type Pair = (String, String);
 
-/// The layout, and what is said of its fields.
+/// The layout, and the pairs for its fields.
 type Parts = Result<(Option<IdMeta>, Vec<Pair>), String>;
 
 /// The layout of this name; none for a counter.
@@ -209,7 +209,7 @@ fn from_file(path: &str) -> Parts {
 mod tests {
     use super::*;
 
-    /// A small generator of pseudo-random numbers: the same on every run.
+    /// A small pseudo-random generator: the same sequence on every run.
     struct Random(u64);
 
     impl Random {
@@ -225,7 +225,7 @@ mod tests {
     /// 20:00 in UTC, 04:00 of the next day in China.
     const EPOCH: u64 = 1_780_257_600_000;
 
-    /// A second of the layout below, in one of the forms that people write.
+    /// A second of the layout below, in one of the notations that users write.
     fn written(random: &mut Random, tick: u64) -> String {
         let hour = |zone: u64| (20 + zone) % 24;
         match random.below(5) {

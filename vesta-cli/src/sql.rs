@@ -1,4 +1,4 @@
-//! `sql`: functions or statements that take IDs apart in a database, and conditions for its indexes.
+//! `sql`: functions or statements that decode IDs in a database, and conditions for its indexes.
 
 use std::ops::RangeInclusive;
 
@@ -13,9 +13,7 @@ pub(crate) fn run(args: &SqlArgs) -> Done {
     let layout = args.layout.layout;
     if layout.spec().unit.micros() < 1000 {
         let name = layout.name();
-        return Error::refuse(format!(
-            "{name} has ticks that are shorter than a millisecond"
-        ));
+        return Error::refuse(format!("{name} has ticks shorter than a millisecond"));
     }
     let base = Id {
         version: args.id_version,
@@ -31,7 +29,7 @@ pub(crate) fn run(args: &SqlArgs) -> Done {
     ))
 }
 
-/// The functions of a layout, or statements where an ordinary user can create no functions; `base` is the ID
+/// The functions of a layout, or statements where an ordinary user cannot create functions; `base` is the ID
 /// of version and type alone.
 fn functions(layout: &IdMeta, base: u64, dialect: Dialect) -> String {
     let (unit, epoch) = (layout.spec().unit.millis(), layout.spec().epoch.0);
@@ -135,7 +133,8 @@ fn functions(layout: &IdMeta, base: u64, dialect: Dialect) -> String {
     notes.to_owned() + &statements.concat()
 }
 
-/// What to know of times and IDs, the type of a time, `made` as such, and the milliseconds of the time `at`.
+/// Terms of a dialect: a note on times and IDs, the type of a time, `made` as a time, and the milliseconds
+/// of the time `at`.
 fn time_terms(dialect: Dialect, made: &str) -> (&str, &str, String, &str) {
     match dialect {
         Dialect::Postgres => (
@@ -167,8 +166,8 @@ fn time_terms(dialect: Dialect, made: &str) -> (&str, &str, String, &str) {
     }
 }
 
-/// A condition that is true of the IDs in these ranges, in a column of signed or of unsigned numbers: an ID
-/// from 2^63 on is negative in a signed column.
+/// A condition that holds for the IDs in these ranges, in a signed or unsigned column: an ID from 2^63 on
+/// is negative in a signed column.
 pub(crate) fn condition(column: &str, ranges: &[RangeInclusive<u64>]) -> String {
     const SIGN: u64 = 1 << 63;
     let both = |range: &RangeInclusive<u64>| {

@@ -1,4 +1,4 @@
-//! Values as people write and read them: IDs, layouts, ranges, moments.
+//! Values as users write and read them: IDs, layouts, ranges, moments.
 
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
@@ -13,10 +13,10 @@ use vesta_boot::settings::{quoted, read_layout};
 use vesta_intf::{Field, Form, Id, IdMeta, UnixMillis, Written, read};
 use vesta_service::clock::{Clock as _, SystemClock};
 
-/// The zone in which Vesta's layouts begin at midnight; shown where the system's own zone is UTC.
+/// Time zone in which Vesta's layouts begin at midnight; shown if the system's zone is UTC.
 const EPOCHS_ZONE: &str = "Asia/Shanghai";
 
-/// Names of UTC, and of a zone that a system does not know.
+/// Names of UTC, and of an unknown system zone.
 const UTC: [&str; 7] = [
     "UTC",
     "Etc/UTC",
@@ -32,7 +32,7 @@ pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
     id_and_form(text).map(|(id, _)| id)
 }
 
-/// An ID and the form that it has.
+/// An ID and its form.
 pub(crate) fn id_and_form(text: &str) -> Result<(u64, Form), Error> {
     match read(text).map_err(Error::setting)? {
         Written::Id { id, form } => Ok((id, form)),
@@ -43,7 +43,7 @@ pub(crate) fn id_and_form(text: &str) -> Result<(u64, Form), Error> {
     }
 }
 
-/// Address of a server. It has no place for a secret, so that it may be shown.
+/// Address of a server. It cannot contain a secret, so it may be shown.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerUrl(String);
 
@@ -78,7 +78,7 @@ impl ServerUrl {
     }
 }
 
-/// The name of a column, as every database reads it without quotes.
+/// A column name that every database reads without quotes.
 pub(crate) fn column(text: &str) -> Result<String, String> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
     let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -114,7 +114,7 @@ pub(crate) fn range(text: &str) -> Option<RangeInclusive<u64>> {
     (range.start() <= range.end()).then_some(range)
 }
 
-/// The fields of an ID beside its time, as far as its layout has them.
+/// The fields of an ID other than its time, as far as its layout has them.
 pub(crate) fn beside(layout: &IdMeta, id: &Id) -> impl Iterator<Item = (&'static str, u64)> {
     let fields = [Field::GenMethod, Field::Machine, Field::Seq];
     let fields =
@@ -142,7 +142,7 @@ pub(crate) fn minutes(text: &str) -> Result<f64, String> {
     minutes.ok_or_else(|| "must be a number of minutes, 0.01 to 1440".to_owned())
 }
 
-/// RFC 3339 in UTC, as exact as the ticks of a layout are.
+/// RFC 3339 in UTC, to the precision of a layout's ticks.
 pub(crate) fn exact(moment: UnixMillis, layout: &IdMeta) -> String {
     let text = moment.to_string();
     match layout.spec().unit.millis() {
@@ -178,8 +178,8 @@ pub(crate) fn relative(moment: UnixMillis, now: UnixMillis) -> String {
     }
 }
 
-/// The time in a zone, with its name: `Asia/Shanghai 2018-01-04 10:08:23`. Without a name the system's
-/// zone is meant, or where that is UTC the one in which Vesta's layouts begin.
+/// The time in a zone, with its name: `Asia/Shanghai 2018-01-04 10:08:23`. Without a name it is the
+/// system's zone; if that is UTC, the one in which Vesta's layouts begin.
 pub(crate) fn in_zone(moment: UnixMillis, name: Option<&str>) -> Result<Option<String>, String> {
     let system = || {
         TimeZone::system()
@@ -199,7 +199,7 @@ pub(crate) fn in_zone(moment: UnixMillis, name: Option<&str>) -> Result<Option<S
 
 /// A time zone by its name.
 pub(crate) fn zone(name: &str) -> Result<TimeZone, String> {
-    TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`"))
+    TimeZone::get(name).map_err(|_| format!("unknown time zone `{name}`"))
 }
 
 fn timestamp(moment: UnixMillis) -> Option<Timestamp> {
@@ -208,8 +208,8 @@ fn timestamp(moment: UnixMillis) -> Option<Timestamp> {
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())
 }
 
-/// The moment at which clocks of one zone show what those of another show at a moment. Of a time that
-/// comes twice the first; one that is left out is as much later.
+/// The moment at which clocks of one zone show what those of another show at a moment. For a local
+/// time that occurs twice, it is the first; for a skipped one, it is as much later.
 pub(crate) fn moved(moment: UnixMillis, from: &TimeZone, to: &TimeZone) -> Option<UnixMillis> {
     let shown = from.to_datetime(timestamp(moment)?);
     let millis = to.to_timestamp(shown).ok()?.as_millisecond();

@@ -1,5 +1,5 @@
-//! Cost of an ID from a prefetching client, over loopback from a server that only counts, against a
-//! bare shared counter in the same run.
+//! Cost of an ID from a prefetching client, over loopback from a server that only counts, compared
+//! with a bare shared counter in the same run.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -98,7 +98,7 @@ fn serve() -> SocketAddr {
     address.recv().unwrap()
 }
 
-/// Each thread takes its share of the iterations; the time is that of all of them.
+/// Each thread takes its share of the iterations; the result is the time of all of them.
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn share(threads: u64, iterations: u64, one: impl Fn() -> u64 + Sync) -> Duration {
     let start = Instant::now();
@@ -143,7 +143,7 @@ fn cost_of_an_id(c: &mut Criterion) {
     let (large, small) = (client(1_048_576), client(10_000));
     let counter = AtomicU64::new(0);
 
-    let mut group = c.benchmark_group("what does an id cost from a prefetching client");
+    let mut group = c.benchmark_group("cost of an id from a prefetching client");
     group.throughput(Throughput::Elements(1)).sample_size(30);
     for threads in [1, 8] {
         measure(&mut group, "counter", threads, || {

@@ -39,8 +39,8 @@ pub use serial::SerialTag;
 ///
 /// Inside an async runtime a call blocks the runtime's thread as every blocking call does, for the
 /// deadline at most; it cannot deadlock, as the result comes from a separate thread. Prefer
-/// [`crate::Client`] there. Only on the client's own background thread (in a tracing subscriber or
-/// a fallback service that calls back) a call that would have to wait is refused as
+/// [`crate::Client`] there. The client's own background thread must not wait for itself: a call
+/// there (from a tracing subscriber or a fallback service) that would have to wait is refused as
 /// [`IdError::Invalid`].
 #[derive(Debug, Clone)]
 pub struct Client(Blocking<AsyncClient>);
@@ -56,7 +56,7 @@ struct Blocking<C> {
 struct Background {
     runtime: Handle,
     id: ThreadId,
-    /// The process that has the thread.
+    /// Process that started the thread.
     process: u32,
     thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
@@ -111,7 +111,7 @@ impl Client {
         let client = match client {
             Ok(client) => client,
             Err(error) => {
-                // Dropped as it is, it would panic inside another runtime.
+                // Dropping it directly would panic inside another runtime.
                 runtime.shutdown_background();
                 return Err(error);
             }
@@ -162,7 +162,7 @@ impl IdService for Client {
     }
 
     /// # Errors
-    /// [`IdError::OutOfRange`] if `out` has more than 10,000 places; an empty one needs no server.
+    /// [`IdError::OutOfRange`] if `out` is longer than 10,000; an empty one needs no server.
     fn gen_ids(&self, out: &mut [u64]) -> Result<(), IdError> {
         if out.is_empty() {
             return Ok(());

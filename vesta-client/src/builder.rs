@@ -23,11 +23,11 @@ const HTTP2_PING_EVERY: Duration = Duration::from_secs(10);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(5);
 const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Largest HTTP/2 frame that a server may send. A batch of 10,000 IDs fits into one, so the server makes one
-/// write for it instead of five.
+/// Largest HTTP/2 frame that a server may send. A batch of 10,000 IDs fits into one, so the server sends it with one
+/// write instead of five.
 const HTTP2_FRAME: u32 = 128 * 1024;
 
-/// Maximum of all time limits; longer ones are mistakes.
+/// Upper limit of all time limits; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Builder of a [`Client`] or a [`blocking::Client`]. Start with [`Client::builder`].
@@ -66,7 +66,7 @@ pub struct Builder {
 #[derive(Debug)]
 enum Source {
     Address(String),
-    /// An address with user or password, which is refused and not repeated.
+    /// An address with user or password, refused without being repeated.
     WithCredentials,
     Channel(String, Channel),
 }
@@ -115,16 +115,16 @@ impl Builder {
         addresses.into_iter().fold(self, Self::endpoint)
     }
 
-    /// Adds a server behind a custom channel, for what this builder does not offer: a Unix socket, a
-    /// proxy, a pipe in a test. `name` appears in logs and errors. Of the
-    /// other options, `channels_per_endpoint`, `connect_timeout` and those of TLS do not apply to it.
+    /// Adds a server behind a custom channel, for what this builder does not offer: a Unix socket, a proxy, a pipe in a
+    /// test. `name` appears in logs and errors. The options `channels_per_endpoint`, `connect_timeout` and those of TLS
+    /// do not apply to it.
     pub fn channel(mut self, name: impl Into<String>, channel: Channel) -> Self {
         self.endpoints.push(Source::Channel(name.into(), channel));
         self
     }
 
     /// Connections to each server, used in turn: 1 to 64, default 1. Several give more throughput
-    /// when many calls are in flight (half as much again was measured), and cost a socket each.
+    /// when many calls are in flight (50 % more was measured), and cost a socket each.
     pub fn channels_per_endpoint(self, channels: usize) -> Self {
         Self {
             channels_per_endpoint: channels,
@@ -175,10 +175,10 @@ impl Builder {
     /// or its IDs could repeat theirs. (Vesta's layouts also tell them apart by genMethod: a server
     /// writes 1, an embedded service 0.)
     ///
-    /// It takes over when a call failed for good by an error of the kind "unavailable" or by its
-    /// deadline, and then also explains IDs and translates times; `make_id` is left to the servers,
-    /// because it fills in their machine ID. While it is in use, one caller every half a second
-    /// triggers a probe of the servers. Only its `try_` calls are used.
+    /// It takes over when a call finally fails with an error of the kind "unavailable" or by its
+    /// deadline. It then also explains IDs and translates times. `make_id` stays with the servers,
+    /// because it fills in their machine ID. While the local service is in use, one caller every
+    /// half a second triggers a probe of the servers. Only its `try_` calls are used.
     pub fn fallback(self, local: Arc<dyn IdService>) -> Self {
         Self {
             fallback: Some(Secret(local)),
@@ -232,11 +232,12 @@ impl Builder {
 
     /// Builds the asynchronous client. Connections are opened when they are first needed.
     ///
-    /// It belongs to the Tokio runtime in which it was built and works for as long as that runs.
+    /// The client belongs to the Tokio runtime in which it was built and works for as long as that
+    /// runs.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] or [`IdError::OutOfRange`] with the name of the invalid option; `Invalid`
-    /// too if this is not called inside a Tokio runtime.
+    /// [`IdError::Invalid`] or [`IdError::OutOfRange`] with the name of the invalid option; `Invalid` also if called
+    /// outside a Tokio runtime.
     pub fn build(self) -> Result<Client, IdError> {
         let runtime = Handle::try_current().map_err(|_| {
             IdError::invalid(
@@ -270,7 +271,7 @@ impl Builder {
             self.deadline / 2
         };
         let attempt_timeout = self.attempt_timeout.unwrap_or(share).min(self.deadline);
-        // Clients that start together should not all start with the same server.
+        // Spreads clients that start together over the servers.
         let first = rng.next() as usize % list.len();
         let remote = Remote {
             endpoints: Endpoints::new(list, first, attempt_timeout),

@@ -26,8 +26,8 @@ pub use stream::IdStream;
 
 /// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.
 ///
-/// Dropping a future of it before it is ready loses at most the IDs of that call; other callers and
-/// the prefetched IDs are not affected.
+/// Dropping one of its futures before it is ready loses at most the IDs of that call; other callers
+/// and the prefetched IDs are not affected.
 ///
 /// The IDs of one server strictly increase on each machine ID it holds. Between several servers
 /// only the time field orders them.
@@ -115,7 +115,7 @@ impl Client {
     /// Fills `out` with the IDs available without waiting, ascending, and returns how many.
     ///
     /// # Errors
-    /// As for [`try_gen_id`](Self::try_gen_id), if there is none at all.
+    /// As for [`try_gen_id`](Self::try_gen_id), if no ID is available.
     pub fn try_gen_ids(&self, out: &mut [u64]) -> Result<usize, IdError> {
         let taken = self.take_into(out);
         if taken > 0 || out.is_empty() {
@@ -209,7 +209,7 @@ impl Client {
             .await
     }
 
-    /// `count` ascending IDs from the prefetch buffer, if it has as many; fewer if others were faster.
+    /// `count` ascending IDs from the prefetch buffer, if it has as many; fewer if other callers took some first.
     pub(crate) fn take_batch(&self, count: u32) -> Vec<u64> {
         let mut ids = Vec::new();
         if self
@@ -238,7 +238,7 @@ impl Client {
             let mut rest = self
                 .or_locally(missing, from_servers, fill(missing))
                 .await?;
-            // The usual case: all of one answer, which ascends.
+            // Usual case: all IDs come from one response, which is ascending.
             if ids.is_empty() {
                 return Ok(rest);
             }
@@ -315,7 +315,7 @@ fn fill(count: u32) -> impl FnMut(&dyn IdService) -> Result<Vec<u64>, IdError> +
 }
 
 impl Client {
-    /// A new ID, as whatever the program keeps it in: [`VestaId`], `u64`, or its own type.
+    /// A new ID, as the type that the program stores: [`VestaId`], `u64`, or its own.
     ///
     /// # Errors
     /// As for [`gen_id`](Self::gen_id).
@@ -323,10 +323,10 @@ impl Client {
         self.gen_id().await.map(|id| VestaId::from(id).into())
     }
 
-    /// A new ID: from the prefetch buffer if it is not empty, and then ready at once.
+    /// A new ID; ready at once if the prefetch buffer is not empty.
     ///
     /// # Errors
-    /// [`IdError::DeadlineExceeded`] and the error of the last attempt.
+    /// [`IdError::DeadlineExceeded`], and the error of the last attempt.
     #[inline]
     pub async fn gen_id(&self) -> Result<u64, IdError> {
         if let Some(id) = self.take_one() {
@@ -377,7 +377,7 @@ impl Client {
         self.shared.remote.make_id(*parts).await
     }
 
-    /// The moment at which a tick begins: see [`IdService::trans_time`].
+    /// The start time of a tick: see [`IdService::trans_time`].
     ///
     /// # Errors
     /// As for [`IdService::trans_time`], and those of the call.
@@ -443,7 +443,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_contain_the_very_same_ids(
+        fn runs_contain_the_same_ids(
             start in 0_u64..1000,
             gaps in proptest::collection::vec(prop_oneof![Just(1_u64), Just(1024), 1_u64..9], 0..200),
         ) {

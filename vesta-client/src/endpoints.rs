@@ -8,7 +8,7 @@ use tonic::transport::Channel;
 
 use crate::retry::backoff;
 
-/// Maximum number of endpoints: the bits of the set of those already tried in a call.
+/// Maximum number of endpoints: the bits of the set of endpoints tried in a call.
 pub(crate) const MOST_ENDPOINTS: usize = 64;
 
 /// Time for which a failed endpoint is skipped, doubled with each further failure.
@@ -65,7 +65,7 @@ impl Endpoint {
 struct HealthTracker {
     /// Failures since the last response.
     failures: u32,
-    /// Skipped until then, if there is another endpoint.
+    /// End of the time in which it is skipped, if another endpoint exists.
     skip_until: Duration,
     /// A trial call is in flight.
     on_trial: bool,
@@ -142,7 +142,7 @@ impl Endpoints {
         endpoint
     }
 
-    /// True if there is a healthy endpoint that was not tried yet.
+    /// True if a healthy endpoint has not been tried yet.
     pub(crate) fn elsewhere(&self, now: Duration, tried: u64) -> bool {
         (0..self.list.len()).any(|i| tried >> i & 1 == 0 && self.health(i, now) == Health::Healthy)
     }
@@ -162,8 +162,8 @@ enum Health {
     Deferred,
 }
 
-/// Chooses the first endpoint of the best health from `start` on, preferring those not yet tried. A
-/// call is never refused for lack of a healthy endpoint.
+/// Chooses the first endpoint of the best health from `start` on, preferring untried ones. A call
+/// is never refused for lack of a healthy endpoint.
 fn choose(start: usize, count: usize, tried: u64, health: impl Fn(usize) -> Health) -> usize {
     let rank = |index: &usize| (health(*index), tried >> index & 1);
     (0..count)
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn if_none_is_healthy_those_that_failed_take_turns_and_the_deferred_come_last() {
+    fn without_a_healthy_endpoint_failed_ones_come_before_deferred() {
         let pick = |start, tried| choose(start, 3, tried, |_| Health::Failed);
         assert_eq!([pick(0, 0), pick(1, 0), pick(2, 0)], [0, 1, 2]);
         assert_eq!([pick(0, 0b001), pick(2, 0b111)], [1, 2]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_at_the_same_time_count_once_and_later_ones_double() {
+    fn concurrent_failures_count_once_and_later_ones_double() {
         let mut health = HealthTracker::default();
         assert!(health.failed(MS, u64::MAX));
         let until = health.skip_until;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_at_a_time_finds_out_whether_an_endpoint_is_back() {
+    fn one_call_at_a_time_probes_a_failed_endpoint() {
         let mut health = HealthTracker::default();
         health.claim(MS, 500 * MS);
         assert_eq!(

@@ -26,9 +26,9 @@ pub(crate) struct Fallback {
     local: Secret<Arc<dyn IdService>>,
     active: AtomicBool,
     next_probe: Mutex<Instant>,
-    /// IDs made here.
+    /// IDs made by the local service.
     pub(crate) ids: AtomicU64,
-    /// Switches to and from here.
+    /// Switches to and from the local service.
     pub(crate) switches: AtomicU64,
 }
 
@@ -43,7 +43,7 @@ impl Fallback {
         }
     }
 
-    /// True if this error means that the servers are unavailable, rather than that they refused.
+    /// True if this error means that the servers are unavailable; false if they refused.
     pub(crate) fn covers(error: &IdError) -> bool {
         let code = error.kind().grpc_code();
         code == Code::Unavailable as i32 || code == Code::DeadlineExceeded as i32
@@ -69,10 +69,10 @@ impl Fallback {
         }
     }
 
-    /// True if a probe is due and this caller is to send it.
+    /// True if a probe is due and this caller must send it.
     pub(crate) fn probe_is_due(&self) -> bool {
         let now = Instant::now();
-        // A contended lock means that another caller is here.
+        // If the lock is contended, another caller is sending the probe.
         let Some(mut next) = self.next_probe.try_lock().filter(|next| **next <= now) else {
             return false;
         };
@@ -80,8 +80,8 @@ impl Fallback {
         true
     }
 
-    /// Runs a step that does not wait, which makes `ids` IDs, until it succeeds, fails or would
-    /// have to wait beyond `until`.
+    /// Runs a non-waiting step, which makes `ids` IDs, until it succeeds, fails or would have to
+    /// wait beyond `until`.
     pub(crate) async fn run<T>(
         &self,
         ids: u64,

@@ -10,17 +10,17 @@ static FORKS: AtomicU32 = AtomicU32::new(1);
 /// The process that a client was built in. Never 0.
 #[inline]
 pub(crate) fn process() -> u32 {
-    FORKS.load(Ordering::Relaxed) // it changes only where no other thread is
+    FORKS.load(Ordering::Relaxed) // changes only while no other thread runs
 }
 
-/// As [`process`]; from now on it differs in each child.
+/// As [`process`], with a fork handler installed: from now on the value differs in each child.
 pub(crate) fn watched_process() -> u32 {
     #[cfg(unix)]
     watch();
     process()
 }
 
-/// Refuses in a child of the process that the client was built in.
+/// Refuses a call in a child of the process that built the client.
 pub(crate) fn check(built_in: u32) -> Result<(), IdError> {
     if process() == built_in {
         return Ok(());
@@ -42,6 +42,6 @@ fn watch() {
         // static number, which POSIX allows in the child.
         #[allow(unsafe_code)]
         let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        assert_eq!(failed, 0, "out of memory: no handler of forks can be added");
+        assert_eq!(failed, 0, "out of memory: cannot add a fork handler");
     });
 }

@@ -26,16 +26,16 @@
 //! * [`Client::stream`] takes very many IDs over one connection.
 //! * With servers in segment mode, [`Client::next_id`] returns the increasing numbers of a key,
 //!   and [`Client::segment`] prefetches them.
-//! * With servers that have serials, [`Client::serial`] gives numbers for people, such as
+//! * With servers that have serials, [`Client::serial`] returns formatted numbers, such as
 //!   `INV-261122-0000427`.
 //! * With a [fallback](Builder::fallback), a local `IdService` makes the IDs while no server can.
 //!
-//! The client never clamps a count, and it does not know the layout of the servers: they explain and
+//! The client never clamps a count. It does not know the layout of the servers: the servers explain and
 //! assemble IDs.
 //!
-//! Build a client after forking, never before: a forked process has the same prefetched IDs, and none of
-//! the tasks that talk to the servers. There a client refuses every call ([`IdError::Sealed`]).
-#![deny(unsafe_code)] // fork.rs allows one line, with its argument
+//! Build a client after forking, never before: a forked process has copies of the prefetched IDs, and none of
+//! the tasks that talk to the servers. In the child, a client refuses every call ([`IdError::Sealed`]).
+#![deny(unsafe_code)] // fork.rs allows one line, with its reason
 
 pub mod blocking;
 mod builder;
@@ -55,13 +55,13 @@ pub use prefetch::{Prefetch, SegmentStats};
 pub use remote::scheme_hint;
 pub use retry::Retry;
 
-// So that a program needs only this crate to use the client.
+// Re-exported so that a program needs only this crate to use the client.
 pub use vesta_intf::{
     AsyncIdService, CheckSymbol, ErrorKind, Id, IdError, IdRun, IdService, MakeId, ParsedSerial,
     VestaId,
 };
 
-// The examples of the guide compile.
+// Compiles the examples of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/use/client.md")]
 struct Guide;

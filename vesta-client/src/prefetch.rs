@@ -1,8 +1,8 @@
 //! Prefetching of IDs or segment numbers: callers take from memory, and a task refills it ahead of
 //! demand.
 //!
-//! `buffer` decides (pure), `ring` hands out without a lock, and this file is the driver: it holds
-//! the lock, the tasks and the waiting callers.
+//! `buffer` decides (pure), `ring` hands out IDs without a lock, and this file is the driver: it
+//! has the lock, the tasks and the waiting callers.
 
 mod buffer;
 mod ring;
@@ -34,8 +34,8 @@ pub struct Prefetch {
     /// Capacity in IDs: 1 to 1,048,576, default 10,000. Divided by the IDs taken per second, it is the
     /// time for which callers are served while every server is down.
     pub capacity: u32,
-    /// Low-water mark, at which a refill starts: less than `capacity`, default 5,000. 0 waits until
-    /// none is left.
+    /// Low-water mark, at which a refill starts: less than `capacity`, default 5,000. With 0 a
+    /// refill starts only when the buffer is empty.
     pub low_water: u32,
     /// Maximum age: IDs requested longer ago are dropped. At least 1 ms, default 60 s;
     /// `Duration::MAX` keeps them forever. It concerns order and freshness only, as an ID stays unique
@@ -92,11 +92,11 @@ pub(crate) struct PrefetchBuffer {
     /// Number of IDs moved from the buffer to the ring at a time.
     chunk: u32,
     start: Instant,
-    /// The process that it was built in.
+    /// Process that built the buffer.
     process: u32,
     /// Wakes the refill task: a caller found too few IDs.
     wanted: Notify,
-    /// Wakes the expiry task: there are IDs that can expire.
+    /// Wakes the expiry task: IDs that can expire were stored.
     stored: Notify,
     /// Result of each refill, for waiting callers: `None` is success.
     outcome: watch::Sender<Option<IdError>>,
@@ -184,7 +184,7 @@ impl PrefetchBuffer {
         // Checked before locking: a thread that exists only in the parent may hold the lock.
         fork::check(self.process).ok()?;
         let mut state = self.state.lock();
-        // Another caller may have been here first.
+        // Another caller may have refilled the ring already.
         if let Some(run) = self.ring.take(most) {
             return Some(run);
         }
@@ -232,7 +232,7 @@ impl PrefetchBuffer {
         };
         let mut runs = Vec::new();
         if available(buffer, writer) {
-            // Others may take from the ring until here, and its run may have expired.
+            // Other callers may take from the ring up to this point, and its run may have expired.
             if let Some(rest) = self.ring.take_back(writer) {
                 buffer.put_back(rest, *ring_asked_at);
             }
@@ -253,7 +253,7 @@ impl PrefetchBuffer {
         (!runs.is_empty()).then_some(runs)
     }
 
-    /// Takes an ID, waiting for a refill if there is none.
+    /// Takes an ID; if none is left, waits for a refill.
     pub(crate) async fn wait_for_one(&self, deadline: Instant) -> Result<u64, IdError> {
         self.wait_for(|| self.take(1), deadline)
             .await
@@ -305,7 +305,7 @@ impl PrefetchBuffer {
         }
     }
 
-    /// Error of a call that does not wait and found nothing.
+    /// Error of a call that does not wait and found no ID.
     pub(crate) fn why_empty(&self) -> IdError {
         if let Err(error) = fork::check(self.process) {
             return error;
@@ -380,7 +380,7 @@ impl PrefetchBuffer {
         self.outcome.send_replace(None);
     }
 
-    /// Expiry task: sleeps until the oldest IDs expire; never wakes up while the buffer is empty.
+    /// Expiry task: sleeps until the oldest IDs expire; stays asleep while the buffer is empty.
     async fn drop_stale(self: Arc<Self>) {
         loop {
             match self.next_expiry() {

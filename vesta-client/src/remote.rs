@@ -36,7 +36,7 @@ pub(crate) struct Remote {
     pub(crate) counters: Counters,
     pub(crate) rng: Rng,
     pub(crate) start: Instant,
-    /// The process that it was built in.
+    /// Process that built the client.
     pub(crate) process: u32,
 }
 
@@ -151,8 +151,8 @@ impl Remote {
         }
     }
 
-    /// Classifies a failed attempt. A status with a source was not sent by a server but made by the
-    /// transport. `Unknown` is not in Vesta's table either.
+    /// Classifies a failed attempt. A status with a source comes from the transport, not from a
+    /// server. `Unknown` is not in Vesta's table either.
     fn classify(
         &self,
         endpoint: &Endpoint,
@@ -180,7 +180,7 @@ impl Remote {
             };
         }
         match self.refusal(status) {
-            // The server met the deadline of this attempt; the call may have more time.
+            // The server hit the deadline of this attempt; the call may have more time.
             IdError::DeadlineExceeded if limit < left => Fault {
                 endpoint_failed: false,
                 ..self.no_response(endpoint, limit, left)
@@ -196,7 +196,7 @@ impl Remote {
         }
     }
 
-    /// Error of a stream that was open.
+    /// Error of a stream that had been open.
     pub(crate) fn broken(&self, status: Status) -> IdError {
         let reason = format!("a stream broke: {}", root_cause(&status));
         let error = match status.source().is_some() || status.code() == Code::Unknown {
@@ -222,7 +222,7 @@ impl Remote {
     }
 
     fn no_response(&self, endpoint: &Endpoint, limit: Duration, left: Duration) -> Fault {
-        // The last attempt of a call may have had too little time to be a verdict on the server.
+        // The last attempt of a call may have been too short to judge the server by.
         let endpoint_failed = limit >= self.attempt_timeout / 2;
         if limit >= left {
             return Fault {
@@ -267,7 +267,7 @@ impl Remote {
     }
 }
 
-/// Question after an error of h2, httparse or rustls that a listener of another protocol causes.
+/// Hint for an error of h2, httparse or rustls that a listener of another protocol causes.
 pub fn scheme_hint(url: &str, error: &str) -> &'static str {
     match url.split_once("://") {
         Some(("https", _)) if error.contains("InvalidContentType") => "; is it http?",

@@ -46,9 +46,9 @@ pub(crate) struct Failed<'a> {
     /// Attempts of this call so far, this one included.
     pub(crate) attempts: u32,
     pub(crate) error: &'a IdError,
-    /// Until the deadline of the call.
+    /// Time until the deadline of the call.
     pub(crate) remaining: Duration,
-    /// True if another endpoint is healthy and was not tried yet in this call.
+    /// True if another endpoint is healthy and untried in this call.
     pub(crate) elsewhere: bool,
     /// Uniformly distributed over all values.
     pub(crate) random: u64,
@@ -61,7 +61,7 @@ pub(crate) enum GiveUp {
     Final,
     /// `max_attempts` is reached.
     Attempts,
-    /// The next attempt would come too late.
+    /// The next attempt would start too late.
     Deadline,
     /// The retry budget is exhausted; more retries would only add load.
     Budget,
@@ -73,7 +73,7 @@ const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
 impl Retry {
     /// Decides on a retry and its delay. Takes a token from `budget` only if it grants one.
     pub(crate) fn decide(&self, failed: &Failed<'_>, budget: &Budget) -> Result<Duration, GiveUp> {
-        // Only these can pass later, or on another server.
+        // Only these can succeed later, or on another server.
         use IdError::{NotReady, Sealed, Unavailable};
         if !matches!(
             failed.error,
@@ -98,7 +98,7 @@ impl Retry {
         if failed.elsewhere {
             return Ok(Duration::ZERO);
         }
-        // Half of the room is kept for the attempt itself.
+        // Half of the remaining time is kept for the attempt itself.
         let longest = doubled(
             self.backoff_base,
             self.backoff_cap,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_succeed_later_is_tried_again() {
+    fn only_errors_that_may_pass_are_retried() {
         let retry = Retry::default();
         let budget = Budget::new(&retry);
         let sealed = IdError::Sealed {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_beyond_the_deadline_ends_the_call_at_once_and_costs_nothing() {
+    fn a_delay_beyond_the_deadline_gives_up_at_no_cost() {
         let retry = Retry {
             budget: 1,
             ..Retry::default()

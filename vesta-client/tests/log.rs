@@ -1,4 +1,4 @@
-//! Log messages of the client. Alone in its process: log levels are cached for all threads.
+//! Log messages of the client. Runs alone in its process: log levels are cached for all threads.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::IdError;
 
 /// A method of check symbols. All of them notice every wrong digit; all but [`Luhn`](Self::Luhn) also
-/// every swap of two neighbours. docs/SERIALS.md has the rates that were measured.
+/// every swap of two neighbours. docs/use/serials.md has the rates that were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CheckSymbol {
     /// One digit, by the quasigroup of H. Michael Damm's dissertation of 2004. The one to take for digits.

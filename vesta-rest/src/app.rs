@@ -26,7 +26,7 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
             verb,
             ..
         } = *endpoint;
-        // Documents are long; an ID is shorter than what would say that it is compressed.
+        // Only documents are worth compressing: an ID is shorter than a `Content-Encoding` header.
         let is_document = needs == Scopes::NONE && endpoint.params.is_empty();
         let known = (!is_document).then_some(endpoint.params);
         let mut resource = web::resource(endpoint.path);
@@ -66,10 +66,10 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
     }));
 }
 
-/// Authorizes a request, runs its handler, counts and times it, and turns an error into a response. A
-/// handler dropped because its client went away counts as cancelled.
+/// Authorizes a request, runs its handler, counts and times it, and turns an error into a response. A handler dropped
+/// because its client went away counts as cancelled.
 ///
-/// Authorization is behind the router, so that no other spelling of a path bypasses it.
+/// Authorization runs behind the router, so no other spelling of a path bypasses it.
 async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
     req: HttpRequest,
     method: usize,
@@ -101,12 +101,12 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
     }
 }
 
-/// Reads the body that an endpoint takes, JSON or a form, within the limits of size and time. Any other
-/// is left unread.
+/// Reads the body that an endpoint takes (JSON or a form) within the size and time limits. Other bodies are left
+/// unread.
 async fn body(verb: Verb, req: &HttpRequest, payload: Payload) -> Result<Bytes, Problem> {
     let is = |content_type| req.content_type().eq_ignore_ascii_case(content_type);
     match verb {
-        // A client that sends no type at all, like a hand-written one, is accepted.
+        // A request without a content type is accepted: hand-written clients omit it.
         Verb::Post
             if req.headers().contains_key(header::CONTENT_TYPE) && !is("application/json") =>
         {

@@ -116,7 +116,7 @@ impl From<Id> for Fields {
     }
 }
 
-/// An ID explained.
+/// The fields and time of an ID.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
     "id": "2407837855670862845", "layout": "max-peak", "moment": "2018-01-04T02:08:23.000Z",
@@ -125,49 +125,49 @@ impl From<Id> for Fields {
 pub struct Explained {
     /// The ID.
     pub id: IdText,
-    /// Layout used: the requested one, else the server's; of Vesta's two, the one
-    /// that the ID's type bit names.
+    /// Layout used: the requested one, else the server's. Between Vesta's two layouts, the ID's
+    /// type bit decides.
     pub layout: &'static str,
-    /// Start of its second or millisecond, RFC 3339, UTC.
+    /// Start of the ID's second or millisecond, RFC 3339, UTC.
     pub moment: String,
-    /// Its fields; one that the layout does not have is 0.
+    /// Fields of the ID; 0 for a field that the layout lacks.
     #[serde(flatten)]
     pub fields: Fields,
-    /// Present if the ID has the shape of one that a program rounded.
+    /// Present if the ID looks rounded by a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub rounded: Option<Rounding>,
 }
 
-/// What an ID may have been before it was rounded.
+/// Range of IDs that round to this one.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Rounding {
-    /// `JavaScript` or `Excel`.
+    /// Program that may have rounded the ID: `JavaScript` or `Excel`.
     pub by: &'static str,
-    /// The smallest ID that becomes this one.
+    /// The smallest ID that rounds to this one.
     pub from: IdText,
-    /// The largest ID that becomes this one.
+    /// The largest ID that rounds to this one.
     pub until: IdText,
 }
 
-/// The IDs of a moment, for comparisons.
+/// The smallest and largest ID of a time span, for range queries.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
     "lower": "2678628990637309952", "upper": "2678628991711051775",
     "moment": "2026-01-01T00:00:00.000Z", "layout": "max-peak"
 }))]
 pub struct Bounds {
-    /// The smallest ID of the moment's tick, or of the day, month or year.
+    /// The smallest ID of the tick, day, month or year.
     pub lower: IdText,
-    /// The largest ID of the moment's tick, or of the day, month or year.
+    /// The largest ID of the tick, day, month or year.
     pub upper: IdText,
-    /// Start of the first tick, its second or millisecond, RFC 3339, UTC.
+    /// Start of the first tick (second or millisecond), RFC 3339, UTC.
     pub moment: String,
-    /// Layout of the IDs: the server's, or of Vesta's two the one of the requested type.
+    /// Layout of the IDs: the server's; between Vesta's two layouts, the one of the requested type.
     pub layout: &'static str,
 }
 
-/// One number, or with `count` several.
+/// One number; with `count`, a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[allow(
@@ -180,8 +180,8 @@ pub enum OneOrMany {
     Many(ManyIds),
 }
 
-/// Parts of an ID to assemble. Values are not yet parsed, so that a wrong one is refused with its name
-/// and range; unknown and repeated members are refused by serde.
+/// Parts of an ID to assemble. Values stay unparsed here, so that an error names the member and its range. Serde
+/// refuses unknown and repeated members.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({"time": 94990103, "seq": 0, "machine": 1021, "genMethod": 2, "type": 0, "version": 0}))]
@@ -192,17 +192,17 @@ pub struct Parts {
     /// Sequence number inside the tick.
     #[schema(value_type = u64)]
     seq: Option<Value>,
-    /// The machine ID; left out: the server's own.
+    /// The machine ID; default: the server's own.
     #[schema(value_type = Option<u64>)]
     machine: Option<Value>,
-    /// 0 to 3; left out: the server's own.
+    /// 0 to 3; default: the server's own.
     #[schema(value_type = Option<u64>)]
     gen_method: Option<Value>,
-    /// 0 max-peak, 1 min-granularity; left out: the server's own.
+    /// 0 max-peak, 1 min-granularity; default: the server's own.
     #[serde(rename = "type")]
     #[schema(value_type = Option<u64>)]
     id_type: Option<Value>,
-    /// 0 or 1; left out: the server's own.
+    /// 0 or 1; default: the server's own.
     #[schema(value_type = Option<u64>)]
     version: Option<Value>,
 }
@@ -221,7 +221,7 @@ impl Parts {
     }
 }
 
-/// An error, as RFC 9457 has it.
+/// An error in the form of RFC 9457.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
     "type": "urn:vesta:problem:out-of-range", "title": "Value out of range", "status": 400,
@@ -229,7 +229,7 @@ impl Parts {
     "kind": "OUT_OF_RANGE", "parameter": "machine"
 }))]
 pub struct ProblemBody {
-    /// A URN of the kind.
+    /// URN of the kind.
     #[serde(rename = "type")]
     pub type_uri: String,
     /// Title of the kind; the same for every error of the kind.
@@ -242,10 +242,10 @@ pub struct ProblemBody {
     /// Stable name of the kind, the same as over gRPC, for programs to branch on.
     #[schema(value_type = String)]
     pub kind: &'static str,
-    /// The offending parameter or member, if there is one.
+    /// The offending parameter or member, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
-    /// Minimum delay in milliseconds before another attempt. In whole seconds: `Retry-After`.
+    /// Minimum delay before a retry, in milliseconds. `Retry-After` gives it in whole seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }

@@ -15,14 +15,14 @@ use crate::state::Call;
 /// HTTP method of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// GET, and HEAD with it.
+    /// GET and HEAD.
     Get,
     /// POST.
     Post,
-    /// GET, HEAD and POST. Of the paths of Vesta, Leaf and uid-generator, whose servers take any method,
-    /// a form as well as a query, parameters that they do not know, and superfluous slashes.
+    /// GET, HEAD and POST, for the paths of Vesta, Leaf and uid-generator. Like the servers of those systems, these
+    /// paths take a form as well as a query, and ignore unknown parameters and superfluous slashes.
     Any,
-    /// The same with every other method too, as in Tinyid.
+    /// As `Any`, and every other method too, as in Tinyid.
     Every,
 }
 
@@ -63,8 +63,8 @@ pub struct Endpoint {
     pub path: &'static str,
     /// HTTP method.
     pub verb: Verb,
-    /// Scopes, one of which a caller's token must have. None for documentation pages, which ignore their query,
-    /// and for Tinyid's clients, whose tokens are among the parameters.
+    /// Accepted scopes: the caller's token must have one of them. `NONE` for documentation pages, which ignore their
+    /// query, and for Tinyid's clients, which send tokens as parameters.
     pub needs: Scopes,
     pub(crate) handler: fn(Call) -> Answer,
     pub(crate) params: &'static [Param],

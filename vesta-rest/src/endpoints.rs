@@ -15,8 +15,8 @@ use crate::openapi::content::{html, json, list, number, object, one_id, text};
 use crate::openapi::failures::{BAD_BATCH, CANNOT_MAKE, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED};
 use crate::openapi::params::*;
 
-/// The path as it is routed, if that differs: on the paths of other systems, slashes that repeat or trail
-/// count as one or none, as in Spring MVC 5. Everywhere else a path is taken as it is.
+/// The path to route, if it differs from the request's. On the paths of other systems, repeated slashes count as one
+/// and trailing ones as none, as in Spring MVC 5. Other paths are taken as they are.
 pub(crate) fn as_routed(path: &str) -> Option<String> {
     if !path.contains("//") && !path.ends_with('/') {
         return None;
@@ -33,7 +33,7 @@ pub(crate) fn as_routed(path: &str) -> Option<String> {
 macro_rules! endpoints {
     ($($verb:ident $path:literal $needs:ident $module:ident::$handler:ident $params:tt
         $(body [$body:expr])? -> $returns:tt $(or [$($failures:expr),*])? $summary:literal $description:expr;)*) => {
-        /// All endpoints. A request is matched in this order, so the busiest come first.
+        /// All endpoints, in matching order: the busiest come first.
         pub const ENDPOINTS: [Endpoint; [$($path),*].len()] = [$(Endpoint {
             path: $path,
             verb: Verb::$verb,
@@ -51,25 +51,25 @@ macro_rules! endpoints {
     };
 }
 
-const BY_LAYOUT: &str = "By this server's layout, or the one that `layout` names. Of Vesta's two \
-    layouts, the ID's own type bit chooses.";
-const NOT_NEW: &str = "For tests and repairs: it is not a new ID. Nothing is masked, a field that \
-    does not fit is refused.";
+const BY_LAYOUT: &str = "By this server's layout, or by the one named in `layout`. Between Vesta's \
+    two layouts, the ID's type bit decides.";
+const NOT_NEW: &str = "For tests and repairs: the result is not a new ID. A field that does not \
+    fit is refused, never masked.";
 
 // method, path, scope, handler, parameters, body -> contents of a 200, groups of problems;
 // summary, description
 endpoints! {
     Any "/genid" GENERATE vesta::genid [FORMAT] -> [text("2407837855670862845")] or [CANNOT_MAKE]
         "A new ID as text, in decimal digits unless `format` names another format"
-        "Never the same twice, so `Cache-Control: no-store`.";
+        "Never the same ID twice; sent with `Cache-Control: no-store`.";
     Get "/v1/id" GENERATE v1::id [FORMAT] -> [one_id()] or [CANNOT_MAKE]
-        "A new ID" "Never the same twice, so `Cache-Control: no-store`.";
+        "A new ID" "Never the same ID twice; sent with `Cache-Control: no-store`.";
     Get "/v1/ids" GENERATE v1::ids [COUNT, FORMAT] -> [json::<ManyIds>()] or [CANNOT_MAKE]
-        "Several new IDs, strictly ascending" "As many as requested, or none.";
+        "Several new IDs, strictly ascending" "All or nothing: as many as requested, or an error.";
     Any "/expid" READ vesta::expid [ID, FORMAT, LAYOUT] -> [json::<Fields>()]
         "The fields of an ID" BY_LAYOUT;
     Any "/transtime" READ vesta::transtime [TICKS, TZ] -> [text("2018-01-04T10:08:23.000+08:00")]
-        "The moment at which a tick begins"
+        "The start time of a tick"
         "RFC 3339, to the millisecond: in UTC, or in the time zone `tz` with its offset.";
     Any "/makeid" READ vesta::makeid [TICKS, SEQ, MACHINE, GEN_METHOD, TYPE, VERSION, FORMAT]
         -> [text("2407837855670862845")] "An ID assembled from its fields" NOT_NEW;
@@ -79,83 +79,83 @@ endpoints! {
         "An ID assembled from its fields" NOT_NEW;
     Get "/v1/ids:bound" READ v1::bound [MOMENT, TYPE, GEN_METHOD, VERSION, FORMAT] -> [json::<Bounds>()]
         "The smallest and the largest ID of a moment"
-        "For `WHERE id >= lower(a) AND id < lower(b)`: all IDs from the moment a up to, but excluding, \
-         the moment b. Both are those of the whole tick (second or millisecond) to which the moment \
-         belongs. Version, type and genMethod stand above the time: the bounds hold among the IDs that \
-         agree in them.";
+        "For range queries: `WHERE id >= lower(a) AND id < lower(b)` selects all IDs from the moment a up \
+         to, but excluding, the moment b. Both bounds are those of the whole tick (second or \
+         millisecond) that contains the moment. Version, type and genMethod are more significant than \
+         the time: the bounds hold among IDs with the same values of these fields.";
     Get "/v1/layout" READ v1::layout [] -> [json::<Layout>()]
         "The layout of this server's IDs, and the machine ID it holds" "";
     Get "/v1/layouts" READ v1::layouts [] -> [json::<KnownLayouts>()]
-        "The layouts that IDs can be explained by"
-        "Those that `layout` takes. The server's own is marked; if it has no name, it is there as `custom`.";
+        "The known layouts for explaining IDs"
+        "The values of `layout`. The server's own layout is marked; if it has no name, it is listed as `custom`.";
     Any "/api/snowflake/get/{key}" GENERATE leaf::snowflake [SNOWFLAKE_KEY]
         -> [text("1234567890123456789"), number("1234567890123456789")] or [CANNOT_MAKE]
         "A new ID, as in Leaf's snowflake mode"
-        "The key is ignored, as in Leaf. The ID has this server's layout; with `snowflake` it is Leaf's own. \
-         It is `application/json` if `Accept` prefers that, else text.";
+        "The key is ignored, as in Leaf. The ID has this server's layout; the layout `snowflake` is Leaf's \
+         own. The response is `application/json` if `Accept` prefers that, else text.";
     Any "/api/segment/get/{key}" SEGMENTS leaf::segment [SEGMENT_KEY]
         -> [text("1001"), number("1001")] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
         "The next number of a tag, as in Leaf's segment mode"
-        "It is `application/json` if `Accept` prefers that, else text.";
+        "The response is `application/json` if `Accept` prefers that, else text.";
     Get "/v1/segments/{key}/next" SEGMENTS segments::next [SEGMENT_KEY, OPTIONAL_COUNT]
         -> [json::<OneOrMany>()] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
-        "The next number of a tag, or with `count` a list, ascending"
-        "Increasing, with few gaps. The numbers of one server and tag strictly increase; those of several \
+        "The next number of a tag; with `count`, an ascending list"
+        "Increasing, with few gaps. On one server the numbers of a tag strictly increase; those of several \
          servers never overlap.";
     Get "/v1/serials/{tag}/next" SERIALS serials::next [SERIAL_TAG, SERIAL_COUNT]
         -> [json::<OneOrManySerials>()] or [NO_SERIALS]
-        "A new serial of a tag, or with `count` a list, in the order of their counters"
-        "Never the same twice, so `Cache-Control: no-store`. A counter that has outgrown its digits is \
-         `UNAVAILABLE`, until the next period.";
+        "A new serial of a tag; with `count`, a list ordered by counter"
+        "Never the same serial twice; sent with `Cache-Control: no-store`. Once a counter has outgrown its \
+         digits, the error is `UNAVAILABLE` until the next period.";
     Get "/v1/serials/{tag}/parse" SERIALS serials::parse [SERIAL_TAG, SERIAL]
         -> [json::<SerialParsed>()] or [NO_SERIALS]
-        "What a serial says, and whether it is one at all"
-        "One with a wrong character or check symbol is `INVALID`. What does not apply to the tag's pattern \
-         is absent.";
+        "The decoded parts of a serial, if it is valid"
+        "A serial with a wrong character or check symbol is `INVALID`. Members that do not apply to the \
+         tag's pattern are absent.";
     Any "/cache" SEGMENTS leaf::cache [] -> [list::<SegmentCache>(), html()] or [NOT_OFFERED]
         "In-memory ranges of each tag" "An HTML page; JSON if `Accept` prefers that.";
     Any "/db" SEGMENTS leaf::db [] -> [list::<SegmentRow>(), html()] or [CANNOT_MAKE, NOT_OFFERED]
         "Rows of the segment table, read now" "An HTML page; JSON if `Accept` prefers that.";
     Any "/decodeSnowflakeId" READ leaf::decode [SNOWFLAKE_ID] -> [json::<LeafDecoded>()]
         "The fields of an ID, as Leaf's monitor shows them"
-        "By this server's own layout. Every member is a string. The moment is in milliseconds since \
-         1970 and, in brackets, readable in the server's time zone.";
+        "By this server's own layout. Every member is a string. The time is in milliseconds since 1970, \
+         followed in brackets by the local time in the server's time zone.";
     Any "/uid/get" GENERATE uid::get [] -> [text("3516414031872")] or [CANNOT_MAKE, NOT_OFFERED]
         "A new UID in decimal digits"
-        "Only from a server whose layout has uid-generator's shape: time-machine-seq in seconds, without type and \
-         genMethod, in any widths.";
+        "Only on a server whose layout has uid-generator's shape: time-machine-seq in seconds, of any widths, \
+         without type and genMethod.";
     Any "/uid/parse" READ uid::parse [UID] -> [json::<UidParsed>()] or [NOT_OFFERED]
         "The fields of a UID, as uid-generator's `parseUID` returns them"
-        "By this server's own layout, as `/uid/get`. Every member is a string. The moment is in the server's \
-         time zone.";
+        "By this server's own layout, as for `/uid/get`. Every member is a string. The time is in the \
+         server's time zone.";
     Every "/tinyid/id/nextId" NONE tinyid::next_id [BIZ_TYPE, TOKEN, BATCH_SIZE]
         -> [json::<TinyidNumbers>()] or [BAD_BATCH]
         "The next numbers of a tag, as from Tinyid"
-        "Always status 200: `code` 5 is a wrong token, 6 any other error. More than \
-         100,000 at a time are as if 100,000 were asked for, as in Tinyid.";
+        "Always status 200: `code` 5 is a wrong token, 6 any other error. A `batchSize` \
+         above 100,000 counts as 100,000, as in Tinyid.";
     Every "/tinyid/id/nextIdSimple" NONE tinyid::next_id_simple [BIZ_TYPE, TOKEN, BATCH_SIZE]
         -> [text("4,5,6")] or [BAD_BATCH]
-        "The next numbers of a tag, with commas between them" "As `nextId`; an error is an empty body.";
+        "The next numbers of a tag, separated by commas" "As `nextId`; an error is an empty body.";
     Every "/tinyid/id/nextSegmentId" NONE tinyid::next_segment_id [BIZ_TYPE, TOKEN]
         -> [json::<TinyidSegment>()]
-        "A range of a tag for a client that gives out its numbers itself"
-        "Those above `currentId`, up to and with `maxId`, whose remainder by `delta` is `remainder`. Always one \
-         step of the table.";
+        "A range of a tag, for a client that issues the numbers itself"
+        "The numbers n with `currentId` < n ≤ `maxId` and n mod `delta` = `remainder`. Always one step of the \
+         table.";
     Every "/tinyid/id/nextSegmentIdSimple" NONE tinyid::next_segment_id_simple [BIZ_TYPE, TOKEN]
         -> [text("1,20001,100001,1,0")]
-        "The same as currentId,loadingId,maxId,delta,remainder" "An error is an empty body.";
+        "A range of a tag as currentId,loadingId,maxId,delta,remainder" "An error is an empty body.";
     Get "/openapi.json" NONE pages::openapi [] -> [object()] "This document" "OpenAPI 3.";
     Get "/vesta.proto" NONE pages::proto [] -> [text("syntax = \"proto3\";")]
-        "The protocol of gRPC" "Protocol Buffers, package `vesta.v1`. It is the same in every server of this version.";
+        "The gRPC protocol" "Protocol Buffers, package `vesta.v1`. Identical in every server of this version.";
     Get "/" NONE pages::index [] -> [] "" "";
     Get "/docs" NONE pages::docs_moved [] -> [] "" "";
     Get "/docs/{file:.*}" NONE pages::docs [] -> [] "" "";
 }
 
-/// An endpoint that answers with one new ID: its index in [`METHODS`], and its response.
+/// An endpoint that returns one new ID: its index in [`METHODS`] and its response.
 type OneNewId = (usize, fn(IdText) -> HttpResponse);
 
-/// The endpoints that do.
+/// The endpoints that return one new ID.
 pub(crate) const ONE_ID: [OneNewId; 2] = [(0, vesta::new_id_text), (1, v1::new_id_json)];
 
 /// Index in [`METHODS`] of requests to unknown paths or methods.
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn superfluous_slashes_are_dropped_on_the_paths_of_other_systems_only() {
+    fn superfluous_slashes_are_dropped_only_on_legacy_paths() {
         for (path, plain) in [
             ("/api/segment/get/order/", "/api/segment/get/order"),
             ("//api//segment/get///order//", "/api/segment/get/order"),

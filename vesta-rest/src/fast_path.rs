@@ -1,4 +1,4 @@
-//! Answers before the router: a new ID that is ready, and the refusal of another site's name.
+//! Answers given before the router: a new ID that is ready, and the refusal of a foreign host name.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::endpoints::{METHODS, ONE_ID, OTHER};
 use crate::problem::Problem;
 use crate::state::{authorize, text};
 
-/// Fast path in front of the router: answers a request for one ID in decimal digits, `GET` with no query, no
-/// other origin and no trace, if the caller is authorized and an ID is ready, which it nearly always is.
-/// Everything else is `None`, and goes through the router. It neither waits nor writes, and reads no clock
-/// beyond what the ID itself needs.
+/// Fast path in front of the router: answers a `GET` for one ID in decimal digits, with no query, no foreign origin and
+/// no trace, if the caller is authorized and an ID is ready. It nearly always is. For everything else it returns
+/// `None`, and the request goes through the router. It neither waits nor writes, and reads no clock beyond what the ID
+/// itself needs.
 pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
     let uri = req.uri().path_and_query()?.as_str();
     let (method, respond) = ONE_ID
@@ -45,7 +45,7 @@ pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBod
     )
 }
 
-/// Refuses a request that calls the listener by a name of another site.
+/// Refuses a request whose `Host` names another site.
 pub(crate) fn foreign_host(running: &Running) -> Response<BoxBody> {
     let problem = Problem::foreign_host();
     running

@@ -1,5 +1,5 @@
-//! Handlers: Vesta's own four endpoints, the JSON API, those of Leaf and uid-generator, and the
-//! documentation pages.
+//! Handlers: Vesta's own four endpoints, the JSON API, the endpoints of Leaf, uid-generator and
+//! Tinyid, and the documentation pages.
 
 pub(crate) mod leaf;
 pub(crate) mod pages;
@@ -21,7 +21,7 @@ use crate::state::Call;
 /// The result of a handler.
 type Answer = Result<HttpResponse, Problem>;
 
-/// A new ID. Parameters are checked before, as a refused request takes no ID.
+/// A new ID. Parameters are checked first, because a refused request takes no ID.
 async fn new_id(call: &Call) -> Result<u64, Problem> {
     let running = call.running();
     let id = running

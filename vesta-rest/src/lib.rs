@@ -1,7 +1,7 @@
 //! Vesta over HTTP: the four endpoints of the Java Vesta, a JSON API, and their documentation.
 //!
-//! [`app`] is the endpoint table, `handlers` are the endpoints, [`problem`] is every error,
-//! [`serve`](serve()) is the server with its limits. Configuration, the generator itself, metrics
+//! [`app`] has the endpoint table, `handlers` the endpoints, [`problem`] every error, and
+//! [`serve`](serve()) the server with its limits. Configuration, the generator itself, metrics
 //! and shutdown belong to vesta-boot.
 //!
 //! ```

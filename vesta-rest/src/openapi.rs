@@ -27,24 +27,24 @@ use content::{Schemas, named};
         title = "Vesta",
         description = "64-bit IDs that never repeat.\n\n\
             IDs are strings in JSON, because JavaScript and many JSON parsers round numbers above 2^53.\n\n\
-            Errors are `application/problem+json` (RFC 9457). Decide by `kind`; where another attempt makes \
-            sense, `retry_after_ms` and `Retry-After` say when. Parameters that are repeated, out of \
-            range or, below `/v1`, unknown are refused; nothing is clamped or masked.",
+            Errors are `application/problem+json` (RFC 9457). Branch on `kind`. If a retry makes \
+            sense, `retry_after_ms` and `Retry-After` say when. Repeated or out-of-range parameters are \
+            refused, and below `/v1` unknown ones too; nothing is clamped or masked.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     tags(
-        (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta. As there, POST does the same, \
+        (name = "vesta", description = "Vesta's own four endpoints, with the bodies of the Java Vesta. As there, POST works too, \
             with a form or a query, and unknown parameters are ignored"),
         (name = "v1", description = "The JSON API"),
-        (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies. As there, POST does the same, with a form \
+        (name = "leaf", description = "The endpoints of Meituan's Leaf, with its bodies. As there, POST works too, with a form \
             or a query, and unknown parameters are ignored"),
         (name = "segments", description = "Segment numbers: increasing sequences by tag, from a database"),
-        (name = "serials", description = "Serials: numbers for people by tag, as its pattern writes them, such as invoice numbers"),
-        (name = "uid", description = "The endpoints of Baidu's uid-generator, for a server with its layout. POST does the same, \
+        (name = "serials", description = "Serials: formatted numbers by tag, such as invoice numbers"),
+        (name = "uid", description = "The endpoints of Baidu's uid-generator, for a server with its layout. POST works too, \
             and unknown parameters are ignored"),
-        (name = "tinyid", description = "The endpoints of Tinyid, for its clients. Any method does the same, and \
+        (name = "tinyid", description = "The endpoints of Tinyid, for its clients. Every method works, and \
             unknown parameters are ignored"),
-        (name = "pages", description = "This document, and the protocol of gRPC"),
+        (name = "pages", description = "This document and the gRPC protocol"),
     ),
 )]
 struct Api;
@@ -52,7 +52,7 @@ struct Api;
 /// Name of the security scheme.
 const TOKEN: &str = "token";
 
-/// Section of the endpoints that are there only with `compat = tinyid`.
+/// Section of the endpoints that exist only with `compat = tinyid`.
 const TINYID: &str = "tinyid";
 
 /// Name of the operation that explains an ID.
@@ -72,7 +72,7 @@ pub(crate) fn document(running: &Running) -> Bytes {
     let documented = |endpoint: &&Endpoint| !endpoint.summary.is_empty() && offered(endpoint.tag);
     for endpoint in ENDPOINTS.iter().filter(documented) {
         let mut item = PathItem::default();
-        // HEAD goes without saying where GET is.
+        // GET implies HEAD.
         let methods = endpoint
             .verb
             .methods()
@@ -104,7 +104,7 @@ pub(crate) fn document(running: &Running) -> Bytes {
         let token = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
             .description(Some(
-                "One of those that the server's settings name ([[auth.tokens]]).",
+                "A token from the server's settings ([[auth.tokens]]).",
             ));
         components.add_security_scheme(TOKEN, SecurityScheme::Http(token.build()));
     }

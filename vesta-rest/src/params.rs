@@ -1,6 +1,6 @@
 //! Strict parameter parsing: each is known, given at most once, and a whole number in range.
-//! Anything else is refused with a sentence that names the parameter and its range. On the paths of
-//! Vesta, Leaf and uid-generator unknown ones are ignored, as there.
+//! Anything else is refused with an error that names the parameter and its range. On the paths of
+//! Vesta, Leaf and uid-generator, unknown parameters are ignored, as in those systems.
 
 use std::ops::RangeInclusive;
 
@@ -21,8 +21,8 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Parses a query string with only the `known` parameters, each at most once. If `None` are known,
-    /// the query is ignored.
+    /// Parses a query string that has only `known` parameters, each at most once. If `known` is `None`, the query is
+    /// ignored.
     pub(crate) fn read(query: &str, known: Option<&[Param]>) -> Result<Self, Problem> {
         let Some(known) = known.filter(|_| !query.is_empty()) else {
             return Ok(Self { given: Vec::new() });
@@ -36,7 +36,7 @@ impl Params {
             let names = names.collect::<Vec<_>>().join(", ");
             let takes = if names.is_empty() { "none" } else { &names };
             let why = format!(
-                "there is no parameter {}; this endpoint takes {takes}",
+                "unknown parameter {}; this endpoint takes {takes}",
                 quoted(name)
             );
             return Err(Problem::invalid(name, why));
@@ -47,7 +47,7 @@ impl Params {
     /// Parses a query string and a form, and ignores parameters that are not known.
     pub(crate) fn lenient(query: &str, form: &[u8], known: &[Param]) -> Result<Self, Problem> {
         let form = std::str::from_utf8(form)
-            .map_err(|_| Problem::bad_body("the form is not text in UTF-8"))?;
+            .map_err(|_| Problem::bad_body("the form is not valid UTF-8"))?;
         let mut given = pairs(query)?;
         given.extend(pairs(form)?);
         given.retain(|(name, _)| is_known(known, name));
@@ -61,7 +61,7 @@ impl Params {
         match given.iter().enumerate().find(again) {
             Some((_, (name, _))) => Err(Problem::invalid(
                 name,
-                format!("{name} must be given once only"),
+                format!("{name} must be given only once"),
             )),
             None => Ok(Self { given }),
         }
@@ -109,7 +109,7 @@ impl Params {
         }
     }
 
-    /// The layout to explain this ID by: the one named by `layout`, else the server's.
+    /// The layout for explaining this ID: the one named by `layout`, else the server's.
     pub(crate) fn layout(&self, own: &IdMeta, raw: u64) -> Result<IdMeta, Problem> {
         let Some(name) = self.text("layout") else {
             return Ok(own.explaining(raw));
@@ -142,8 +142,8 @@ impl Params {
         }
     }
 
-    /// The layout of the IDs whose bounds are requested, and their fields above the time; the
-    /// server's own where not given.
+    /// The layout of the IDs whose bounds are requested, and their fields above the time. Values
+    /// not given are the server's own.
     pub(crate) fn above_time(&self, meta: &IdMeta, own: &Id) -> Result<(IdMeta, Id), Problem> {
         let id_type = self
             .optional("type", 0, meta.max(Field::Type))?
@@ -180,13 +180,13 @@ fn is_known(known: &[Param], name: &str) -> bool {
         .any(|param| param.in_query() && param.name == name)
 }
 
-/// Layouts to explain IDs by: the named ones, preceded by the server's own if it has no name.
+/// Layouts for explaining IDs: the named ones, preceded by the server's own if it has no name.
 pub(crate) fn layouts(own: &IdMeta) -> Vec<IdMeta> {
     let unnamed = IdMeta::known(own.name()).is_err().then_some(*own);
     unnamed.into_iter().chain(IdMeta::all_known()).collect()
 }
 
-/// Parses an ID. Decimal is a whole number like any other.
+/// Parses an ID. A decimal ID is a whole number like any other.
 pub(crate) fn id(text: &str, format: IdFormat) -> Result<u64, Problem> {
     match format {
         IdFormat::Decimal => number("id", text, 0, u64::MAX),
@@ -214,8 +214,8 @@ fn missing(name: &str, min: u64, max: u64) -> Problem {
     )
 }
 
-/// Collects the parts of an ID to assemble. `read` returns the number of a part, at most the maximum,
-/// or nothing. The type comes first: between Vesta's two layouts it decides the widths of time and seq.
+/// Collects the parts of an ID to assemble. `read` returns the number of a part, at most the maximum, or nothing. It
+/// reads the type first: between Vesta's two layouts, the type decides the widths of time and seq.
 pub(crate) fn parts(
     own: &IdMeta,
     mut read: impl FnMut(&'static str, u64) -> Result<Option<u64>, Problem>,
@@ -243,7 +243,7 @@ mod tests {
     use crate::openapi::params::{PATH_ID, SEQ, TICKS};
 
     #[test]
-    fn queries_are_known_and_unique() {
+    fn unknown_and_repeated_parameters_are_refused() {
         let known = Some(&[TICKS, SEQ, PATH_ID][..]);
         let params = Params::read("time=5&seq=%36", known).unwrap();
         assert_eq!(params.number("time", 0, 9).unwrap(), 5);
@@ -251,13 +251,13 @@ mod tests {
         let says = |query, known| Params::read(query, known).unwrap_err().to_string();
         assert_eq!(
             says("tim=5", known),
-            "there is no parameter `tim`; this endpoint takes time, seq"
+            "unknown parameter `tim`; this endpoint takes time, seq"
         );
         assert_eq!(
             says("a", Some(&[])),
-            "there is no parameter `a`; this endpoint takes none"
+            "unknown parameter `a`; this endpoint takes none"
         );
-        assert_eq!(says("time=5&time=5", known), "time must be given once only");
+        assert_eq!(says("time=5&time=5", known), "time must be given only once");
 
         let params =
             Params::lenient("_=1769904000000&time=5", b"seq=6&x=%20", &[TICKS, SEQ]).unwrap();
@@ -273,7 +273,7 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert_eq!(says("time=5", b"time=5"), "time must be given once only");
-        assert_eq!(says("", b"\xff"), "the form is not text in UTF-8");
+        assert_eq!(says("time=5", b"time=5"), "time must be given only once");
+        assert_eq!(says("", b"\xff"), "the form is not valid UTF-8");
     }
 }

@@ -47,7 +47,7 @@ pub struct Problem {
     header: Option<(HeaderName, &'static str)>,
     // Errors travel by value: a box keeps them small.
     body: Box<ProblemBody>,
-    /// Media type and body of an answer that says it as another system's clients are told.
+    /// Media type and body for clients of another system, which expect errors in a 200.
     told: Option<Box<(&'static str, String)>>,
 }
 
@@ -58,7 +58,7 @@ impl Problem {
         problem
     }
 
-    /// An error of HTTP alone, with a name of its own.
+    /// An error that only HTTP has, with its own kind.
     fn of_http(
         status: u16,
         name: &'static str,
@@ -103,23 +103,23 @@ impl Problem {
         Self::of_kind(ErrorKind::Invalid, detail)
     }
 
-    /// 403: the request calls the listener by a name that is not its own.
+    /// 403: the request's `Host` is not a name of this listener.
     pub fn foreign_host() -> Self {
         let detail = "the header host must name this listener by an address, by localhost, or by a name in \
                       the setting hosts (--hosts)";
         Self::of_kind(ErrorKind::PermissionDenied, detail)
     }
 
-    /// 404: nothing is at this path.
+    /// 404: unknown path.
     pub fn no_such_path(path: &str) -> Self {
         let path = quoted(path);
-        let detail = format!("nothing is at {path}; GET / lists the endpoints");
+        let detail = format!("unknown path {path}; GET /docs/ lists the endpoints");
         Self::of_kind(ErrorKind::NotFound, detail)
     }
 
-    /// 405, with the methods that this path has.
+    /// 405, with the methods that this path supports.
     pub fn method_not_allowed(allow: &'static str) -> Self {
-        let detail = format!("this path answers {allow}");
+        let detail = format!("this path supports {allow}");
         let problem = Self::of_http(405, "METHOD_NOT_ALLOWED", "Method not allowed", detail);
         Self {
             header: Some((header::ALLOW, allow)),
@@ -179,7 +179,7 @@ impl Problem {
         response.insert_header((header::CONTENT_TYPE, PROBLEM_JSON));
         response.insert_header((header::CACHE_CONTROL, "no-store"));
         if let Some(millis) = self.body.retry_after_ms {
-            // Rounded down, a client would come too early.
+            // Rounded up: rounded down, a client would retry too early.
             response.insert_header((header::RETRY_AFTER, millis.div_ceil(1000)));
         }
         if let Some((name, value)) = &self.header {
@@ -195,7 +195,7 @@ fn whole_millis(wait: Duration) -> u64 {
 
 fn title_of(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::SequenceUsedUp => "Every ID of this moment is used",
+        ErrorKind::SequenceUsedUp => "Every ID of the current tick is used",
         ErrorKind::AwaitingLease => "Waiting for the store",
         ErrorKind::ClockBehind => "The server's clock is behind",
         ErrorKind::OutOfRange => "Value out of range",
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_a_title_of_its_own() {
+    fn every_kind_has_its_own_title() {
         let mut seen = std::collections::HashSet::new();
         for kind in ErrorKind::all() {
             assert!(seen.insert(title_of(kind)), "{kind:?}");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_repeats_only_a_little_of_what_came() {
+    fn an_error_repeats_only_the_start_of_its_input() {
         let text = quoted(&"x\n".repeat(500));
         assert!(
             text.chars().count() <= QUOTED + 3 && !text.contains('\n'),

@@ -21,15 +21,16 @@ use crate::app::configure;
 use crate::endpoints::as_routed;
 use crate::fast_path::{foreign_host, id_now};
 
-/// For the peer of a connection that is being closed to read the last answer.
+/// Time for the peer of a closing connection to read the last answer.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Time limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For setting up TLS, for the first byte and the head of a request, and for a stall later on.
+    /// Limit for the TLS handshake, for the first byte and the head of a request, and for a later
+    /// stall.
     pub head: Duration,
-    /// Between requests; `Duration::MAX` is none.
+    /// Limit between requests; `Duration::MAX` means none.
     pub keep_alive: Duration,
 }
 
@@ -47,7 +48,7 @@ impl Default for Limits {
 /// flight finish within the drain limit, and returns.
 ///
 /// # Errors
-/// When the listener cannot be used.
+/// Fails if the listener cannot be used.
 pub fn serve(listener: Listening, running: Arc<Running>) -> io::Result<()> {
     let keep_alive = running.config.limits.idle_timeout;
     serve_with(
@@ -60,10 +61,10 @@ pub fn serve(listener: Listening, running: Arc<Running>) -> io::Result<()> {
     )
 }
 
-/// [`serve`] with other limits than the default.
+/// As [`serve`], with limits other than the default.
 ///
 /// # Errors
-/// When the listener cannot be used.
+/// Fails if the listener cannot be used.
 pub fn serve_with(listener: Listening, running: Arc<Running>, limits: Limits) -> io::Result<()> {
     let limiter = limiter(&running, limits);
     let has_tls = limiter.has_tls();
@@ -91,7 +92,7 @@ fn limiter(running: &Running, limits: Limits) -> Arc<Limiter> {
     let guarded = net::Limits {
         opening: limits.head,
         opening_bytes: 1,
-        // A request that waits for an ID as long as it may has not stalled.
+        // A request that waits for an ID within its time limit has not stalled.
         stall: limits.head.max(allowed.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
         unused: Duration::MAX,
@@ -119,11 +120,11 @@ async fn work(
         .wrap(cors)
         .configure(move |app| configure(app, shared.clone()));
     let app = map_config(app.into_factory(), |_| AppConfig::default());
-    // Each worker has a token of its own: all its connections ask it with every request.
+    // One token per worker: each of its connections checks it with every request.
     let shutdown = running.shutdown.child_token();
     let stopped = shutdown.clone();
     let service = apply_fn_factory(app, move |mut req: Request, app: &_| {
-        // actix-http closes the connection after the answer, and would not say so.
+        // actix-http closes the connection after this answer without announcing it.
         let closes = req.head().connection_type() == ConnectionType::Upgrade;
         let named = req
             .head()
@@ -138,7 +139,8 @@ async fn work(
         let answered = match now {
             Some(response) => Either::Left(ready(Ok(response))),
             None => {
-                // Before the router, so that authorization and metrics see the same path as it.
+                // Runs before the router, so that authorization and metrics see the path that it
+                // sees.
                 drop_slashes(&mut req);
                 Either::Right(
                     app.call(req)
@@ -178,7 +180,7 @@ async fn work(
     open.wait().await;
 }
 
-/// Gives a request the path as it is routed.
+/// Replaces the path of a request by the one to route.
 fn drop_slashes(req: &mut Request) {
     let Some(path) = as_routed(req.uri().path()) else {
         return;
@@ -192,7 +194,7 @@ fn drop_slashes(req: &mut Request) {
     }
 }
 
-/// The origins whose pages may read the answers, as browsers are told.
+/// CORS headers: the origins whose pages may read the answers.
 fn cors(origins: &[String]) -> Cors {
     let cors = Cors::default()
         .allowed_methods(["GET", "HEAD", "POST"])
@@ -207,10 +209,10 @@ fn cors(origins: &[String]) -> Cors {
     }
 }
 
-/// Tells a client that there are too many connections.
+/// Refuses a connection over the limit.
 fn refuse(stream: Accepted, has_tls: bool) {
-    // A fresh socket has room for this; a client that is gone already needs no answer, and one that
-    // speaks TLS could not read it.
+    // A fresh socket has room for this answer. A client that has already gone needs none, and one
+    // that speaks TLS could not read it.
     let _ = match stream {
         _ if has_tls => Ok(0),
         Accepted::Left(stream) => stream.try_write(FULL.as_bytes()),
@@ -221,9 +223,9 @@ fn refuse(stream: Accepted, has_tls: bool) {
 /// Answer to a connection over the limit, before its request is read.
 const FULL: &str = concat!(
     "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n",
-    "content-length: 185\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
+    "content-length: 167\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
     r#"{"type":"urn:vesta:problem:unavailable","title":"Unavailable","status":503,"#,
-    r#""detail":"as many connections are open as may be; try again later","#,
+    r#""detail":"connection limit reached; retry later","#,
     r#""kind":"UNAVAILABLE","retry_after_ms":1000}"#
 );
 
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
     use crate::METHODS;
 
-    /// The clock of the runtime moves only when everything waits for it.
+    /// The paused clock of the runtime advances only when every task waits for it.
     #[tokio::test(start_paused = true)]
     async fn a_stop_waits_for_no_timer() {
         let service = LocalIdService::builder()

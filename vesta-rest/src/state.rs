@@ -1,4 +1,4 @@
-//! The call that a handler answers, and what all of them share.
+//! The call passed to a handler, and the state that all handlers share.
 
 use std::cell::OnceCell;
 
@@ -47,7 +47,7 @@ impl Call {
     }
 }
 
-/// The OpenAPI document of the application, made when it is first asked for: a start is faster.
+/// The OpenAPI document of the application, generated on first use: start-up is faster.
 pub(crate) struct Document {
     made: OnceCell<Bytes>,
     make: fn(&Running) -> Bytes,

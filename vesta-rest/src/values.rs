@@ -9,7 +9,7 @@ use crate::problem::{Problem, quoted};
 /// Parses a whole number: decimal digits only, no sign, no blanks, nothing clamped.
 pub(crate) fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, Problem> {
     let is_number = is_digits(text);
-    // Digits only, so what does not parse is beyond 64 bits.
+    // Only digits are left, so a number that does not parse is beyond 64 bits.
     let value = text
         .parse()
         .ok()
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_that_came_as_a_space_is_explained() {
+    fn an_error_hints_at_a_plus_decoded_as_a_space() {
         let error = period("time", "2026-01-01T00:00:00 08:00")
             .expect_err("two words")
             .to_string();

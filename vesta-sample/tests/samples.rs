@@ -1,4 +1,4 @@
-//! The samples run, against the real servers, and print what they promise.
+//! The samples run against the real servers and print what they promise.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ impl Server {
         Self::with(name, &[], |_| ())
     }
 
-    /// The same with further flags, in a folder that is prepared first.
+    /// As [`start`](Self::start), with further flags, in a folder that is prepared first.
     fn with(name: &str, flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         prepare(folder.path());
@@ -29,7 +29,7 @@ impl Server {
             .args(FREE_PORTS)
             .args(flags)
             .current_dir(folder.path());
-        command.env("VESTA_STATE_DIR", "vesta-data"); // not the state of who runs the tests
+        command.env("VESTA_STATE_DIR", "vesta-data"); // not the state of the user who runs the tests
         let program = Program::serve(&mut command).unwrap_or_else(|ended| panic!("{ended:?}"));
         Self {
             program,
@@ -42,7 +42,7 @@ impl Server {
     }
 }
 
-/// A program of another crate of this workspace, which Cargo puts beside our own.
+/// A program of another crate of this workspace; Cargo puts it next to this one's.
 fn program(name: &str) -> PathBuf {
     let beside = Path::new(env!("CARGO_BIN_EXE_embed")).with_file_name(name);
     assert!(beside.exists(), "build it first: cargo build -p {name}");

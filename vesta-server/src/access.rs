@@ -9,8 +9,8 @@ use vesta_intf::IdError;
 
 use crate::methods;
 
-/// The status of a refused call, `None` if it is allowed. A refusal counts as a call of its method. A
-/// request with a token says whose it is, from then on.
+/// Authorizes a request. Returns the status of a refused one, which counts as a call of its method;
+/// `None` if it is allowed. A request with a token then carries its caller.
 pub(crate) fn refuses<B>(running: &Running, request: &mut Request<B>) -> Option<Status> {
     let path = request.uri().path();
     let method = methods::at(path);
@@ -38,7 +38,7 @@ pub(crate) fn refuses<B>(running: &Running, request: &mut Request<B>) -> Option<
     Some(error.into())
 }
 
-/// The one who makes an allowed call.
+/// The caller of an allowed call.
 pub(crate) fn caller<T>(request: &tonic::Request<T>) -> Caller {
     request.extensions().get().copied().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Messages of arbitrary bytes and numbers to every method: each call ends with a status of gRPC.
+//! Messages of arbitrary bytes and numbers to every method: each call ends with a gRPC status.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use vesta_service::{LocalIdService, MachineSource};
 
 use crate::routes::Services;
 
-/// Every method, and one that does not exist.
+/// Every method, and an unknown one.
 const PATHS: [&str; 15] = [
     "/vesta.v1.IdService/GenId",
     "/vesta.v1.IdService/GenIds",
@@ -38,7 +38,7 @@ const PATHS: [&str; 15] = [
     "/vesta.v1.IdService/Nothing",
 ];
 
-/// So much of an answer is read: a stream need not end.
+/// Maximum frames read from an answer: a stream need not end.
 const FRAMES: usize = 5;
 
 struct Server {
@@ -91,14 +91,14 @@ impl Server {
         }
     }
 
-    /// The status of a call; `None` if it is a stream that goes on.
+    /// The status of a call; `None` for a stream that has not ended.
     fn call(
         &self,
         path: &str,
         headers: &[(&'static str, String)],
         body: Vec<u8>,
     ) -> Option<String> {
-        self.clock.advance(Duration::from_secs(1)); // IDs for this one
+        self.clock.advance(Duration::from_secs(1)); // IDs for this call
         let mut request = Request::post(path).header("content-type", "application/grpc");
         for (name, value) in headers {
             request = request.header(*name, value);
@@ -112,11 +112,7 @@ impl Server {
     }
 
     async fn status_of(&self, answer: Response<Body>) -> Option<String> {
-        assert_eq!(
-            answer.status(),
-            200,
-            "of gRPC every answer is a 200 of HTTP"
-        );
+        assert_eq!(answer.status(), 200, "every gRPC answer is a 200 of HTTP");
         assert_eq!(
             answer.headers().get("content-type").expect("one"),
             "application/grpc"
@@ -150,7 +146,7 @@ fn status_in(headers: &HeaderMap) -> Option<String> {
     )
 }
 
-/// The numbers at which fields and limits end.
+/// Boundary values of fields and limits.
 const EDGES: [u64; 16] = [
     0,
     1,
@@ -183,10 +179,10 @@ const TIMEOUTS: [&str; 10] = [
     "1 m",
 ];
 
-/// A field of a message: its number, its wire type, and its contents.
+/// A field of a message: number, wire type and contents.
 type Field = (u8, u8, u64, Vec<u8>);
 
-/// A call: its method, its form, its headers, its fields, and bytes instead of them.
+/// A call: method, form, headers, fields, and raw bytes that replace them.
 type Call = (u8, u8, u8, Vec<Field>, Vec<u8>);
 
 fn varint(mut number: u64, out: &mut Vec<u8>) {
@@ -256,7 +252,7 @@ fn check(server: &Server, (method, form, header, fields, bytes): &Call) {
     match server.call(path, &headers, body) {
         None => assert!(path.contains("/Stream"), "{path} does not end"),
         Some(status) => {
-            // 2 (unknown) would be an error that was not mapped to a status.
+            // 2 (unknown) would be an error without a mapped status.
             let known: u8 = status.parse().expect("a number");
             assert!(known <= 16 && known != 2, "{path} ends with {status}");
         }
@@ -301,7 +297,7 @@ fn a_plain_call_is_answered() {
 
 #[test]
 #[should_panic(expected = "no end without a status")]
-fn an_answer_without_a_status_is_noticed() {
+fn a_missing_status_is_noticed() {
     let answer = Response::builder().header("content-type", "application/grpc");
     let answer = answer.body(Body::new(Full::new(Bytes::from_static(b"\0\0\0\0\0"))));
     let server = Server::new();

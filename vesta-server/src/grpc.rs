@@ -232,8 +232,8 @@ impl Protocol for Ids {
     }
 }
 
-/// Up to `count` IDs: what there is at once, or after the wait for the first. More would wait for the
-/// next ticks, of which a large batch may need too many.
+/// Up to `count` IDs: those available at once, or after the wait for the first. More would have to
+/// wait for the next ticks, and a large batch may need too many of those.
 async fn runs_at_hand(service: &LocalIdService, count: u32) -> Result<Vec<IdRun>, IdError> {
     if let Ok(run) = service.try_gen_run(count) {
         return Ok(vec![run]);
@@ -276,14 +276,14 @@ fn chunks<M: Send, W: Future<Output = Result<(M, u32), IdError>> + Send>(
                     metrics.issue(caller, count.into());
                     yield Ok(message);
                 }
-                // Nothing is free within max_wait; a stream has time.
+                // No ID is free within max_wait, but a stream has time.
                 Err(IdError::NotReady(NotReady { why: NotReadyReason::SequenceUsedUp, retry_after })) => {
                     tokio::select! {
                         () = shutdown.cancelled() => {}
                         () = sleep(retry_after) => {}
                     }
                 }
-                // The caller set no total, so the shutdown of the server is a normal end.
+                // The caller set no total, so a shutdown of the server is a normal end.
                 Err(_) if total == 0 && shutdown.is_cancelled() => {
                     call.done(Outcome::Ok);
                     break;

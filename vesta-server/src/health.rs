@@ -1,5 +1,5 @@
-//! `grpc.health.v1.Health`, computed from the state of the service at each request, so that nothing
-//! has to wake up to keep it current.
+//! `grpc.health.v1.Health`, computed from the state of the service at each request, so that no task
+//! has to keep it current.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const SERVICE_UNKNOWN: i32 = 3;
 pub(crate) struct Health(pub(crate) Arc<Running>);
 
 impl Health {
-    /// Status of a service; `None` if there is none of that name.
+    /// Status of a service; `None` if its name is unknown.
     fn status(&self, service: &str) -> Option<i32> {
         let Running {
             service: ids,
@@ -33,9 +33,9 @@ impl Health {
             ..
         } = &*self.0;
         let serves = match service {
-            // The ID service, whose health is also that of the server as a whole.
+            // The ID service; its health is also that of the whole server.
             "" | "vesta.v1.IdService" => not_ready_because(ids, leaving).is_none(),
-            // Not serving while segment mode is off, or serials are.
+            // Not serving while segment mode or serials are off.
             "vesta.v1.SegmentService" => segments.as_ref().is_some_and(|segments| {
                 !leaving.is_cancelled() && segments.not_ready_because().is_none()
             }),
@@ -61,7 +61,7 @@ impl Protocol for Health {
     ) -> Result<Response<HealthCheckResponse>, Status> {
         match self.status(&request.get_ref().service) {
             Some(status) => Ok(Response::new(HealthCheckResponse { status })),
-            None => Err(Status::not_found("there is no service of that name here")),
+            None => Err(Status::not_found("unknown service name")),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Requests in flight, counted for their connection, and the head of each response.
 //!
 //! A response that fails before its first message must be one HEADERS frame that ends the stream
-//! (Trailers-Only): clients of gRPC drop the status of a head that a DATA frame follows, even an empty one.
+//! (Trailers-Only): gRPC clients drop the status of a head that a DATA frame follows, even an empty one.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -56,8 +56,8 @@ impl Future for Answer {
     }
 }
 
-/// The response of a stream, held back until its first message: an error that comes instead, or the end,
-/// becomes the head. At the caller's deadline the call fails; after `limit` the head goes ahead alone.
+/// The response of a stream, held back until its first message. If an error or the end comes first, it
+/// becomes the head. At the caller's deadline the call fails; after `limit` the head is sent alone.
 pub(crate) async fn opened(
     work: impl Future<Output = Result<Response<Body>, Infallible>>,
     connection: Requests,
@@ -96,10 +96,10 @@ pub(crate) async fn opened(
     ))
 }
 
-/// Frames of a response that count as a request in flight while the next one is awaited, but not while
-/// the caller leaves one unread: then nobody asks for the next.
+/// Frames of a response. It counts as a request in flight while the next frame is awaited, but not
+/// while the caller leaves one unread: then nothing polls for the next.
 struct Counted {
-    /// Taken from the frames already.
+    /// The first frame, already taken from the body.
     first: Option<<BodyStream<Body> as Stream>::Item>,
     frames: BodyStream<Body>,
     connection: Requests,

@@ -1,7 +1,7 @@
 //! Vesta's gRPC server.
 //!
-//! The program is `vesta_boot::main` around [`serve`]. Tests call [`serve`] on a thread of their own
-//! with a listener on `127.0.0.1:0` and a service whose clock they hold.
+//! The program is `vesta_boot::main` around [`serve`]. Tests call [`serve`] on their own thread
+//! with a listener on `127.0.0.1:0` and a service whose clock they control.
 #![forbid(unsafe_code)]
 
 use vesta_boot::{Front, Role};

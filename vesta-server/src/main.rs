@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use vesta_boot::Role;
 
-/// Small requests make and drop small allocations; this allocator is made for that.
+/// Small requests make and drop small allocations, for which this allocator is built.
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

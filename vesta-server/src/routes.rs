@@ -29,7 +29,7 @@ use crate::{access, deadline, methods};
 const DECODE_LIMIT: usize = 64 * 1024;
 
 /// All services of the server. ID and segment calls bypass the general router, which would clone and
-/// box for each of them.
+/// box for each call.
 #[derive(Clone)]
 pub(crate) struct Services {
     ids: IdServiceServer<Ids>,

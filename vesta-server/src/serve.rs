@@ -13,11 +13,11 @@ use crate::routes::Services;
 /// Time limits of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// From the accept until HTTP/2, and before it TLS, is open. Default 5 s.
+    /// Time from the accept until TLS (if any) and HTTP/2 are open. Default 5 s.
     pub opening: Duration,
-    /// Silence of an open connection until it is pinged. Default 5 s.
+    /// Silence of an open connection before it is pinged. Default 5 s.
     pub silence: Duration,
-    /// For the answer to that ping. Default 4 s.
+    /// Time for the answer to that ping. Default 4 s.
     pub answer: Duration,
 }
 
@@ -37,17 +37,17 @@ const OPENING: usize = 24 + 9;
 /// Streams on one connection at a time.
 const STREAMS: u32 = 128;
 
-/// All headers of one request together, in bytes.
+/// Size of all headers of one request, in bytes.
 const HEADERS: u32 = 16 * 1024;
 
-/// A handler keeps the request's time limit itself and answers with the right error. This much later
-/// tonic ends what never became a request, such as one whose body does not arrive.
+/// Margin after the request's time limit. The handler keeps the limit itself and returns the right
+/// error; tonic then ends what never became a request, such as one whose body does not arrive.
 const AFTER_THE_LIMIT: Duration = Duration::from_millis(100);
 
 /// Serves gRPC until the program is asked to stop, then drains for at most the drain limit.
 ///
 /// # Errors
-/// If a runtime or a thread cannot be made.
+/// Fails if a runtime or a thread cannot be created.
 pub fn serve(listener: Listening, running: Arc<Running>) -> io::Result<()> {
     serve_with(listener, running, Timeouts::default())
 }
@@ -78,7 +78,7 @@ pub fn serve_with(
     let limits = Limits {
         opening: timeouts.opening,
         opening_bytes: OPENING,
-        // Pings find out later stalls.
+        // Pings detect later stalls.
         stall: Duration::MAX,
         idle: Duration::MAX,
         unused: config.limits.idle_timeout,

@@ -64,7 +64,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! docs/EMBED.md has a handler that inserts a row by sqlx and answers in JSON.
+//! docs/use/embed.md has a handler that inserts a row by sqlx and answers in JSON.
 //!
 //! # The machine ID
 //! Two processes with the same machine ID duplicate IDs, so [`MachineSource`](crate::MachineSource) has no default.

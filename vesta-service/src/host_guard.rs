@@ -1,8 +1,8 @@
-//! The host guard: of the processes of one host, one holds a machine ID of a namespace, whatever their users
-//! and state folders.
+//! Host guard: among the processes of one host, only one holds a given machine ID of a namespace, whatever
+//! their users and state folders.
 //!
-//! The argument of docs/SAFETY.md does not use it. A stranger that takes its name can only keep a machine ID
-//! from being used.
+//! The argument of docs/inside/safety.md does not rely on it. An unrelated process that takes the name can only keep
+//! a machine ID from being used.
 
 use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
@@ -13,20 +13,21 @@ use parking_lot::Mutex;
 
 use crate::os;
 
-/// The names that a process takes: each costs a file descriptor.
+/// Names that one process takes at most; each costs a file descriptor.
 const MOST: usize = 64;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static UNGUARDED: Once = Once::new();
-/// The names that another process was found to hold, until they are free: each is logged once, however many
-/// starters of this process try it.
+/// Names found to be held by another process, until they are free. Each is logged once, however often this
+/// process tries it.
 static ELSEWHERE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// A machine ID of a namespace, held on this host until this is dropped, and at the latest until the process
-/// ends. For stores of one host; a store on the network decides by itself.
+/// Guard of a machine ID of a namespace on this host, held until it is dropped or the process ends. For
+/// stores that serve one host; a networked store decides by itself.
 ///
-/// On Linux it is a name in the kernel, of an abstract Unix socket (`ss -xap | grep vesta/lease`), which has one
-/// holder in a network namespace. A process takes 64 of them, one file descriptor each. Its further machine IDs
-/// are unguarded, which is logged once, and so are all on other systems.
+/// On Linux the guard is a name in the kernel, that of an abstract Unix socket
+/// (`ss -xap | grep vesta/lease`). A name has one holder per network namespace. A process takes up to 64 of
+/// them, one file descriptor each. Its further machine IDs are unguarded, which is logged once. On other
+/// systems all of them are unguarded.
 #[derive(Debug)]
 #[must_use = "the machine ID is guarded until this is dropped"]
 pub struct HostGuard(Option<os::Name>);
@@ -38,7 +39,9 @@ impl HostGuard {
         let (mut guard, name) = (Self(None), format!("vesta/{area}/{key}"));
         let taken = match HELD.fetch_add(1, Relaxed) {
             ..MOST => os::take_name(&name),
-            _ => Err(Error::other("a process guards 64 at once")),
+            _ => Err(Error::other(
+                "limit of 64 guarded machine IDs per process reached",
+            )),
         };
         match taken {
             Ok(taken) => {
@@ -47,13 +50,13 @@ impl HostGuard {
             }
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
                 if ELSEWHERE.lock().insert(name.clone()) {
-                    tracing::warn!(name, "another process of this host holds this machine ID");
+                    tracing::warn!(name, "another process on this host holds this machine ID");
                 }
                 return None;
             }
             Err(error) if error.kind() == ErrorKind::Unsupported => {}
             Err(error) => UNGUARDED.call_once(|| {
-                tracing::warn!(name, %error, "no guard against other users and state folders of this host");
+                tracing::warn!(name, %error, "not guarded against other users and state folders on this host");
             }),
         }
         Some(guard)

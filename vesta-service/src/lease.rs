@@ -1,16 +1,16 @@
-//! The reservation of machine IDs and of their positions.
+//! Reservation of machine IDs and of their positions.
 //!
-//! Positions below a **bound** are issued only after that bound stands durably in a record that
-//! changes by compare-and-set alone. A successor starts at or above it. So uniqueness rests on no
-//! clock and on no lease: see docs/SAFETY.md for the argument.
+//! A position is issued only if it lies below a durable **bound**. The bound is kept in a record
+//! that changes by compare-and-set alone, and a successor starts at or above it. So uniqueness
+//! rests on no clock and on no timeout: docs/inside/safety.md has the argument.
 //!
 //! ```text
 //!  state.rs        survey, claim, hold, extend, release, lost        pure
-//!  slot.rs         one machine ID at a time, from claim to seal: does what state.rs says
-//!  kv.rs           the port: what a store has to offer
+//!  slot.rs         one machine ID at a time, from claim to seal: carries out what state.rs decides
+//!  kv.rs           port: what a store has to offer
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
-//!  events.rs       what happened, for people; history.rs: the claims that there were
+//!  events.rs       events for people; history.rs: past claims
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
 

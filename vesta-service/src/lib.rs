@@ -20,7 +20,7 @@
 //! The generating path takes one atomic change; it makes no system call, allocates nothing and never
 //! talks to a store. What is issued lies below a bound that was made durable before, so that IDs do
 //! not repeat after a crash, a restart within the same millisecond, a clock step, or when another
-//! process gets the machine ID. The argument is in docs/SAFETY.md.
+//! process gets the machine ID. The argument is in docs/inside/safety.md.
 //!
 //! No async runtime, no network and no database is needed. A pool of machine IDs comes from
 //! `vesta-store`. The [`guide`] has an example for each question; everything of `vesta-intf` is here as

@@ -5,8 +5,8 @@
 //! | `vesta-intf/proto` | `vesta-intf/src/generated` | messages, client, server, descriptors |
 //! | `vesta-store/proto/etcd` | `vesta-store/src/backends/etcd/generated` | messages, client |
 //!
-//! Run it with `scripts/codegen.sh` after a change of a protocol and commit what it writes; CI runs
-//! it with `--check`. The argument is the folder to write below, by default the project itself.
+//! Run it with `scripts/codegen.sh` after a protocol change and commit the result; CI runs it with
+//! `--check`. The argument is the folder to write below, by default the project itself.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -20,7 +20,7 @@ use tonic_prost_build::Builder;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    // As it is now: a program that was built for another checkout would read that one's protocols.
+    // Read at run time: a program built for another checkout would read that one's protocols.
     let here = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("start it with scripts/codegen.sh")?;
     let project = Path::new(&here).join("../..");
     let below = std::env::args_os()
@@ -31,7 +31,7 @@ fn main() -> Outcome<()> {
         protox::compile(["vesta/v1/vesta.proto"], [project.join("vesta-intf/proto")])?;
     let out = folder(below.join("vesta-intf/src/generated"))?;
     fs::write(out.join("vesta.v1.bin"), descriptors.encode_to_vec())?;
-    // By hand in vesta-intf: it copies its IDs in blocks.
+    // Hand-written in vesta-intf, which copies its IDs in blocks.
     let stubs_of_ids = stubs().extern_path(
         ".vesta.v1.GenIdsResponse",
         "crate::grpc::v1::GenIdsResponse",

@@ -1,5 +1,5 @@
-//! Single IDs beside callers of large batches that never pause: how long does one take, and what does
-//! the batch caller still get?
+//! Single IDs beside callers of large batches that never pause: the latency of single IDs, and the
+//! rate that is left for the batch callers.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use crate::load::{Client, client, latencies};
 use crate::programs::Programs;
 use crate::report::{Bar, Cell, Limit, Row, Table};
 
-/// Callers of single IDs. Each has one call due per interval; a late one does not postpone the next.
+/// Callers of single IDs. Each has one call due per interval; a late call does not postpone the
+/// next.
 const SINGLES: usize = 16;
 const EVERY: Duration = Duration::from_millis(4);
 
-/// The batch callers: how many, and after what time each cancels its call.
+/// The batch callers: their number, and the time after which each cancels its call.
 const BATCHES: [(usize, Option<Duration>); 3] =
     [(0, None), (1, None), (6, Some(Duration::from_millis(4)))];
 
@@ -85,7 +86,7 @@ pub(crate) async fn measure(
                 millis(1.0),
                 refused as f64 / seconds,
             ];
-            // Round 0 warms up.
+            // Round 0 is a warm-up.
             if number > 0 {
                 columns
                     .iter_mut()
@@ -113,7 +114,7 @@ pub(crate) async fn measure(
     Ok(table)
 }
 
-/// IDs that a caller got which asks again at once.
+/// IDs received by a caller that asks again at once.
 async fn batch(mut client: Client, cancel: Option<Duration>, end: Instant) -> Result<u64, Failure> {
     let mut ids = 0;
     while Instant::now() < end {
@@ -133,7 +134,7 @@ async fn batch(mut client: Client, cancel: Option<Duration>, end: Instant) -> Re
                     .map(|run| u64::from(run.count))
                     .sum::<u64>();
             }
-            // A refused caller that honours its hint comes back later.
+            // A refused caller that honours its hint retries later.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
             None => {}
         }
@@ -141,13 +142,13 @@ async fn batch(mut client: Client, cancel: Option<Duration>, end: Instant) -> Re
     Ok(ids)
 }
 
-/// How late its answers were, and how many of them were refusals.
+/// Latencies of its answers, and the number of refusals among them.
 async fn single(mut client: Client, end: Instant) -> Result<(Histogram<u64>, u64), Failure> {
     let (mut seen, mut refused) = (latencies(), 0);
     let mut turn = interval(EVERY);
     turn.set_missed_tick_behavior(MissedTickBehavior::Burst);
     loop {
-        // Counted from its turn: a call that had to wait for the one before is late, too.
+        // Counted from the due time: a call that had to wait for the one before is late, too.
         let due = turn.tick().await;
         if due >= end {
             return Ok((seen, refused));

@@ -1,5 +1,5 @@
-//! REST callers who together want more than the layout has: how long a call takes that is served, and
-//! for how long nobody is.
+//! REST callers that together want more than the layout has: the latency of served calls, and the
+//! longest time without any answer.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::report::{Bar, Cell, Limit, Row, Table};
 /// Callers, each of which asks again at once.
 const CALLERS: usize = 64;
 
-/// A layout of seconds with so few IDs that the callers want several times as many.
+/// A layout in seconds with so few IDs that the callers want several times as many.
 const LAYOUT: IdMeta = IdMeta::JS_SAFE;
 
-/// With pacing, milliseconds: a call that is served, beyond the fair share of waiting; and a time in
-/// which nobody is.
+/// Limits with pacing, in milliseconds: of a served call beyond its fair share of waiting, and of a
+/// time without any answer.
 const BEYOND_SHARE: f64 = 10.0;
 const WITHOUT_ANSWER: f64 = 20.0;
 
-/// Answers that one caller saw.
+/// Answers received by one caller.
 struct Seen {
     latency: Histogram<u64>,
     served: Vec<Instant>,
@@ -138,9 +138,9 @@ async fn columns(
             .map(|pair| pair[1] - pair[0])
             .max()
             .unwrap_or_default();
-        // Round 0 warms up.
+        // Round 0 is a warm-up.
         if number > 0 {
-            // Whole seconds, wherever they begin, hold as many ticks.
+            // Whole seconds contain the same number of ticks, wherever they begin.
             let in_time = served.iter().filter(|at| **at <= end).count() as f64;
             let millis = |quantile| latency.value_at_quantile(quantile) as f64 / 1e6;
             for (column, value) in columns.iter_mut().zip([

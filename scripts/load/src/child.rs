@@ -1,5 +1,5 @@
-//! Servers as child processes: started on a free port, stopped by their own pid, however this
-//! program ends.
+//! Servers as child processes: started on a free port, and stopped by their own process ID however
+//! this program ends.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
@@ -21,13 +21,14 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Server {
     /// Its name in the reports.
     pub(crate) name: &'static str,
-    /// Where it listens.
+    /// Its listening address.
     pub(crate) address: SocketAddr,
     process: Process,
 }
 
 impl Server {
-    /// Starts a program, on these cores if any are given, and waits until a line of its output says, after `label`, where it listens.
+    /// Starts a program, on the given cores if any, and waits for an output line with its listening address after
+    /// `label`.
     pub(crate) fn start(
         name: &'static str,
         label: &str,
@@ -67,7 +68,7 @@ impl Server {
         }
     }
 
-    /// Starts a program that does not say where it listens, and waits until it does at `address`.
+    /// Starts a program that does not print its address, and waits until it listens at `address`.
     pub(crate) fn start_at(
         name: &'static str,
         address: SocketAddr,
@@ -96,7 +97,7 @@ impl Server {
         self.process.child.id()
     }
 
-    /// Asks it to stop and waits until it has ended. Returns how long that took.
+    /// Asks the server to stop and waits until it has ended. Returns the time that took.
     pub(crate) fn stop(mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
         kill_process(Pid::from_child(&self.process.child), Signal::TERM)?;
@@ -124,7 +125,7 @@ impl Process {
         };
         let output = child.stdout.take().expect("stdout is piped");
         let (send, lines) = channel();
-        // Reads to the end, so that the child never waits for a full pipe.
+        // Reads to the end, so that the child never blocks on a full pipe.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 let _ = send.send(line);
@@ -146,7 +147,7 @@ impl Drop for Process {
             .recv_timeout(STOP_LIMIT.saturating_sub(began.elapsed()))
             .is_ok()
         {}
-        // Too late for grace; of a process that has ended this changes nothing.
+        // Too late for grace; harmless if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_found_by_its_line_and_ends_with_its_guard() {
+    fn a_server_is_found_by_its_output_and_stops_on_drop() {
         let script = "echo hello; echo '  HTTP        127.0.0.1:8088'; exec sleep 1000";
         let server = Server::start("sleeper", "HTTP", &mut shell(script), None).unwrap();
         assert_eq!(server.address, "127.0.0.1:8088".parse().unwrap());
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_is_an_error_that_says_so() {
+    fn a_program_that_ends_early_is_an_error() {
         let error = Server::start("brief", "HTTP", &mut shell("exit 64"), None).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -19,19 +19,19 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// A bare tonic server: GenId answers with a counter
+    /// A bare tonic server: GenId returns a counter
     EchoGrpc {
-        /// IP address and port; port 0 takes a free one, which the first line of output tells
+        /// IP address and port; with port 0, a free port, printed in the first line of output
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
     },
-    /// A bare actix-web server: GET /genid answers with a constant of 19 digits
+    /// A bare actix-web server: GET /genid returns a constant of 19 digits
     HelloRest {
-        /// IP address and port; port 0 takes a free one, which the first line of output tells
+        /// IP address and port; with port 0, a free port, printed in the first line of output
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
     },
-    /// Compares Vesta's servers with the bare ones and prints Markdown
+    /// Compare Vesta's servers with the bare ones and print Markdown
     Run(Box<Settings>),
 }
 
@@ -39,25 +39,26 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Part {
-    /// Unary GenId beside a bare tonic echo
+    /// Unary GenId compared with a bare tonic echo
     Grpc,
-    /// GET /genid beside a bare actix-web hello
+    /// GET /genid compared with a bare actix-web hello
     Rest,
-    /// GET /v1/id beside GET /genid
+    /// GET /v1/id compared with GET /genid
     Json,
-    /// GET /genid of vesta-rest with a collector of OpenTelemetry, beside one without: nobody is traced
+    /// GET /genid of vesta-rest with an OpenTelemetry collector, compared with one without: no caller is
+    /// traced
     Traces,
-    /// `vesta serve` beside vesta-server: unary GenId
+    /// `vesta serve` compared with vesta-server: unary GenId
     Programs,
-    /// Cost of the servers while nobody asks
+    /// Cost of idle servers
     Idle,
-    /// A prefetching client beside an embedded service
+    /// A prefetching client compared with an embedded service
     Prefetch,
-    /// All IDs over one connection, beside the server of another generator
+    /// All IDs over one connection, compared with the server of another generator
     Stream,
     /// REST on shared cores, by number of workers
     Workers,
-    /// REST callers who together want more than the layout has
+    /// REST callers that together want more than the layout has
     Cap,
     /// Single IDs beside callers of large batches
     Beside,
@@ -67,15 +68,15 @@ pub(crate) enum Part {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Settings {
-    /// The vesta-server program [default: beside this program]
+    /// The vesta-server program [default: next to this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) server: Option<PathBuf>,
 
-    /// The vesta-rest program [default: beside this program]
+    /// The vesta-rest program [default: next to this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) rest: Option<PathBuf>,
 
-    /// The vesta program, for the part `programs` [default: beside this program]
+    /// The vesta program, for the part `programs` [default: next to this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) vesta: Option<PathBuf>,
 
@@ -87,7 +88,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "FILE")]
     pub(crate) ferroid: Option<PathBuf>,
 
-    /// Further flags of Vesta's servers, separated by spaces
+    /// Additional flags of Vesta's servers, separated by spaces
     #[arg(
         long,
         value_name = "FLAGS",
@@ -104,8 +105,8 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
     pub(crate) levels: Vec<usize>,
 
-    /// Rounds that count; one more before them does not. Many short ones say more than a few long
-    /// ones: each has new connections, and finds client and server placed anew on the cores
+    /// Number of counted rounds, after one that does not count. Many short rounds say more than a
+    /// few long ones: each has new connections, and a new placement of client and server on the cores
     #[arg(long, value_name = "N", default_value_t = 21)]
     pub(crate) rounds: usize,
 
@@ -113,7 +114,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub(crate) round: Duration,
 
-    /// Rounds of idling, of prefetching and of single IDs beside batches; one more before them does not count
+    /// Rounds of idling, of prefetching and of single IDs beside batches, after one that does not count
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) long_rounds: usize,
 
@@ -125,12 +126,12 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "SECONDS", default_value = "12", value_parser = seconds)]
     pub(crate) idle_round: Duration,
 
-    /// Let servers and client share all cores. By default, servers beside bare servers get one half
-    /// of the cores and the client the other
+    /// Let servers and client share all cores. By default, when compared with bare servers, servers
+    /// get one half of the cores and the client the other
     #[arg(long)]
     pub(crate) shared: bool,
 
-    /// Threads that make requests, at most one for each connection [default: one for each core]
+    /// Threads that send requests, at most one per connection [default: one per core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
 
@@ -138,21 +139,21 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// A smoke run: levels 1 and 8, one short round each. Its numbers mean nothing
+    /// Smoke run: levels 1 and 8, one short round each. Its numbers are meaningless
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Put the bare servers in the place of Vesta's: how far do two equal servers seem apart here?
+    /// Replace Vesta's servers by bare ones, to see how far apart two equal servers seem here
     #[arg(long)]
     pub(crate) calibrate: bool,
 
-    /// End with exit code 1 if a bar is missed
+    /// Exit with code 1 if a bar is missed
     #[arg(long)]
     pub(crate) check: bool,
 }
 
 impl Settings {
-    /// The settings, with what `--quick` and `--calibrate` mean put in.
+    /// The settings, with the effects of `--quick` and `--calibrate` applied.
     pub(crate) fn effective(&self) -> Self {
         let mut settings = self.clone();
         if self.quick {
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_holds_together() {
+    fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
         let cli = Cli::parse_from(["vesta-load", "run", "--round", "0.5", "--levels", "1,4"]);
         let Command::Run(settings) = cli.command else {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn calibration_leaves_out_what_has_no_bare_server() {
+    fn calibration_skips_parts_without_a_bare_server() {
         let cli = Cli::parse_from([
             "vesta-load",
             "run",

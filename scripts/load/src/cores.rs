@@ -1,7 +1,7 @@
 //! Servers on one half of the cores, their client on the other.
 //!
-//! Where all share all cores, the slowest requests are those that waited for the scheduler to end
-//! another thread's slice of some milliseconds; they say nothing about the server.
+//! If both share all cores, the slowest requests are those that waited for the scheduler to end
+//! another thread's time slice of some milliseconds. They say nothing about the server.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub(crate) struct Halves {
 }
 
 impl Halves {
-    /// None with one core.
+    /// `None` with a single core.
     pub(crate) fn of_all() -> io::Result<Option<Self>> {
         let all = sched_getaffinity(None)?;
         let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
@@ -35,12 +35,12 @@ impl Halves {
     }
 }
 
-/// Keeps the calling thread on these cores from now on.
+/// Pins the calling thread to these cores.
 pub(crate) fn keep_to(cores: &CpuSet) -> io::Result<()> {
     Ok(sched_setaffinity(None, cores)?)
 }
 
-/// Does something on these cores; a process that it starts stays there.
+/// Runs `work` on these cores; a process that it starts stays there.
 pub(crate) fn on<T>(cores: &CpuSet, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let before = sched_getaffinity(None)?;
     keep_to(cores)?;

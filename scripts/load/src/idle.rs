@@ -1,4 +1,4 @@
-//! Idle servers, all at once: none disturbs another.
+//! Idle servers, all at once: none disturbs the others.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use crate::proc::{bytes_written, cpu_seconds, voluntary_switches};
 use crate::programs::Programs;
 use crate::report::{Bar, Cell, Limit, Row, Table};
 
-/// Kilobytes per second to the disk with a pool in SQLite: machine IDs, and the bar.
+/// Bound on the kilobytes per second written to disk with a pool in SQLite, by number of machine
+/// IDs.
 const MOST_WRITTEN: [(u64, f64); 2] = [(1, 6.0), (64, 40.0)];
 
-/// What a process has used so far.
+/// Resources that a process has used so far.
 struct Used {
     cpu_seconds: f64,
     switches: u64,
@@ -58,7 +59,7 @@ pub(crate) async fn measure(
         let seconds = began.elapsed().as_secs_f64();
         for (idler, before) in idlers.iter_mut().zip(before) {
             let now = Used::by(&idler.server)?;
-            // Round 0 warms up.
+            // Round 0 is a warm-up.
             if round > 0 {
                 let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
                 let cpu = now.cpu_seconds - before.cpu_seconds;
@@ -71,8 +72,8 @@ pub(crate) async fn measure(
     Ok(report(idlers))
 }
 
-/// Each server has its own state folder, because in a shared one they would write to the same pages, and
-/// its own namespace, because servers of one host avoid one another's machine IDs.
+/// Each server has its own state folder, because in a shared one they would write to the same pages.
+/// Each also has its own namespace, because servers of one host avoid one another's machine IDs.
 fn start(programs: &Programs) -> Result<Vec<Idler>, Failure> {
     let idler = |server, machines| Idler {
         server,
@@ -102,9 +103,10 @@ fn start(programs: &Programs) -> Result<Vec<Idler>, Failure> {
 fn report(idlers: Vec<Idler>) -> Table {
     let mut table = Table {
         title: "Idle",
-        about: "Nobody asks the servers. Bytes written are `write_bytes` of `/proc/PID/io`: whole \
+        about:
+            "The servers get no requests. Bytes written are `write_bytes` of `/proc/PID/io`: whole \
                 pages, with the pool in SQLite."
-            .to_owned(),
+                .to_owned(),
         headings: vec![
             "program",
             "machine IDs",

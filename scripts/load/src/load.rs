@@ -1,7 +1,7 @@
-//! One round: so many requests in flight for so long, and how long each took.
+//! One round: a number of requests in flight for a time, and the latency of each.
 //!
-//! The requests come from threads with a runtime each, so that a connection stays on one thread, as
-//! it would in a well-made client. Both sides of a comparison get the very same.
+//! The requests come from threads with their own runtimes, so that a connection stays on one
+//! thread, as in a well-made client. Both sides of a comparison get the same requests.
 
 pub(crate) mod grpc;
 pub(crate) mod rest;
@@ -48,10 +48,10 @@ pub(crate) enum Protocol {
 pub(crate) struct Plan {
     pub(crate) protocol: Protocol,
     pub(crate) in_flight: usize,
-    /// At most; a connection belongs to one thread.
+    /// Maximum; a connection belongs to one thread.
     pub(crate) threads: usize,
     pub(crate) duration: Duration,
-    /// Where the threads run; anywhere if not given.
+    /// Cores of the threads; any if `None`.
     pub(crate) cores: Option<CpuSet>,
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct Round {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
-    /// Of the server, for one request, in microseconds.
+    /// CPU time of the server per request, in microseconds.
     pub(crate) server_cpu: f64,
-    /// Cores that neither the server nor this program had.
+    /// Cores used by neither the server nor this program.
     pub(crate) others: f64,
 }
 
-/// One request after another.
+/// Sends one request after another.
 pub(crate) trait Caller: Send + 'static {
     fn call(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
 }
@@ -83,7 +83,7 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
     let threads = plan.threads.clamp(1, connections);
     let ready = Arc::new(Barrier::new(threads + 1));
     let turn = Arc::new(Barrier::new(threads));
-    // Made before the threads: one that cannot take part would leave the others waiting.
+    // Created before the threads: a thread that fails to start would leave the others waiting.
     let runtime = || Builder::new_current_thread().enable_all().build();
     let runtimes = (0..threads)
         .map(|_| runtime())
@@ -98,7 +98,7 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
                     cores: plan.cores,
                     address,
                     // Servers deal connections out to their threads one by one. Here every thread
-                    // gets some of each of theirs, in every round.
+                    // gets some of each server thread's, in every round.
                     mine: (0..connections)
                         .map(|i| (i / threads) % threads == thread)
                         .collect(),
@@ -186,23 +186,23 @@ struct Lane {
     address: SocketAddr,
     /// Which of all connections are this thread's.
     mine: Vec<bool>,
-    /// Of all threads together.
+    /// Requests in flight of all threads together.
     in_flight: usize,
     duration: Duration,
-    /// Met by all threads after each connection.
+    /// All threads meet here after each connection.
     turn: Arc<Barrier>,
-    /// Met by all when there are all connections.
+    /// All threads meet here once all connections are open.
     ready: Arc<Barrier>,
 }
 
 impl Lane {
-    /// `open` opens a connection for so many callers.
+    /// `open` opens a connection for a number of callers.
     fn run<C: Caller>(
         &self,
         open: impl AsyncFn(SocketAddr, usize) -> Result<Vec<C>, Failure>,
     ) -> Result<(Histogram<u64>, Duration), Failure> {
         self.runtime.block_on(async {
-            // The others wait for this thread even if it cannot take part.
+            // The other threads wait for this one even if it fails.
             let callers = self.callers(open).await;
             self.ready.wait().await;
             let start = Instant::now();
@@ -222,7 +222,7 @@ impl Lane {
     }
 
     /// The callers of this thread's connections, each of which has answered once. Connections are
-    /// opened in the order of their numbers.
+    /// opened in order of number.
     async fn callers<C: Caller>(
         &self,
         open: impl AsyncFn(SocketAddr, usize) -> Result<Vec<C>, Failure>,

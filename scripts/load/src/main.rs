@@ -1,7 +1,8 @@
-//! End-to-end load: what a request to Vesta costs beside a server that does nothing.
+//! End-to-end load: the cost of a request to Vesta, compared with a server that does nothing.
 //!
 //! `vesta-load run` starts `vesta-server`, `vesta-rest`, a bare tonic echo and a bare actix-web
-//! hello on loopback, and asks them in turns. The two bare servers are subcommands of this program.
+//! hello on loopback, and calls them in turns. The two bare servers are subcommands of this
+//! program.
 #![forbid(unsafe_code)]
 
 mod beside;
@@ -27,11 +28,11 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// The allocator of the Vesta servers, so that the bare ones do not lose for want of it.
+/// The allocator of the Vesta servers, so that the bare ones are not at a disadvantage.
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// An error is a sentence for whoever runs the benchmark.
+/// An error: a sentence for the user of the benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {

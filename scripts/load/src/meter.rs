@@ -1,4 +1,4 @@
-//! Rate of IDs that arrive, counted over whole ticks of a layout.
+//! Rate of arriving IDs, counted over whole ticks of a layout.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use vesta_intf::IdMeta;
 
 use crate::Failure;
 
-/// Some whole ticks.
+/// A measurement over whole ticks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Window {
     pub(crate) ids_per_second: f64,
@@ -15,8 +15,8 @@ pub(crate) struct Window {
     pub(crate) server_cpu: f64,
 }
 
-/// Counts the IDs of whole ticks: a layout of seconds gives all that it has at the beginning of
-/// each, and a window that cuts through a second would find too many or too few.
+/// Counts the IDs of whole ticks. A layout in seconds issues all its IDs at the start of each
+/// second, so a window that cuts through one would find too many or too few.
 pub(crate) struct Meter<'a, C> {
     meta: &'a IdMeta,
     /// Minimum length of a window.
@@ -45,7 +45,7 @@ impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
     }
 
     /// Counts IDs of one machine ID that have arrived now, in ascending order. Fails if they do not
-    /// come after all others.
+    /// follow all others.
     pub(crate) fn take(&mut self, ids: &[u64], now: Instant) -> Result<(), Failure> {
         let (Some(&first), Some(&last)) = (ids.first(), ids.last()) else {
             return Err("no IDs came".into());
@@ -59,7 +59,7 @@ impl<'a, C: FnMut() -> Result<f64, Failure>> Meter<'a, C> {
             self.counted += ids.len() as u64;
             return Ok(());
         }
-        // A new tick has begun in this answer: here a window may end, and the next one begins.
+        // A new tick has begun in this answer: a window may end here, and the next one begins.
         let time_of = |id: &u64| self.meta.unpack(*id).map_or(0, |parts| parts.time);
         let before = ids.partition_point(|id| time_of(id) < tick) as u64;
         self.counted += before;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_the_ids_of_whole_ticks() {
+    fn a_window_counts_whole_ticks() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut cpu = 0.0;
@@ -116,7 +116,7 @@ mod tests {
         let over_the_edge = [ids(7, 10..12), ids(8, 0..4)].concat();
         meter.take(&over_the_edge, after(1)).unwrap();
         meter.take(&ids(8, 4..10), after(1)).unwrap();
-        // Of these 10, 3 are the old tick's; the other 7 belong to the next window.
+        // Of these 10, 3 belong to the old tick; the other 7 belong to the next window.
         let over_the_edge = [ids(8, 10..13), ids(9, 0..7)].concat();
         meter.take(&over_the_edge, after(2)).unwrap();
         let ids_per_second = f64::from(5 + 2 + 10 + 3) / 2.0;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_comes_again_is_an_error() {
+    fn a_repeated_id_is_an_error() {
         let now = Instant::now();
         let mut meter = Meter::new(&META, Duration::ZERO, || Ok(0.0));
         meter.take(&ids(7, 0..10), now).unwrap();

@@ -1,4 +1,4 @@
-//! The servers that do nothing: the frameworks with their defaults, on Vesta's allocator and runtimes.
+//! The bare servers: the frameworks with their defaults, on Vesta's allocator and runtimes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ pub(crate) const LABEL: &str = "listening on";
 /// An ID has 19 decimal digits until the layout's last years.
 const DIGITS: &str = "2407837855670862845";
 
-/// A counter over the wire, in messages as large as those of real IDs.
+/// A counter over gRPC, in messages as large as those of real IDs.
 #[derive(Default)]
 struct Echo(AtomicU64);
 
@@ -80,8 +80,8 @@ fn only_gen_id() -> Status {
 }
 
 /// Serves until the process ends: tonic's server with its defaults and TCP_NODELAY, on the runtimes of
-/// vesta-server, which are an acceptor and a worker with a runtime of its own thread for each CPU.
-/// On one multi-threaded runtime tonic is slower, and the comparison would be one of runtimes.
+/// vesta-server (an acceptor, and a worker thread with its own runtime for each CPU). On one
+/// multi-threaded runtime tonic is slower, and the comparison would be one of runtimes.
 pub(crate) fn echo_grpc(listen: SocketAddr) -> Result<(), Failure> {
     let server = Server::builder().add_service(IdServiceServer::new(Echo::default()));
     let workers = (0..available_parallelism()?.get())
@@ -93,8 +93,8 @@ pub(crate) fn echo_grpc(listen: SocketAddr) -> Result<(), Failure> {
         .block_on(async {
             let listener = TcpListener::bind(listen).await?;
             println!("{LABEL} {}", listener.local_addr()?);
-            // In turn: all connections of a round are opened before it and closed after it, so that no
-            // worker has more of them than one above another.
+            // Round-robin: all connections of a round are opened before it and closed after it, so no
+            // worker has more than one connection more than another.
             for worker in workers.iter().cycle() {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
@@ -104,7 +104,7 @@ pub(crate) fn echo_grpc(listen: SocketAddr) -> Result<(), Failure> {
         })
 }
 
-/// Starts a worker, which serves the connections that it is sent.
+/// Starts a worker that serves the connections sent to it.
 fn worker(number: usize, server: Router) -> io::Result<UnboundedSender<std::net::TcpStream>> {
     let (connections, incoming) = unbounded_channel();
     let incoming = UnboundedReceiverStream::new(incoming).map(TcpStream::from_std);

@@ -1,5 +1,5 @@
-//! A prefetching client: what an ID costs while memory lasts, beside an embedded service, and how
-//! many IDs arrive in the long run.
+//! A prefetching client: the cost of an ID from memory, compared with an embedded service, and the
+//! sustained rate.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -16,10 +16,11 @@ use crate::Failure;
 use crate::meter::Meter;
 use crate::proc::cpu_seconds;
 
-/// More than half of the memory, so that the client refills it; less than a second of the layout.
+/// More than half of the buffer, so that the client refills it; less than a second of the layout.
 const TAKEN: u32 = 600_000;
 
-/// Until the server has had a fresh second to fill the memory from, and the embedded one its own.
+/// Time until the server has a fresh second to fill the buffer from, and the embedded service its
+/// own.
 const PAUSE: Duration = Duration::from_millis(1200);
 
 #[derive(Debug, Default, Serialize)]
@@ -28,13 +29,13 @@ pub(crate) struct Found {
     pub(crate) client: Vec<f64>,
     /// Nanoseconds for one ID from an embedded service.
     pub(crate) embedded: Vec<f64>,
-    /// IDs/s of a caller that never stops.
+    /// IDs/s of a caller that never pauses.
     pub(crate) sustained: Vec<f64>,
-    /// The server's price for that: percent of one core.
+    /// CPU of the server for that, in percent of one core.
     pub(crate) server_cpu: Vec<f64>,
 }
 
-/// Asks a server of the layout `max-peak`.
+/// Measures against a server with the layout `max-peak`.
 pub(crate) async fn measure(
     address: SocketAddr,
     pid: u32,
@@ -62,7 +63,7 @@ pub(crate) async fn measure(
         filled(&client).await?;
         let (client, embedded) =
             block_in_place(|| (nanos_for_one(&client), nanos_for_one(&embedded)));
-        // The first round warms up.
+        // The first round is a warm-up.
         if round > 0 {
             found.client.push(client?);
             found.embedded.push(embedded?);
@@ -88,7 +89,7 @@ pub(crate) async fn measure(
     Ok(found)
 }
 
-/// Waits until the memory holds what a round takes.
+/// Waits until the buffer holds enough for a round.
 async fn filled(client: &blocking::Client) -> Result<(), Failure> {
     for _ in 0..500 {
         if client.stats().prefetched_left >= TAKEN.into() {

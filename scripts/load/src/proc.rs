@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::Failure;
 
-/// CPU time of a process so far, all its threads together, in seconds, to a hundredth.
+/// CPU time of a process so far, over all its threads, in seconds, to a hundredth.
 pub(crate) fn cpu_seconds(pid: u32) -> Result<f64, Failure> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -24,8 +24,7 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     Some(utime + stime)
 }
 
-/// Voluntary context switches of all threads of a process so far: how often
-/// it was woken.
+/// Voluntary context switches of all threads of a process so far: the number of times it was woken.
 pub(crate) fn voluntary_switches(pid: u32) -> Result<u64, Failure> {
     let path = format!("/proc/{pid}/task");
     let mut switches = 0;
@@ -43,7 +42,7 @@ pub(crate) fn voluntary_switches(pid: u32) -> Result<u64, Failure> {
     Ok(switches)
 }
 
-/// Bytes that a process has caused to be written to the disk so far: each page that it made dirty.
+/// Bytes that a process has caused to be written to disk so far: each page that it dirtied.
 pub(crate) fn bytes_written(pid: u32) -> Result<u64, Failure> {
     let path = format!("/proc/{pid}/io");
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -54,8 +53,8 @@ pub(crate) fn bytes_written(pid: u32) -> Result<u64, Failure> {
     Ok(bytes.ok_or_else(|| format!("{path}: no write_bytes"))?)
 }
 
-/// CPU time of the whole machine so far, in seconds: whatever was not idle, and what the host of a
-/// virtual machine took away.
+/// CPU time of the whole machine so far, in seconds: all time that was not idle, including time
+/// stolen by the host of a virtual machine.
 pub(crate) fn machine_cpu_seconds() -> Result<f64, Failure> {
     let text = fs::read_to_string("/proc/stat").map_err(|error| format!("/proc/stat: {error}"))?;
     let ticks = busy_ticks(&text).ok_or("/proc/stat: cannot be read")?;
@@ -76,7 +75,7 @@ fn busy_ticks(stat: &str) -> Option<u64> {
     Some(numbers.iter().sum::<u64>() - numbers.get(3)? - numbers.get(4)?)
 }
 
-/// The subject of the numbers.
+/// The machine of the measurements.
 #[derive(Debug, Serialize)]
 pub(crate) struct Machine {
     cpu: String,
@@ -126,14 +125,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_is_found_behind_any_name() {
+    fn cpu_time_is_parsed_after_any_process_name() {
         let stat = "7 (a) b 9) S 1 7 7 0 -1 4194560 100 0 0 0 250 31 0 0 20 0 3 0 100 0 0";
         assert_eq!(cpu_ticks(stat), Some(281));
         assert_eq!(cpu_ticks("7 (short) S 1"), None);
     }
 
     #[test]
-    fn the_machine_is_busy_while_it_does_not_idle() {
+    fn machine_time_counts_all_but_idle_time() {
         assert_eq!(
             busy_ticks("cpu  10 20 30 1000 500 1 2 3 7 7\ncpu0 1 2 3"),
             Some(66)

@@ -1,4 +1,4 @@
-//! The programs that are measured.
+//! The measured programs.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -13,11 +13,11 @@ use crate::cli::Settings;
 use crate::load::Protocol;
 use crate::{Failure, peer};
 
-/// Where the programs are, and a folder for what they write.
+/// Paths of the programs, and a folder for their files.
 pub(crate) struct Programs {
     server: PathBuf,
     rest: PathBuf,
-    /// Needed by one part only, so it is looked for when that starts it.
+    /// Needed by only one part, so it is looked up when that part starts.
     vesta: PathBuf,
     peer: PathBuf,
     ferroid: Option<PathBuf>,
@@ -38,7 +38,7 @@ impl Programs {
             })
         };
         let vesta = |given: &Option<PathBuf>, name| match given {
-            // A calibration needs no Vesta.
+            // A calibration does not need Vesta.
             None if settings.calibrate => Ok(beside(name)),
             given => needs(given.clone().unwrap_or_else(|| beside(name))),
         };
@@ -57,7 +57,7 @@ impl Programs {
         })
     }
 
-    /// The server that does nothing.
+    /// The bare server.
     pub(crate) fn bare(
         &self,
         protocol: Protocol,
@@ -106,7 +106,7 @@ impl Programs {
         Server::start("vesta-rest", "HTTP", command, cores)
     }
 
-    /// `vesta-rest` that traces requests of callers that are traced, for a collector that nobody needs.
+    /// `vesta-rest` that traces requests of traced callers, for a collector that does not exist.
     pub(crate) fn tracing(&self, cores: Option<&CpuSet>) -> Result<Server, Failure> {
         let mut command = self.command(&self.rest);
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
@@ -149,7 +149,7 @@ impl Programs {
         Server::start("vesta serve", "gRPC", command, cores)
     }
 
-    /// `vesta-server` in a layout whose capacity nothing here reaches.
+    /// `vesta-server` in a layout whose capacity is never reached here.
     pub(crate) fn roomy(&self) -> Result<Server, Failure> {
         let file = self.folder.path().join("roomy.toml");
         std::fs::write(&file, ROOMY)?;
@@ -161,12 +161,12 @@ impl Programs {
         Server::start("vesta-server", "gRPC", command.args(&self.flags), None)
     }
 
-    /// The peer's server, if it was named.
+    /// The peer's server, if it was given.
     pub(crate) fn ferroid(&self) -> Result<Option<Server>, Failure> {
         let Some(program) = &self.ferroid else {
             return Ok(None);
         };
-        // It cannot say which free port it took.
+        // It does not print its port.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = self.command(program);
         let command = command.args(["--num-workers=128", "--server-addr", &address.to_string()]);
@@ -177,8 +177,8 @@ impl Programs {
         )?))
     }
 
-    /// Every server starts with its defaults, but for its state: no setting comes from this program's
-    /// environment.
+    /// Every server starts with its defaults, except for its state: no setting comes from this
+    /// program's environment.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path());
@@ -187,12 +187,12 @@ impl Programs {
                 command.env_remove(name);
             }
         }
-        command.env("VESTA_STATE_DIR", "state"); // not that of who runs this
+        command.env("VESTA_STATE_DIR", "state"); // not the state of the user
         command
     }
 }
 
-/// Free ports, and quiet. The admin listener stays on, as it is where Vesta runs.
+/// Free ports, and no log. The admin listener stays on, as in production.
 const VESTA: [&str; 6] = [
     "--listen",
     "127.0.0.1:0",

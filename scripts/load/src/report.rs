@@ -1,4 +1,4 @@
-//! The results as Markdown and as JSON, and the bars that they are held against.
+//! The results as Markdown and as JSON, and the bars that they are checked against.
 
 mod table;
 
@@ -23,9 +23,9 @@ pub(crate) struct Results {
     rounds: usize,
     round: Duration,
     long_rounds: usize,
-    /// That make requests.
+    /// Threads that send requests.
     pub(crate) threads: usize,
-    /// Which cores servers and client have, where they are compared with bare ones.
+    /// Cores of servers and client in the comparisons with bare servers.
     #[serde(skip)]
     pub(crate) halves: Option<Halves>,
     cores: String,
@@ -35,7 +35,7 @@ pub(crate) struct Results {
     pub(crate) tables: Vec<Table>,
 }
 
-/// Vesta and a server that does nothing, round by round.
+/// Vesta and a bare server, round by round.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) protocol: Protocol,
@@ -45,7 +45,7 @@ pub(crate) struct Comparison {
     pub(crate) peer: Vec<Round>,
 }
 
-/// Numbers, the median of which must keep a limit.
+/// Numbers whose median must keep a limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Bar {
     pub(crate) what: String,
@@ -77,7 +77,7 @@ impl Bar {
         self.limit.keeps(self.median())
     }
 
-    /// True if the median's confidence interval lies on one side of the limit.
+    /// True if the median's confidence interval is on one side of the limit.
     fn sure(&self) -> bool {
         interval_of_median(self.values.iter().copied())
             .is_some_and(|(from, to)| self.limit.keeps(from) == self.limit.keeps(to))
@@ -85,7 +85,7 @@ impl Bar {
 }
 
 impl Comparison {
-    /// Rounds next to each other: Vesta's value and the other's.
+    /// Adjacent rounds: Vesta's value and the other's.
     fn pairs(&self, field: fn(&Round) -> f64) -> Vec<(f64, f64)> {
         self.vesta
             .iter()
@@ -97,13 +97,14 @@ impl Comparison {
 
 /// Requests/s of Vesta, divided by those of the bare server.
 const PARITY: f64 = 0.98;
-/// The same of `/v1/id` and `/genid`.
+/// The same ratio for `/v1/id` and `/genid`.
 const JSON_PARITY: f64 = 0.95;
-/// Bound on the cost of an untraced request on a server that would trace it, beside one that would not.
+/// Limit on the CPU of an untraced request to a server that would trace it, relative to one that would
+/// not.
 const UNTRACED: f64 = 1.01;
-/// Bound on the CPU of a call to `vesta serve`, beside one to vesta-server.
+/// Limit on the CPU of a call to `vesta serve`, relative to one to vesta-server.
 const PROGRAMS: f64 = 1.02;
-/// Times of one, divided by those of the other.
+/// Limit on the latency of one, relative to the other.
 const LATENCY: f64 = 1.05;
 /// The columns of a comparison: heading, value, decimals.
 type Column = (&'static str, fn(&Round) -> f64, usize);
@@ -143,7 +144,7 @@ impl Results {
         }
     }
 
-    /// A round of requests with so many in flight.
+    /// A round of requests with this many in flight.
     pub(crate) fn plan(&self, settings: &Settings, in_flight: usize) -> Plan {
         Plan {
             protocol: Protocol::Grpc,
@@ -154,7 +155,7 @@ impl Results {
         }
     }
 
-    /// The limits that these results must keep.
+    /// The limits for these results.
     pub(crate) fn bars(&self) -> Vec<Bar> {
         let mut bars = Vec::new();
         let mut bar = |what: String, values: Vec<f64>, limit| {

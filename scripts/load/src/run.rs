@@ -17,7 +17,7 @@ use crate::{Failure, beside, cap, idle, prefetch, stop, stream, workers};
 
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Runs it and prints the results. True if every bar that was asked for is met.
+/// Runs the comparison and prints the results. True if every requested bar is met.
 pub(crate) fn run(settings: &Settings) -> Result<bool, Failure> {
     let settings = settings.effective();
     if settings.rounds == 0 || settings.long_rounds == 0 || settings.levels.contains(&0) {
@@ -36,14 +36,14 @@ pub(crate) fn run(settings: &Settings) -> Result<bool, Failure> {
     let ended = runtime.block_on(async {
         let mut asked = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
-        // Whichever ends this drops the servers' guards, which stop them.
+        // Whichever branch ends, the servers' guards are dropped, which stops them.
         tokio::select! {
             ended = everything(&settings, &mut results) => ended,
             _ = asked.recv() => Err("asked to stop".into()),
             _ = interrupted.recv() => Err("interrupted".into()),
         }
     });
-    // What there is, even if it did not come to its end.
+    // Prints the results so far, even if the run did not finish.
     print!("{}", results.markdown());
     if let Some(file) = &settings.json {
         let text = serde_json::to_string_pretty(&results)?;
@@ -216,8 +216,8 @@ async fn same_server(
 /// Calls in flight to the two programs.
 const PROGRAMS_IN_FLIGHT: usize = 64;
 
-/// Rounds in turns. Who goes first changes with each pair, so that a machine that becomes slower
-/// favours nobody.
+/// Rounds in turns. The order alternates with each pair, so that a machine that slows down favours
+/// neither.
 async fn compare(
     plan: Plan,
     rounds: usize,
@@ -241,7 +241,7 @@ async fn compare(
         tell(&format!(
             "{ours}, {in_flight} in flight, round {number} of {rounds}"
         ));
-        // Until the servers have seen the end of the connections before.
+        // Until the servers have seen the end of the previous connections.
         sleep(SETTLE).await;
         let (ours, theirs) = if number % 2 == 0 {
             let ours = one(sides[0])?;
@@ -250,7 +250,7 @@ async fn compare(
             let theirs = one(sides[1])?;
             (one(sides[0])?, theirs)
         };
-        // Round 0 warms up.
+        // Round 0 is a warm-up.
         if number > 0 {
             comparison.vesta.push(ours);
             comparison.peer.push(theirs);

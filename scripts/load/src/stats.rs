@@ -1,8 +1,8 @@
-//! Rounds as three numbers.
+//! Statistics of rounds: each set of values as three numbers.
 
 use serde::Serialize;
 
-/// The smallest, the middle and the largest of some values.
+/// The smallest, the median and the largest of some values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) min: f64,
@@ -11,7 +11,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of no values: not a number, which meets no bar.
+    /// Without values: not a number, which meets no bar.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -29,13 +29,13 @@ impl Spread {
         }
     }
 
-    /// The comparison of `these` with `those`: over the ratios of rounds that ran one after the other,
-    /// which a machine that becomes slower or faster touches alike.
+    /// Compares `these` with `those` by the ratios of adjacent rounds, which are equally affected when
+    /// the machine changes speed.
     pub(crate) fn of_ratios(pairs: &[(f64, f64)]) -> Self {
         Self::of(ratios(pairs))
     }
 
-    /// `median (min–max)`, with thousands separated and so many decimals.
+    /// `median (min–max)`, with thousands separators and this many decimals.
     pub(crate) fn show(&self, decimals: usize) -> String {
         let Self { min, median, max } = *self;
         let number = |value| grouped(value, decimals);
@@ -47,8 +47,8 @@ pub(crate) fn ratios(pairs: &[(f64, f64)]) -> impl Iterator<Item = f64> {
     pairs.iter().map(|(this, that)| this / that)
 }
 
-/// Where the true median is, with a confidence of 95 % (of 94 % for 5 values): between two of the
-/// values, whatever their distribution. For fewer than 5 values that cannot be said.
+/// Interval of the true median at a confidence of 95 % (94 % for 5 values): between two of the
+/// values, whatever their distribution. `None` for fewer than 5 values.
 pub(crate) fn interval_of_median(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -56,8 +56,8 @@ pub(crate) fn interval_of_median(values: impl IntoIterator<Item = f64>) -> Optio
     if n < 5 {
         return None;
     }
-    // Each value is below the true median as often as a coin shows heads: how many values may be
-    // cut off at each end, before what is left misses it in 5 % of all cases?
+    // Each value is below the true median with the probability of a coin toss. How many values may
+    // be cut off at each end before the rest misses the median in 5 % of all cases?
     let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
     let (mut missed, mut cut) = (chance, 0);
     loop {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_is_in_the_middle() {
+    fn the_median_is_in_the_middle() {
         assert_eq!(
             Spread::of([3.0, 1.0, 2.0]),
             Spread {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_compares_neighbours() {
+    fn a_ratio_compares_adjacent_rounds() {
         let ratio = Spread::of_ratios(&[(10.0, 10.0), (20.0, 40.0), (30.0, 20.0)]);
         assert_eq!(
             ratio,
@@ -139,7 +139,7 @@ mod tests {
     fn the_interval_is_that_of_the_sign_test() {
         let interval = |n: u32| interval_of_median((1..=n).map(f64::from));
         assert_eq!(interval(4), None);
-        // As in the tables of the sign test.
+        // Values from tables of the sign test.
         for (n, from, to) in [(5, 1.0, 5.0), (6, 1.0, 6.0), (9, 2.0, 8.0), (21, 6.0, 16.0)] {
             assert_eq!(interval(n), Some((from, to)), "{n}");
         }

@@ -1,11 +1,11 @@
-//! The end of a server that nobody asks: from SIGTERM until the process is gone.
+//! The stop of an idle server: from SIGTERM until the process is gone.
 
 use crate::Failure;
 use crate::load::{Protocol, grpc, rest};
 use crate::programs::Programs;
 use crate::report::{Bar, Cell, Limit, Row, Table};
 
-/// Milliseconds.
+/// Limit in milliseconds.
 const MOST: f64 = 50.0;
 
 pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table, Failure> {

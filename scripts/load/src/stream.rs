@@ -1,4 +1,4 @@
-//! All IDs over one connection, as a program gets them: numbers in memory.
+//! All IDs over one connection, as a program receives them: numbers in memory.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -23,20 +23,21 @@ use crate::programs::Programs;
 use crate::report::{Bar, Cell, Limit, Row, Table};
 use crate::stats::ratios;
 
-/// IDs of a round: enough for a share of CPU time that is counted in hundredths of a second.
+/// IDs of a round: enough for a share of CPU time that is measured in hundredths of a second.
 const IDS: u64 = 50_000_000;
-/// A stream of runs carries this many times as many.
+/// Factor by which a stream of runs carries more IDs.
 const MORE: u64 = 4;
 
-/// Largest HTTP/2 frame of the client that sets one, as vesta-client does.
+/// Largest HTTP/2 frame of a client that sets it, as vesta-client does.
 const FRAME: u32 = 128 * 1024;
 
 /// Calls of `GenIds` in flight.
 const CALLS: usize = 4;
 
-/// Vesta's runs beside the peer's bytes.
+/// Vesta's runs relative to the peer's bytes.
 const LEAST: f64 = 1.5;
-/// Of Vesta's batches: IDs/s, and nanoseconds an ID of the server's CPU and of decoding alone.
+/// Limits of Vesta's batches: IDs/s, and nanoseconds per ID of the server's CPU and of decoding
+/// alone.
 const BATCH_RATE: f64 = 80e6;
 const BATCH_CPU: f64 = 6.0;
 const DECODE: f64 = 2.0;
@@ -52,7 +53,7 @@ enum Wire {
     Batches,
     /// `StreamIds`, packed numbers, in frames of the default size.
     Ids,
-    /// The same in frames that hold a message each, as vesta-client asks for.
+    /// `StreamIds` in frames that hold one message each, as vesta-client requests.
     Frames,
     /// ferroid-tonic-server's `StreamIds`, numbers in bytes.
     Ferroid,
@@ -76,7 +77,7 @@ struct FerroidChunk {
 #[derive(Clone, Copy)]
 struct Taken {
     per_second: f64,
-    /// Nanoseconds an ID.
+    /// Nanoseconds per ID.
     server_cpu: f64,
     client_cpu: f64,
 }
@@ -92,7 +93,7 @@ impl Wire {
         }
     }
 
-    /// Takes so many IDs and returns their exclusive or, for which each has to be looked at.
+    /// Takes `total` IDs and returns their exclusive or, which requires reading each of them.
     async fn take(self, address: SocketAddr, total: u64) -> Result<u64, Failure> {
         let (mut mixed, mut left) = (0, total);
         let mut mix = |ids: &mut dyn Iterator<Item = u64>| ids.for_each(|id| mixed ^= id);
@@ -197,7 +198,7 @@ impl Wire {
     }
 }
 
-/// Nanoseconds an ID to decode a message of a batch that is in memory.
+/// Nanoseconds per ID to decode a batch message in memory.
 fn decoding() -> Result<f64, Failure> {
     let ids: Vec<u64> = (0..u64::from(MAX_IDS_PER_CALL))
         .map(|n| n << 10 | 7)
@@ -211,7 +212,7 @@ fn decoding() -> Result<f64, Failure> {
     Ok(began.elapsed().as_secs_f64() * 1e9 / all)
 }
 
-/// Rounds of all in turns.
+/// Rounds of all variants in turns.
 pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table, Failure> {
     let vesta = programs.roomy()?;
     let ferroid = programs.ferroid()?;
@@ -228,7 +229,7 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
         for (found, (wire, server)) in found.iter_mut().zip(&sides) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             let taken = wire.round(server).await?;
-            // Round 0 warms up.
+            // Round 0 is a warm-up.
             found.extend((number > 0).then_some(taken));
         }
         let taken = decoding()?;

@@ -1,4 +1,5 @@
-//! REST with client and servers on the same cores: the default number of workers beside others.
+//! REST with client and servers on the same cores: the default number of workers compared with
+//! others.
 
 use tokio::task::block_in_place;
 
@@ -9,10 +10,10 @@ use crate::programs::Programs;
 use crate::report::{Bar, Cell, Limit, Row, Table};
 use crate::stats::Spread;
 
-/// Connections.
+/// Numbers of connections.
 const LEVELS: [usize; 2] = [8, 64];
 
-/// The p99 of the default, divided by that of the best number.
+/// Limit on the p99 of the default, relative to that of the best number.
 const MOST: f64 = 1.5;
 
 /// Rounds of all servers in turns.
@@ -56,7 +57,7 @@ pub(crate) fn measure(
         for number in 0..=rounds {
             for (found, (_, server)) in found.iter_mut().zip(&servers) {
                 let round = block_in_place(|| round(plan, server.address, server.pid()))?;
-                // Round 0 warms up.
+                // Round 0 is a warm-up.
                 found.extend((number > 0).then_some(round));
             }
         }

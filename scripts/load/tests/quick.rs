@@ -1,4 +1,4 @@
-//! The program measures: a smoke run in which the bare servers stand in the place of Vesta's.
+//! Smoke run of the program, in which the bare servers replace Vesta's.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -44,7 +44,7 @@ fn a_quick_calibration_finds_requests_in_every_round() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn a_missing_program_is_named() {
     let output = Command::new(env!("CARGO_BIN_EXE_vesta-load"))
         .args(["run", "--quick", "--server", "/no/such/vesta-server"])
         .output()
@@ -58,7 +58,7 @@ fn a_program_that_is_not_there_is_named() {
     assert!(errors.contains("--help"), "{errors}");
 }
 
-/// The names of a process's threads, each of which begins with that of the process.
+/// Names of a process's threads without the prefix, which is the name of the process.
 fn threads(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap();
@@ -69,7 +69,8 @@ fn threads(pid: u32) -> Vec<String> {
     names
 }
 
-/// As vesta-server has them: beside one multi-threaded runtime its requests/s would say little of Vesta.
+/// Like vesta-server's: compared with one multi-threaded runtime its requests/s would say little about
+/// Vesta.
 #[test]
 fn the_bare_tonic_has_an_acceptor_and_a_worker_for_each_core() {
     let mut server = Command::new(env!("CARGO_BIN_EXE_vesta-load"))
@@ -77,7 +78,7 @@ fn the_bare_tonic_has_an_acceptor_and_a_worker_for_each_core() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // It starts its workers before it says where it listens; they name themselves.
+    // It starts its workers before it prints its address; they name themselves.
     let mut line = String::new();
     BufReader::new(server.stdout.as_mut().unwrap())
         .read_line(&mut line)

@@ -1,4 +1,4 @@
-//! What docs/EMBED.md shows compiles outside of Vesta's workspace.
+//! The code in docs/use/embed.md compiles outside of Vesta's workspace.
 
 #[cfg(all(doctest, feature = "store"))]
 #[doc = include_str!("../../../docs/use/embed.md")]

@@ -1,4 +1,4 @@
-//! An ID goes from the service through a table to JSON, and stays what it is.
+//! An ID passes from the service through a table to JSON unchanged.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -57,7 +57,7 @@ macro_rules! through_a_table {
     }};
 }
 
-/// The URL of a throw-away server, unless none is given.
+/// The URL of a throw-away server; `None` if the variable is not set.
 fn server(variable: &str) -> Option<String> {
     let url = std::env::var(variable).ok();
     if url.is_none() {

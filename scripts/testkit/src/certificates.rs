@@ -1,4 +1,4 @@
-//! Certificates that are made for one test.
+//! Certificates made for one test.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Result};
@@ -31,7 +31,7 @@ pub struct Issued {
 }
 
 impl Authority {
-    /// An authority of this name.
+    /// An authority with this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::new([]).expect("no names");
@@ -47,19 +47,19 @@ impl Authority {
         self.0.pem()
     }
 
-    /// Puts its own certificate into a file, and returns the path.
+    /// Writes its own certificate into a file; returns the path.
     pub fn write(&self, path: PathBuf) -> PathBuf {
         fs::write(&path, self.pem()).expect("a file");
         path
     }
 
-    /// TLS by hand with the server of this address, without a word of HTTP.
+    /// Opens a TLS connection to the server at this address, without any HTTP.
     ///
     /// # Errors
-    /// The server closed it within the handshake.
+    /// If the server closes it during the handshake.
     ///
     /// # Panics
-    /// If there is no server.
+    /// If the server is unreachable.
     pub fn connect(&self, address: SocketAddr) -> Result<TlsStream> {
         let mut roots = RootCertStore::empty();
         let own = CertificateDer::from_pem_slice(self.pem().as_bytes()).expect("PEM");
@@ -79,31 +79,31 @@ impl Authority {
         Ok(stream)
     }
 
-    /// For a server on this host.
+    /// A certificate for a server on this host.
     #[must_use]
     pub fn server(&self) -> Issued {
         self.server_named(&["127.0.0.1", "localhost"])
     }
 
-    /// For a server of these names.
+    /// A certificate for a server with these names.
     #[must_use]
     pub fn server_named(&self, names: &[&str]) -> Issued {
         self.issue(names, Usage::ServerAuth, 4096)
     }
 
-    /// For a server on this host, and expired.
+    /// An expired certificate for a server on this host.
     #[must_use]
     pub fn expired(&self) -> Issued {
         self.issue(&["127.0.0.1"], Usage::ServerAuth, 2020)
     }
 
-    /// For a client.
+    /// A certificate for a client.
     #[must_use]
     pub fn client(&self) -> Issued {
         self.issue(&[], Usage::ClientAuth, 4096)
     }
 
-    /// Valid until the first day of a year.
+    /// A certificate valid until the first day of a year.
     #[must_use]
     pub fn issue(&self, names: &[&str], usage: Usage, until: i32) -> Issued {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -123,8 +123,8 @@ impl Authority {
 }
 
 impl Issued {
-    /// Puts certificate and key into files of a folder, in place of those that were there, and makes
-    /// something of their paths: `issued.write(folder, TlsFiles::new)`.
+    /// Writes certificate and key into files of a folder, replacing existing ones, and passes their
+    /// paths on: `issued.write(folder, TlsFiles::new)`.
     pub fn write<F>(&self, folder: &Path, files: impl FnOnce(PathBuf, PathBuf) -> F) -> F {
         let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
         fs::write(&cert, &self.cert).expect("a file");
@@ -136,7 +136,7 @@ impl Issued {
 /// A connection that fails a test instead of hanging.
 ///
 /// # Panics
-/// If there is no server.
+/// If the server is unreachable.
 #[must_use]
 pub fn socket(address: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(address).expect("a connection");
@@ -149,7 +149,7 @@ pub fn socket(address: SocketAddr) -> TcpStream {
     socket
 }
 
-/// Waits for the end of a connection; what was said before.
+/// Waits until the connection ends; returns everything received before.
 ///
 /// # Panics
 /// If it stays open.

@@ -1,4 +1,4 @@
-//! Figures of benchmarks, kept in a file: for each question the names of its rows and what was measured.
+//! Benchmark figures, kept in a file: for each question, the names of its rows and the measured values.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,13 +7,12 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub struct Figures {
     file: Option<PathBuf>,
-    /// In the order in which they were noted, as their readers find them.
+    /// In the order in which they were noted.
     questions: Vec<(String, Vec<(String, f64)>)>,
 }
 
 impl Figures {
-    /// For the file after `--figures`, if there is one; with the other arguments, of which those of cargo are
-    /// left out.
+    /// Figures for the file after `--figures`, if given; and the other arguments, without cargo's own.
     #[must_use]
     pub fn from_arguments() -> (Vec<String>, Self) {
         let (mut others, mut file) = (Vec::new(), None);
@@ -29,7 +28,7 @@ impl Figures {
         (others, Self { file, questions })
     }
 
-    /// Notes what was measured, in the unit that the question names.
+    /// Notes a measured value, in the unit that the question names.
     pub fn note(&mut self, question: &str, row: &str, figure: f64) {
         let known = self.questions.iter().position(|it| it.0 == question);
         let at = known.unwrap_or_else(|| {
@@ -39,10 +38,10 @@ impl Figures {
         self.questions[at].1.push((row.to_owned(), figure));
     }
 
-    /// Writes them as JSON, if there is a file.
+    /// Writes the figures as JSON, if a file was given.
     ///
     /// # Panics
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self) {
         let Some(file) = &self.file else { return };
         let mut text = String::from("{\n");

@@ -1,5 +1,5 @@
-//! Fleets of processes that make IDs: start, pause, kill and listen to them, check all that they made,
-//! and stop the stores under them. Wrong clocks are [`WallClock`](crate::WallClock), shipped programs
+//! Fleets of processes that make IDs: starts, pauses, kills and reads them, checks all their IDs, and
+//! stops the stores under them. Wrong clocks are [`WallClock`](crate::WallClock), shipped programs
 //! [`Program`](crate::programs::Program).
 
 mod ledger;
@@ -26,18 +26,18 @@ pub fn now() -> Duration {
     Duration::try_from(now).expect("it begins at zero")
 }
 
-/// Pauses a child process that was not waited for yet, so that the number is still its own.
+/// Pauses a child process that has not been waited for, so its process ID is still its own.
 ///
 /// # Panics
-/// If it may not be signalled.
+/// If the process may not be signalled.
 pub fn pause(pid: u32) {
     send(pid, Signal::STOP);
 }
 
-/// Lets a paused process go on.
+/// Resumes a paused process.
 ///
 /// # Panics
-/// If it may not be signalled.
+/// If the process may not be signalled.
 pub fn resume(pid: u32) {
     send(pid, Signal::CONT);
 }
@@ -50,7 +50,7 @@ pub(crate) fn send(pid: u32, signal: Signal) {
     kill_process(pid, signal).expect("it may be signalled");
 }
 
-/// A number below this one, another one each time.
+/// A random number below this one; it differs from call to call.
 #[must_use]
 pub fn random(below: u64) -> u64 {
     RandomState::new().build_hasher().finish() % below

@@ -1,4 +1,4 @@
-//! Temporary folders, deleted when they are dropped.
+//! Temporary folders, deleted on drop.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use tempfile::TempDir;
 /// A temporary folder.
 ///
 /// # Panics
-/// If it cannot be made.
+/// If the folder cannot be created.
 #[must_use]
 pub fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// A namespace that nothing else on this host uses: that of a temporary folder. Two services with one fixed
-/// machine ID exclude each other on a host, also if they belong to different tests.
+/// A namespace that nothing else on this host uses, named after a temporary folder. Two services with one
+/// fixed machine ID exclude each other on a host, even if they belong to different tests.
 ///
 /// # Panics
 /// If the folder has no name.
@@ -27,10 +27,10 @@ pub fn namespace_of(folder: &Path) -> String {
     name.trim_start_matches('.').to_owned()
 }
 
-/// A temporary folder in memory where there is one: what is synced in it need not survive.
+/// A temporary folder in memory if possible: data synced in it need not survive.
 ///
 /// # Panics
-/// If it cannot be made.
+/// If the folder cannot be created.
 #[must_use]
 pub fn fast_folder() -> TempDir {
     let memory = Path::new("/dev/shm");

@@ -1,14 +1,14 @@
-//! A folder shown once more, through FUSE.
+//! A folder mounted a second time, through FUSE.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder as bindfs shows it: on FUSE, as sshfs and its like are. Dropping it unmounts it.
+/// A folder mounted by bindfs: on FUSE, like sshfs. It is unmounted on drop.
 #[derive(Debug)]
 pub struct FuseMount(PathBuf);
 
 impl FuseMount {
-    /// Shows the folder `of` at `at`, which is made, with these options of FUSE.
+    /// Mounts the folder `of` at `at`, which is created, with these FUSE options.
     ///
     /// # Panics
     /// Without bindfs and `/dev/fuse`.
@@ -27,7 +27,7 @@ impl FuseMount {
 
 impl Drop for FuseMount {
     fn drop(&mut self) {
-        // A database that was just closed may still be on its way.
+        // A database that was just closed may still be in use for a moment.
         let lazily = |program: &str, flags: &str| {
             Command::new(program)
                 .arg(flags)

@@ -1,5 +1,5 @@
-//! Programs as child processes. Each is signalled and ended by the ID of the process that was started,
-//! and none outlives its test.
+//! Programs as child processes. Each is signalled and ended by its own process ID, and none outlives
+//! its test.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,22 +8,22 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 /// Flags of Vesta's servers: listen on free ports.
 pub const FREE_PORTS: [&str; 4] = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
 
-/// A running program. Dropping it ends it.
+/// A running program. It is killed on drop.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// None once nobody reads it any more.
+    /// `None` once the log is ignored.
     stderr: Option<BufReader<ChildStderr>>,
     said: String,
     logged: String,
 }
 
 impl Program {
-    /// Starts a command that has nothing to read, with its output piped.
+    /// Starts a command without input, with its output piped.
     ///
     /// # Panics
-    /// If it cannot be started.
+    /// If the command cannot be started.
     #[must_use]
     pub fn start(command: &mut Command) -> Self {
         let piped = command
@@ -44,10 +44,10 @@ impl Program {
         }
     }
 
-    /// Starts a server of Vesta's and reads what it says until it is ready.
+    /// Starts a server of Vesta and reads its output until it is ready.
     ///
     /// # Errors
-    /// The output of a program that ended before.
+    /// The output of a program that ended first.
     pub fn serve(command: &mut Command) -> Result<Self, Output> {
         let mut program = Self::start(command);
         if program.is_ready() {
@@ -57,18 +57,18 @@ impl Program {
         }
     }
 
-    /// Reads what a server of Vesta's says until it is ready; false if it ended before.
+    /// Reads the output of a server of Vesta until it is ready; false if it ended first.
     pub fn is_ready(&mut self) -> bool {
-        // The last of its start-up lines names the status page.
+        // The last start-up line names the status page.
         read_until(&mut self.stdout, &mut self.said, |line| {
             line.ends_with("/status")
         })
     }
 
-    /// Reads its log up to a line with this in it.
+    /// Reads its log up to a line that contains `part`.
     ///
     /// # Panics
-    /// If it ends before.
+    /// If the program ends first.
     pub fn logs(&mut self, part: &str) -> &str {
         let stderr = self.stderr.as_mut().expect("it is read");
         let found = read_until(stderr, &mut self.logged, |line| line.contains(part));
@@ -82,10 +82,10 @@ impl Program {
         &self.said
     }
 
-    /// The text behind a label in its start-up lines.
+    /// The text after a label in its start-up lines.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the label is missing.
     #[must_use]
     pub fn fact(&self, label: &str) -> &str {
         self.find(label)
@@ -104,7 +104,7 @@ impl Program {
     /// The address of its public listener.
     ///
     /// # Panics
-    /// If it has none.
+    /// If the program has none.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         let found = self.find("HTTP").unwrap_or_else(|| self.fact("gRPC"));
@@ -121,7 +121,7 @@ impl Program {
     /// Its machine ID at the start.
     ///
     /// # Panics
-    /// If it does not name it.
+    /// If the start-up lines do not name it.
     #[must_use]
     pub fn machine(&self) -> u64 {
         let text = self.fact("machine ID");
@@ -134,7 +134,7 @@ impl Program {
     /// The first ID that it made.
     ///
     /// # Panics
-    /// If it does not show it.
+    /// If the start-up lines do not show it.
     #[must_use]
     pub fn first_id(&self) -> u64 {
         self.fact("first ID").parse().expect("an ID")
@@ -143,7 +143,7 @@ impl Program {
     /// The address of its admin listener.
     ///
     /// # Panics
-    /// If it does not name it.
+    /// If the start-up lines do not name it.
     #[must_use]
     pub fn admin(&self) -> SocketAddr {
         let (_, place) = self.fact("admin").split_once("://").expect("a URL");
@@ -153,7 +153,7 @@ impl Program {
     /// Status and body of a page of its admin listener.
     ///
     /// # Panics
-    /// If there is no answer.
+    /// If the listener does not answer.
     #[must_use]
     pub fn get(&self, path: &str) -> (u16, String) {
         get(&self.admin().to_string(), path)
@@ -165,10 +165,10 @@ impl Program {
         self.child.id()
     }
 
-    /// Sends it a signal, as `kill` names it: `-TERM`.
+    /// Sends a signal by its name for `kill`: `-TERM`.
     ///
     /// # Panics
-    /// If it is gone.
+    /// If the program is gone.
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill")
             .args([name, &self.id().to_string()])
@@ -176,25 +176,25 @@ impl Program {
         assert!(sent.expect("kill runs").success());
     }
 
-    /// Closes the pipe of its log: nobody reads it any more.
+    /// Closes the pipe of its log, which nothing reads any more.
     pub fn ignore_log(&mut self) {
         self.stderr = None;
     }
 
-    /// Ends it as a crash would: the output until then.
+    /// Kills it as a crash would; returns the output until then.
     pub fn kill(mut self) -> Output {
         self.child.kill().expect("it runs");
         self.end()
     }
 
-    /// Asks it to stop and waits for the end: the exit code and its whole log.
+    /// Asks it to stop and waits; returns the exit code and the whole log.
     #[must_use]
     pub fn stop(self) -> (Option<i32>, String) {
         self.signal("-TERM");
         self.wait()
     }
 
-    /// Waits for the end: the exit code and its whole log.
+    /// Waits until it ends; returns the exit code and the whole log.
     #[must_use]
     pub fn wait(self) -> (Option<i32>, String) {
         let output = self.end();
@@ -204,11 +204,11 @@ impl Program {
         )
     }
 
-    /// Reads its output and its log to their end. It then has ended, and keeps its process ID until
-    /// [`end`](Self::end).
+    /// Reads output and log to their end. The program has then ended, and keeps its process ID
+    /// until [`end`](Self::end).
     ///
     /// # Panics
-    /// If they are no text.
+    /// If they are not text.
     pub fn drain(&mut self) {
         if let Some(stderr) = &mut self.stderr {
             stderr.read_to_string(&mut self.logged).expect("text");
@@ -216,10 +216,10 @@ impl Program {
         self.stdout.read_to_string(&mut self.said).expect("text");
     }
 
-    /// Waits for the end: its whole output and log.
+    /// Waits until it ends; returns its whole output and log.
     ///
     /// # Panics
-    /// If they are no text.
+    /// If they are not text.
     #[must_use]
     pub fn end(mut self) -> Output {
         self.drain();
@@ -244,7 +244,7 @@ impl Drop for Program {
 /// Status and body of a page, by HTTP/1.1.
 ///
 /// # Panics
-/// If there is no answer.
+/// If the server does not answer.
 #[must_use]
 pub fn get(address: &str, path: &str) -> (u16, String) {
     let mut socket = TcpStream::connect(address).expect("a listener");
@@ -261,7 +261,7 @@ pub fn get(address: &str, path: &str) -> (u16, String) {
     (status, body.to_owned())
 }
 
-/// Reads whole lines up to one of this kind; false if there is none.
+/// Reads whole lines up to one that satisfies `is_last`; false if the input ends first.
 fn read_until(from: &mut impl BufRead, into: &mut String, is_last: impl Fn(&str) -> bool) -> bool {
     loop {
         let start = into.len();

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator that this seed decides.
+    /// A generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut rng = Self(seed ^ 0x5EED_0F7E_57A1_D5EE);
@@ -27,7 +27,7 @@ impl Rng {
     /// A number from 0 to `sides` - 1.
     ///
     /// # Panics
-    /// If there are none.
+    /// If `sides` is 0.
     pub fn below(&mut self, sides: u64) -> u64 {
         self.bits() % sides
     }
@@ -45,17 +45,17 @@ impl Rng {
         range.start() + self.below(range.end() - range.start() + 1)
     }
 
-    /// True in so many of a hundred cases.
+    /// True in this percentage of cases.
     pub fn percent(&mut self, of_hundred: u64) -> bool {
         self.below(100) < of_hundred
     }
 
-    /// One of these, each as often as any other.
+    /// One of these, all equally likely.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.index(from.len())]
     }
 
-    /// One of these, as often as its weight says.
+    /// One of these, with a probability by weight.
     pub fn weighed<T: Copy>(&mut self, from: &[(u64, T)]) -> T {
         let mut at = self.below(from.iter().map(|(weight, _)| weight).sum());
         for (weight, what) in from {
@@ -67,7 +67,7 @@ impl Rng {
         unreachable!("the weights were summed up")
     }
 
-    /// Some length of time up to `max`: of each order of magnitude as often as of any other.
+    /// A length of time up to `max`; each order of magnitude is equally likely.
     pub fn span(&mut self, max: u64) -> u64 {
         let bits = self.below(u64::from(max.max(1).ilog2()) + 1);
         self.within(0..=max.min((2 << bits) - 1))

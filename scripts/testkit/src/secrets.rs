@@ -1,6 +1,6 @@
-//! Secrets in what a program said.
+//! Search for secrets in a program's output.
 
-/// The shape in which a text shows a secret, if it does: as it is in either case, as a list of bytes, in
+/// The shape in which a text shows a secret, if any: plain in either case, as a list of bytes, in
 /// hexadecimal, percent-encoded or in Base64.
 #[must_use]
 pub fn shape_in(secret: &str, said: &str) -> Option<String> {
@@ -18,7 +18,7 @@ pub fn shape_in(secret: &str, said: &str) -> Option<String> {
         .or_else(|| in_base64(secret).into_iter().find(|it| said.contains(it)))
 }
 
-/// As text, and as bytes are printed.
+/// The secret as text, and as printed bytes.
 fn shapes(secret: &str) -> [String; 3] {
     let bytes = secret.bytes().map(|byte| byte.to_string());
     let hex = secret.bytes().map(|byte| format!("{byte:02x}"));
@@ -29,7 +29,7 @@ fn shapes(secret: &str) -> [String; 3] {
     ]
 }
 
-/// Whatever of it is encoded.
+/// Decodes every percent-encoded part.
 fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut decoded = parts.next().unwrap_or_default().to_owned();
@@ -46,8 +46,8 @@ fn percent_decoded(text: &str) -> String {
     decoded
 }
 
-/// The characters that are the secret's alone, in either alphabet, wherever it begins in the bytes that
-/// were encoded, as in `user:password`. Of a short secret they are too few to mean anything.
+/// The Base64 characters that depend on the secret alone, in either alphabet and at any offset in the
+/// encoded bytes, as in `user:password`. For a short secret they are too few to be significant.
 fn in_base64(secret: &str) -> Vec<String> {
     let alphabet = |last: &'static str| {
         ('A'..='Z')
@@ -87,10 +87,10 @@ mod tests {
             "48756E746572322D706C616E7465642D39633166",
             "mysql://vesta:Hunter2%2Dplanted%2d9c1f@db",
             "%48unter2-%70lanted-9c1%66 of 100% %zz",
-            "SHVudGVyMi1wbGFudGVkLTljMWY=",               // itself
+            "SHVudGVyMi1wbGFudGVkLTljMWY=", // the secret itself
             "Basic dmVzdGE6SHVudGVyMi1wbGFudGVkLTljMWY=", // vesta:…
-            "eDpIdW50ZXIyLXBsYW50ZWQtOWMxZg==",           // x:…
-            "eHg6SHVudGVyMi1wbGFudGVkLTljMWYh",           // xx:…!
+            "eDpIdW50ZXIyLXBsYW50ZWQtOWMxZg==", // x:…
+            "eHg6SHVudGVyMi1wbGFudGVkLTljMWYh", // xx:…!
         ] {
             for said in [
                 shown.to_owned(),

@@ -1,8 +1,8 @@
-//! Times of calls that take nanoseconds, on a machine that does other things as well.
+//! Times of calls that take nanoseconds, on a machine that is also busy with other work.
 //!
-//! Threads are pinned to a core each and measured in slices of a fraction of a millisecond. A slice in which the
-//! scheduler took the core away from any of them does not count, so that other programs make a measurement
-//! longer and not worse. What remains is the machine itself: frequency, caches, the neighbours of a virtual one.
+//! Each thread is pinned to a core and measured in slices of a fraction of a millisecond. A slice in which the
+//! scheduler took the core away from any of them does not count. So other programs make a measurement longer but
+//! not worse. The machine itself remains an influence: frequency, caches, the neighbours of a virtual one.
 
 use std::fs::File;
 use std::hint::{black_box, spin_loop};
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Short enough to fall between two turns of the scheduler.
+/// Short enough to fit between two turns of the scheduler.
 const SLICE: Duration = Duration::from_micros(400);
-/// Of a few slices in a row the middle one counts.
+/// The median of this many successive slices counts.
 const WANTED: usize = 7;
-/// On a machine that is busy, whatever there is then counts.
+/// Maximum slices: on a busy machine, the result is taken from those.
 const MOST: usize = 200;
 
 #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -32,14 +32,14 @@ pub fn cores() -> Vec<usize> {
     cores.filter(|core| all.is_set(*core)).collect()
 }
 
-/// Keeps the calling thread on a core.
+/// Pins the calling thread to a core.
 fn pin(core: usize) {
     let mut set = CpuSet::new();
     set.set(core);
     sched_setaffinity(None, &set).expect("a core of this process");
 }
 
-/// How often the calling thread gave its core away, and what it waited for one.
+/// How often the calling thread gave up its core, and how long it waited for one.
 struct Disturbances(File);
 
 impl Disturbances {
@@ -57,7 +57,7 @@ impl Disturbances {
     }
 }
 
-/// What a thread did in one slice.
+/// Measurements of a thread in one slice.
 #[derive(Clone, Copy)]
 struct Part {
     calls: u64,
@@ -66,22 +66,22 @@ struct Part {
     disturbed: bool,
 }
 
-/// Work between two calls that keeps no memory busy, of about so many nanoseconds.
+/// Work between two calls that uses no memory, of about this many nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
     steps: u64,
-    /// What it takes by itself, with the loop around it.
+    /// Its duration, including the loop around it.
     pub nanos: f64,
 }
 
 impl Work {
-    /// None at all.
+    /// No work.
     pub const NONE: Self = Self {
         steps: 0,
         nanos: 0.0,
     };
 
-    /// Calibrated now.
+    /// Work calibrated now.
     #[must_use]
     pub fn of(nanos: u32) -> Self {
         if nanos == 0 {
@@ -121,18 +121,18 @@ impl Start {
         while self.arrived.load(Ordering::Acquire) < turn * self.threads {
             spins += 1;
             if spins.is_multiple_of(1000) {
-                std::thread::yield_now(); // the other one may need this core to get here
+                std::thread::yield_now(); // the other thread may need this core to arrive
             }
             spin_loop();
         }
     }
 }
 
-/// Nanoseconds of wall time for each call of a thread, in some undisturbed slices: at least one.
+/// Nanoseconds of wall time per call of a thread, in some undisturbed slices: at least one.
 fn per_call(threads: usize, work: Work, next: &(impl Fn() -> u64 + Sync)) -> Vec<f64> {
     let cores = cores();
     let enough_cores = threads <= cores.len();
-    // As many calls between two looks at the clock as take some microseconds.
+    // The number of calls between two clock readings takes some microseconds.
     let block = if work.steps == 0 { 1000 } else { 100 };
     let start = Start {
         arrived: AtomicUsize::new(0),
@@ -202,8 +202,8 @@ fn per_call(threads: usize, work: Work, next: &(impl Fn() -> u64 + Sync)) -> Vec
     counted.into_iter().map(|slice| cost(slice)).collect()
 }
 
-/// Kept out of its caller: the measured code gets all registers. The compiler splits a loop with optional work only
-/// where the call is small, and large calls would look dearer.
+/// Not inlined, so that the measured code gets all registers. The compiler splits a loop with optional work only if
+/// the call is small, and large calls would look more expensive.
 #[inline(never)]
 fn call(calls: u64, next: &impl Fn() -> u64) {
     for _ in 0..calls {
@@ -233,15 +233,15 @@ fn cost(slice: &[Part]) -> f64 {
     slice.len() as f64 * took.as_nanos() as f64 / calls as f64
 }
 
-/// Nanoseconds of a call of one of so many threads, without the work between two of them: the median of a few
-/// slices. Divide by the threads for the time in which the machine makes one.
+/// Nanoseconds per call of one of several threads, without the work between calls: the median of a few
+/// slices. Divide by the number of threads for the machine's time per ID.
 #[must_use]
 pub fn measure(threads: usize, work: Work, next: impl Fn() -> u64 + Sync) -> f64 {
     median(&per_call(threads, work, &next)) - work.nanos
 }
 
-/// The call of which only one in a thousand takes longer, in nanoseconds: of two or more threads at once, each with
-/// that work between its calls. `stamp` is the cheapest counter of the machine.
+/// The latency that only one call in a thousand exceeds, in nanoseconds, with two or more threads that work between
+/// calls. `stamp` is the machine's cheapest counter.
 #[must_use]
 pub fn one_in_a_thousand(
     threads: usize,
@@ -296,7 +296,7 @@ pub fn one_in_a_thousand(
     slow.saturating_sub(nothing) as f64 / per_nano
 }
 
-/// How much a counter counts in a nanosecond.
+/// Counts of a counter per nanosecond.
 fn per_nano(stamp: &impl Fn() -> u64) -> f64 {
     let (begin, first) = (now(), stamp());
     while begin.elapsed() < 25 * SLICE {
@@ -305,7 +305,7 @@ fn per_nano(stamp: &impl Fn() -> u64) -> f64 {
     stamp().wrapping_sub(first) as f64 / begin.elapsed().as_nanos() as f64
 }
 
-/// The middle one.
+/// The median.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();

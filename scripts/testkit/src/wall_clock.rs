@@ -1,5 +1,5 @@
-//! Wrong clocks under a program: libfaketime stands between it and the system's clock and is told by a
-//! file how far to step. Only wall clocks are stepped; a monotonic clock that jumps would be a broken
+//! Wrong clocks under a program: libfaketime sits between it and the system's clock and reads the
+//! offset from a file. Only wall clocks are stepped; a monotonic clock that jumps would be a broken
 //! kernel.
 
 use std::fs;
@@ -8,11 +8,11 @@ use std::process::Command;
 
 use crate::lacks;
 
-/// A wall clock that a test sets. It stays right where `scripts/test.sh` found no libfaketime.
+/// A wall clock set by a test. It stays right if `scripts/test.sh` found no libfaketime.
 #[derive(Debug)]
 pub struct WallClock {
     offset: PathBuf,
-    /// None where it [`lacks`].
+    /// `None` if the machine [`lacks`] it.
     library: Option<PathBuf>,
 }
 
@@ -43,17 +43,17 @@ impl WallClock {
         clock
     }
 
-    /// Sets it to so far from the right time: `-3s`, `+1d`.
+    /// Sets the clock to this offset from the right time: `-3s`, `+1d`.
     ///
     /// # Panics
-    /// If its file cannot be written.
+    /// If the file cannot be written.
     pub fn step(&self, offset: &str) {
         let new = self.offset.with_extension("new");
         fs::write(&new, format!("{offset}\n")).expect("a file");
         fs::rename(new, &self.offset).expect("the file");
     }
 
-    /// Puts it under a program.
+    /// Puts the clock under a program.
     pub fn under<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let Some(library) = &self.library else {
             return command;

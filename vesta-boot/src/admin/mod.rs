@@ -61,7 +61,7 @@ fn router(state: AdminState) -> Router {
             ))
         })
         .fallback(|uri: Uri| async move {
-            let why = format!("nothing is at {}; GET / is the page", uri.path());
+            let why = format!("unknown path {}; GET / is the page", uri.path());
             refused((StatusCode::NOT_FOUND, why))
         })
         .layer(DefaultBodyLimit::max(segments::MOST_BYTES))

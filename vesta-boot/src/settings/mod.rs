@@ -2,7 +2,7 @@
 //!
 //! A `section!` is a struct; each field declares the name, type, default, help and parser of one setting.
 //! Flag and environment variable follow from the name, and `--help`, `--print-config`, the table in
-//! docs/CONFIG.md and docs/vesta.example.toml from the declaration.
+//! docs/operate/settings.md and docs/vesta.example.toml from the declaration.
 
 #[macro_use]
 mod section;

@@ -1,13 +1,13 @@
-//! `vesta chaos` on the program as it is: nothing repeats. `scripts/chaos.sh` has a planted fault.
+//! `vesta chaos` on the unmodified program: no ID repeats. `scripts/chaos.sh` has a planted fault.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The run that the documentation shows; a shorter one unless all the time is there.
+/// The run in the documentation; a shorter one unless there is time for all of it.
 #[test]
-fn nothing_repeats_while_servers_are_killed_paused_and_their_clocks_stepped() {
+fn no_id_repeats_under_kills_pauses_and_clock_steps() {
     let minutes = if std::env::var_os("VESTA_TEST_FULL").is_some() {
         "1"
     } else {
@@ -25,7 +25,7 @@ fn nothing_repeats_while_servers_are_killed_paused_and_their_clocks_stepped() {
         "csv",
     ];
     let mut command = Command::new(env!("CARGO_BIN_EXE_vesta"));
-    // Its servers are asked directly.
+    // Requests to its servers bypass the proxy.
     let proxied = command.env("ALL_PROXY", "http://127.0.0.1:9").args(args);
     let done = proxied.output().expect("it runs");
     let (said, words) = (
@@ -50,7 +50,7 @@ fn nothing_repeats_while_servers_are_killed_paused_and_their_clocks_stepped() {
 }
 
 #[test]
-fn what_it_cannot_start_is_an_error_with_the_reason() {
+fn a_server_that_does_not_start_is_an_error_with_its_cause() {
     let args = ["chaos", "--minutes", "0.1", "--store", "mysql://nobody"];
     let done = Command::new(env!("CARGO_BIN_EXE_vesta"))
         .args(args)
@@ -61,7 +61,7 @@ fn what_it_cannot_start_is_an_error_with_the_reason() {
     assert!(words.contains("machine.store"), "{words}");
 }
 
-/// Processes with this text on their command line.
+/// Number of processes with this text on their command line.
 fn processes_of(text: &str) -> usize {
     let folders = std::fs::read_dir("/proc").expect("Linux").flatten();
     let lines = folders.filter_map(|folder| std::fs::read(folder.path().join("cmdline")).ok());
@@ -94,7 +94,7 @@ fn a_signal_ends_it_and_leaves_no_server_and_no_folder() {
         let said = String::from_utf8_lossy(&done.stdout);
         assert_eq!(done.status.code(), Some(70), "{said}{rest:?}");
         assert!(
-            said.starts_with("0 of ") && rest.iter().any(|it| it.contains("told to stop")),
+            said.starts_with("0 of ") && rest.iter().any(|it| it.contains("stopped by a signal")),
             "{said}{rest:?}"
         );
         assert_eq!(processes_of(path), 0);

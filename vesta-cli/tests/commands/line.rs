@@ -1,4 +1,4 @@
-//! The command line as a stranger meets it: help, typing errors, options on either side of a command.
+//! The command line as a new user meets it: help, typing errors, options before and after a command.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) fn vesta(folder: &Path, args: &[&str]) -> (String, String, Option<i32
     run(folder, Command::new(env!("CARGO_BIN_EXE_vesta")).args(args))
 }
 
-/// The names under `Commands:` in a help.
+/// The names under `Commands:` in a help text.
 fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let rows = lines.take_while(|line| line.starts_with("  "));
@@ -33,7 +33,7 @@ fn commands(help: &str) -> Vec<String> {
         .collect()
 }
 
-/// Each command by its words, with its help.
+/// Each command, keyed by its words, with its help.
 fn tree(folder: &Path) -> BTreeMap<Vec<String>, String> {
     let (mut tree, mut open) = (BTreeMap::new(), vec![Vec::<String>::new()]);
     while let Some(path) = open.pop() {
@@ -54,7 +54,7 @@ fn tree(folder: &Path) -> BTreeMap<Vec<String>, String> {
 }
 
 #[test]
-fn help_lists_what_a_person_needs_first() {
+fn help_lists_the_main_commands_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let (help, ..) = vesta(folder.path(), &["--help"]);
     let listed = commands(&help);
@@ -65,7 +65,7 @@ fn help_lists_what_a_person_needs_first() {
 }
 
 #[test]
-fn each_command_has_help_in_both_ways_and_refuses_what_it_does_not_know() {
+fn each_command_has_help_and_refuses_unknown_arguments() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     for (path, help) in tree(folder) {
@@ -81,7 +81,7 @@ fn each_command_has_help_in_both_ways_and_refuses_what_it_does_not_know() {
             let (_, error, code) = vesta(folder, &[&words[..], &[&typed]].concat());
             assert_eq!(code, Some(64), "{path:?} {typed}: {error}");
             if path == ["audit"] {
-                continue; // it takes an ID in that place
+                continue; // it takes an ID in that position
             }
             assert!(
                 error.contains("similar") && error.contains(&format!("'{name}'")),
@@ -92,7 +92,7 @@ fn each_command_has_help_in_both_ways_and_refuses_what_it_does_not_know() {
 }
 
 #[test]
-fn each_command_that_the_documents_name_is_there() {
+fn each_command_named_in_the_documents_exists() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = tree(folder.path());
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -103,7 +103,7 @@ fn each_command_that_the_documents_name_is_there() {
     let mut named = 0;
     for file in files.filter(|file| file.extension().is_some_and(|it| it == "md")) {
         let text = std::fs::read_to_string(&file).expect("text");
-        // Code is between one or three backticks.
+        // Code is between single or triple backticks.
         for line in text.split('`').skip(1).step_by(2).flat_map(str::lines) {
             for part in line.split("vesta ").skip(1) {
                 let is_word = |word: &&str| {
@@ -140,7 +140,7 @@ fn each_example_of_the_help_runs() {
     shop.execute_batch(sql).expect("a table");
     let mut examples = Vec::new();
     for help in tree(at).into_values() {
-        // Help that other programs share leaves out the name of the program.
+        // Help texts shared with other programs omit the program's name.
         let is_example = |line: &'_ str| {
             let shared = line.strip_prefix("Example: ");
             line.strip_prefix("  vesta ")
@@ -182,13 +182,13 @@ fn each_example_of_the_help_runs() {
             .output()
             .expect("a shell");
         let error = String::from_utf8_lossy(&done.stderr);
-        // A command may say no; it may not be wrong.
+        // A command may answer no, but must not fail.
         assert!(matches!(done.status.code(), Some(0 | 1)), "{line}: {error}");
     }
 }
 
 #[test]
-fn options_stand_before_or_after_the_command() {
+fn options_are_accepted_before_and_after_the_command() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = folder.path();
     let json = |args: &[&str]| {
@@ -259,7 +259,7 @@ fn errors_name_the_program_that_was_called() {
 }
 
 #[test]
-fn a_secret_in_a_wrong_place_is_not_repeated_and_other_text_is() {
+fn a_misplaced_secret_is_not_repeated_but_other_text_is() {
     let folder = tempfile::tempdir().expect("a folder");
     for args in [
         &["gen", "--server", "http://user:s3cret@host:8088"][..],
@@ -358,7 +358,7 @@ fn json_has_numbers_and_camel_case_keys_in_the_commands_of_servers() {
 }
 
 #[test]
-fn json_has_numbers_in_the_answer_of_a_plan() {
+fn json_has_numbers_in_a_plans_answer() {
     let folder = tempfile::tempdir().expect("a folder");
     let (said, _, code) = vesta(
         folder.path(),
@@ -421,7 +421,7 @@ fn tables_fit_eighty_columns() {
 }
 
 #[test]
-fn top_ends_with_69_where_no_server_answers() {
+fn top_exits_with_69_if_no_server_answers() {
     let folder = tempfile::tempdir().expect("a folder");
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", free.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! Unix sockets instead of ports, and whether a server is ready.
+//! Unix sockets instead of ports, and the health check of a server.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -93,7 +93,7 @@ async fn all_listeners_can_be_unix_sockets() {
 }
 
 #[test]
-fn a_health_check_needs_no_authority_and_says_why_a_server_is_not_ready() {
+fn a_health_check_needs_no_authority_and_reports_the_cause() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let issued = Authority::new("vesta").server_named(&["vesta.internal"]);

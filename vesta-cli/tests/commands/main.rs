@@ -1,4 +1,4 @@
-//! The commands, as docs/CLI.md shows them.
+//! The commands, as docs/use/cli.md shows them.
 
 mod chaos;
 mod line;
@@ -12,15 +12,16 @@ use vesta_intf::IdMeta;
 
 #[test]
 fn every_example_of_the_guide_works() {
-    // Where the system's zone is UTC, the second zone that is shown is the same everywhere.
+    // If the system's zone is UTC, the second zone shown is the same everywhere.
     let cases = trycmd::TestCases::new();
     cases
         .env("TZ", "UTC")
         .case("../docs/use/cli.md")
+        .case("tests/commands/more.trycmd")
         .case("../docs/move/*.md");
 }
 
-/// Runs the program with a state folder of its own; its output and exit code.
+/// Runs the program with its own state folder; returns its output and exit code.
 fn vesta(folder: &std::path::Path, args: &[&str]) -> (String, i32) {
     let done = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
         .args(args)
@@ -38,7 +39,7 @@ fn friendly_ids_are_read_and_shown_in_a_zone() {
     let folder = tempfile::tempdir().expect("a folder");
     let explain = |words: &[&str]| vesta(folder.path(), &[&["explain"], words].concat());
     let cosid = ["--layout", "cosid", "-o", "json"];
-    // Of a time that comes twice the first; one that is left out is as much later, as in Java.
+    // For a local time that occurs twice, the first; a skipped one is as much later, as in Java.
     for (id, zone, moment, shown) in [
         (
             "20260131120000123-7-42",
@@ -122,7 +123,7 @@ fn ids_are_read_as_languages_and_other_systems_write_them() {
         code == 0 && said.contains("\"made\":\"2020-06-30T21:47:17.622Z\""),
         "{said}"
     );
-    // A TID says its system.
+    // A TID names its system.
     let (said, code) = explain(&["3k4duaz5vfs2b", "--layout", "guess", "-o", "json"]);
     assert!(
         code == 0 && said.contains("\"layout\":\"bluesky\""),
@@ -134,14 +135,14 @@ fn ids_are_read_as_languages_and_other_systems_write_them() {
 }
 
 #[test]
-fn ids_that_were_made_here_are_explained_and_attributed() {
+fn generated_ids_are_explained_and_attributed() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let (ids, code) = vesta(folder, &["gen", "-n", "1500"]);
     let ids: Vec<u64> = ids.lines().map(|id| id.parse().expect("an ID")).collect();
     assert_eq!((ids.len(), code), (1500, 0));
     assert!(ids.windows(2).all(|two| two[0] < two[1]));
-    vesta(folder, &["gen"]); // another claim, of the same machine ID
+    vesta(folder, &["gen"]); // another claim of the same machine ID
 
     let (said, code) = vesta(folder, &["audit", &ids[700].to_string()]);
     assert!(
@@ -151,7 +152,7 @@ fn ids_that_were_made_here_are_explained_and_attributed() {
     let later = (ids[700] + (1 << 50)).to_string();
     let (said, code) = vesta(folder, &["audit", &later]);
     assert!(
-        code == 1 && said.contains("no: nobody of this namespace has reserved"),
+        code == 1 && said.contains("no: no process of this namespace has reserved"),
         "{said}"
     );
     let other = (ids[700] ^ 1).to_string();
@@ -163,7 +164,7 @@ fn ids_that_were_made_here_are_explained_and_attributed() {
 }
 
 #[test]
-fn ids_that_were_made_here_say_that_no_server_made_them() {
+fn locally_generated_ids_have_the_embedded_gen_method() {
     let folder = tempfile::tempdir().expect("a folder");
     let gen_method = |args: &[&str]| {
         let (id, code) = vesta(folder.path(), &[&["gen"], args].concat());
@@ -180,7 +181,7 @@ fn ids_that_were_made_here_say_that_no_server_made_them() {
 /// A service and an operator with different state folders.
 #[cfg(target_os = "linux")]
 #[test]
-fn ids_that_are_made_here_have_another_machine_id_than_a_server_of_another_user() {
+fn gen_and_another_users_server_get_different_machine_ids() {
     let [own, other] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     let mut serve = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));
     let namespace = vesta_testkit::namespace_of(own.path());
@@ -203,7 +204,7 @@ fn ids_that_are_made_here_have_another_machine_id_than_a_server_of_another_user(
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_doctor_sees_state_on_a_network_file_system() {
+fn doctor_reports_state_on_a_network_file_system() {
     if vesta_testkit::lacks("bindfs") {
         return;
     }
@@ -211,7 +212,7 @@ fn the_doctor_sees_state_on_a_network_file_system() {
     let (shared, seen) = (folder.path().join("shared"), folder.path().join("seen"));
     std::fs::create_dir(&shared).expect("a folder");
     let _mount = vesta_testkit::FuseMount::new(&shared, &seen, "attr_timeout=1");
-    // Without the line breaks of a narrow table.
+    // Undoes the line breaks of a narrow table.
     let unfolded = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (said, code) = vesta(&seen, &["doctor"]);
     assert!(
@@ -232,7 +233,7 @@ fn the_doctor_sees_state_on_a_network_file_system() {
 }
 
 #[test]
-fn serials_are_made_listed_and_read_back() {
+fn serials_are_made_listed_and_parsed() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let (store, keys) = (
@@ -264,7 +265,7 @@ fn serials_are_made_listed_and_read_back() {
     let (said, code) = serial(&["next", "orders", "-n", "3"]);
     let made: Vec<_> = said.lines().map(|line| line.split_at(4).1).collect();
     assert_eq!((made, code), (vec!["-0000427", "-0000434", "-0000442"], 0));
-    // What the short-lived process had fetched, it has given back.
+    // The short-lived process returned what it had fetched but not used.
     let (said, _) = serial(&["next", "orders"]);
     let (read, code) = serial(&["parse", "orders", &said]);
     assert!(
@@ -313,10 +314,10 @@ fn serials_are_made_listed_and_read_back() {
     );
 }
 
-/// A server of both kinds on free ports, until it is dropped.
+/// A server with both fronts on free ports; stops on drop.
 struct Served {
     child: std::process::Child,
-    /// The lines of its start-up summary, by their labels.
+    /// The lines of its start-up summary, by label.
     said: std::collections::HashMap<String, String>,
 }
 
@@ -371,7 +372,7 @@ impl Drop for Served {
     }
 }
 
-/// A new ID of a server.
+/// A new ID from a server.
 fn made_by(folder: &std::path::Path, server: &str) -> u64 {
     let (id, code) = vesta(folder, &["gen", "--server", server]);
     assert_eq!(code, 0, "{server}");
@@ -379,7 +380,7 @@ fn made_by(folder: &std::path::Path, server: &str) -> u64 {
 }
 
 #[test]
-fn each_front_has_a_gen_method_of_its_own_if_it_is_set() {
+fn each_front_can_have_its_own_gen_method() {
     let folder = tempfile::tempdir().expect("a folder");
     let served = Served::start(folder.path(), &["--grpc-gen-method", "1"]);
     let of = |front| made_by(folder.path(), &served.url(front));
@@ -443,7 +444,7 @@ fn doctor_fails_on_a_store_that_a_server_refuses() {
     for setting in settings {
         let (said, code) = vesta(folder.path(), &["doctor", setting, &store]);
         assert!(
-            code == 0 && said.contains("the first start makes it"),
+            code == 0 && said.contains("the first start creates it"),
             "{setting}: {said}"
         );
     }
@@ -458,7 +459,7 @@ fn doctor_fails_on_a_store_that_a_server_refuses() {
 }
 
 #[test]
-fn a_start_for_which_no_number_is_left_takes_no_row_and_doctor_foresees_it() {
+fn a_start_without_a_free_number_takes_no_row_and_doctor_warns() {
     let folder = tempfile::tempdir().expect("a folder");
     let disposable = ["--machine-strategy", "disposable"];
     let made = || vesta(folder.path(), &[&["gen"], &disposable[..]].concat()).1;
@@ -483,7 +484,7 @@ fn a_start_for_which_no_number_is_left_takes_no_row_and_doctor_foresees_it() {
 }
 
 #[test]
-fn a_million_ids_come_back_from_standard_input_and_what_is_none_is_named() {
+fn a_million_ids_are_read_from_standard_input_and_bad_lines_named() {
     use std::io::Write as _;
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
         .args(["explain", "-"])
@@ -524,7 +525,7 @@ fn a_million_ids_come_back_from_standard_input_and_what_is_none_is_named() {
 }
 
 #[test]
-fn completions_and_the_manual_know_every_command() {
+fn completions_and_the_manual_cover_every_command() {
     let folder = tempfile::tempdir().expect("a folder");
     for shell in ["bash", "zsh", "fish"] {
         let (script, code) = vesta(folder.path(), &["completions", shell]);

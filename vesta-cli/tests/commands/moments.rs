@@ -1,4 +1,4 @@
-//! One moment in each form, read by each command, by settings and by REST.
+//! Every notation of one moment, read by each command, by settings and by REST.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::line::vesta;
 use vesta_testkit::programs::{FREE_PORTS, Program};
 
-/// Noon in UTC, the beginning of the day, of the month.
+/// Noon in UTC, the start of the day and of the month.
 const NOON: u64 = 1_769_860_800_000;
 const DAY: u64 = 1_769_817_600_000;
 const MONTH: u64 = 1_767_225_600_000;
@@ -16,7 +16,7 @@ const YEAR: u64 = MONTH;
 /// Epoch of the layout snowflake.
 const SNOWFLAKE: u64 = 1_288_834_974_657;
 
-/// Each form, and the millisecond that it means; `None` if it is refused.
+/// Each notation and the millisecond that it means; `None` if it is refused.
 const FORMS: [(&str, Option<u64>); 17] = [
     ("2026-01-31T12:00:00Z", Some(NOON)),
     ("2026-01-31T12:00:00+00:00", Some(NOON)),
@@ -37,7 +37,7 @@ const FORMS: [(&str, Option<u64>); 17] = [
     ("1769860800", None),
 ];
 
-/// Output of a command that must accept the text; `None` of one that must refuse it, and does.
+/// Output of a command that must accept the text; `None` if it must refuse the text, and does.
 fn read(folder: &Path, args: &[&str], is_read: bool) -> Option<String> {
     let (said, error, code) = vesta(folder, args);
     if is_read {
@@ -91,7 +91,7 @@ fn bound_reads_each_form() {
 }
 
 #[test]
-fn bounds_that_are_known_come_out() {
+fn known_bounds_are_reproduced() {
     let folder = tempfile::tempdir().expect("a folder");
     let bound = |text: &str| {
         let (said, error, code) = vesta(folder.path(), &["bound", text, "--layout", "snowflake"]);
@@ -115,7 +115,8 @@ fn bounds_that_are_known_come_out() {
     assert_eq!(bound("2026-01-31T20:00:00+08:00[Asia/Shanghai]"), noon);
 }
 
-/// The moment before which a set of `plan overlap` ends or begins, seen by the sets beside it.
+/// The moment at which a set of `plan overlap` ends or begins, found by comparison with adjacent
+/// sets.
 fn planned(folder: &Path, of: impl Fn(&str) -> String, moment: Option<u64>) {
     let meets = |set: &str, other: String| {
         let said = read(folder, &["plan", "overlap", set, &other], moment.is_some());

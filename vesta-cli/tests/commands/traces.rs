@@ -1,4 +1,4 @@
-//! Traces: a request of a caller that is traced reaches the collector, and no other does.
+//! Traces: requests of traced callers reach the collector, and no others do.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -21,7 +21,7 @@ const FREE: &str = "127.0.0.1:0";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// A collector on loopback: where it listens, and what it gets.
+/// A collector on loopback: its address and what it receives.
 fn collector() -> (String, Receiver<ExportTraceServiceRequest>) {
     let listener = TcpListener::bind(FREE).expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -73,7 +73,7 @@ fn serve(folder: &Path, collector: &str, batch: &str) -> Program {
         "OTEL_RESOURCE_ATTRIBUTES",
         "deployment.environment.name=test",
     );
-    // Nothing is sent before so many spans, or the stop.
+    // Spans are sent once there are this many, or at the stop.
     command
         .env("OTEL_BSP_SCHEDULE_DELAY", "600000")
         .env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", batch);
@@ -96,7 +96,7 @@ fn traceparent(flags: &str) -> String {
     format!("00-{TRACE}-{PARENT}-{flags}")
 }
 
-/// A call of a caller whose trace has these flags.
+/// A call whose trace has these flags.
 fn traced<T>(message: T, flags: &str) -> Request<T> {
     let mut request = Request::new(message);
     request
@@ -121,7 +121,7 @@ fn text<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn only_requests_of_callers_that_are_traced_are_traced() {
+async fn only_requests_of_traced_callers_are_traced() {
     let folder = tempfile::tempdir().expect("a folder");
     let (collector, exported) = collector();
     let server = serve(folder.path(), &collector, "99");
@@ -160,7 +160,7 @@ async fn only_requests_of_callers_that_are_traced_are_traced() {
     ids.gen_ids(traced(GenIdsRequest { count: 0 }, "01"))
         .await
         .expect_err("none");
-    // Its connection is closed here, too, while the server stops.
+    // The server's shutdown closes this client's connection too.
     let stopped = tokio::task::spawn_blocking(move || server.stop())
         .await
         .expect("it stops");
@@ -217,7 +217,7 @@ async fn only_requests_of_callers_that_are_traced_are_traced() {
 }
 
 #[test]
-fn a_collector_that_is_away_holds_up_nothing_and_is_named_once() {
+fn an_unreachable_collector_delays_nothing_and_is_reported_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let gone = TcpListener::bind(FREE)
         .expect("a port")

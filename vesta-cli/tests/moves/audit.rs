@@ -12,8 +12,8 @@ use crate::sql::databases::Database;
 
 const ROWS: u64 = 60_000;
 
-/// IDs of three machines in the order in which they were made, with 100 that come again, 3 clocks that went
-/// back, and 1 machine that nobody planned.
+/// IDs of three machines in creation order, with 100 repeated ones, 3 clocks that went back, and 1
+/// unplanned machine.
 fn planted() -> Vec<u64> {
     let layout = IdMeta::MAX_PEAK;
     let pack = |time, seq, machine| {
@@ -30,7 +30,7 @@ fn planted() -> Vec<u64> {
     let mut ids = Vec::new();
     for row in 0..ROWS {
         let (time, machine) = (370_000_000 + row / 30, 1 + row % 3);
-        // A minute back, for three rows of a machine.
+        // A minute back, for three blocks of rows of one machine.
         let back = matches!(row, 9_000..9_009 | 30_003..30_012 | 45_000..45_009) && machine == 1;
         let (time, seq) = if back { (time - 60, 200) } else { (time, 100) };
         ids.push(pack(time, seq + row % 30, machine));
@@ -42,7 +42,7 @@ fn planted() -> Vec<u64> {
     ids
 }
 
-/// The audit of a source, as JSON; and whether it found something.
+/// The audit of a source as JSON, and its exit code.
 fn audit(args: &[&str], input: Option<String>) -> (Value, i32) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_vesta"))
         .args(["audit", "table", "-o", "json", "--machines", "1-3"])
@@ -70,7 +70,7 @@ fn finds_all(found: &Value) {
     assert_eq!(count("unplanned"), Some(1));
     assert_eq!(count("future"), Some(0));
     assert_eq!(count("unreadable"), Some(0));
-    // Three, and that of each machine at the copies in the end.
+    // Three planted ones, and one per machine at the copies at the end.
     assert_eq!(count("clockBack"), Some(3 + 3), "{found}");
     let first = found["findings"]["unplanned"]["examples"][0].as_str();
     assert!(
@@ -86,7 +86,7 @@ fn standard_input() {
     let (found, code) = audit(&["--from", "-"], Some(format!("id,name\n{}", text(&ids))));
     finds_all(&found);
     assert_eq!(code, 1);
-    // Without the faults there is nothing to find.
+    // Without the faults, the audit finds nothing.
     let clean: Vec<_> = ids[..9_000].to_vec();
     let (found, code) = audit(&["-", "--column", "1"], Some(text(&clean)));
     assert_eq!((code, &found["rows"]), (0, &json!(9000)), "{found}");
@@ -97,7 +97,7 @@ fn standard_input() {
     );
 }
 
-/// Statements that insert the rows of a table `audited` with a key that grows.
+/// Statements that insert the rows of a table `audited` with an ascending key.
 fn inserts(ids: &[u64]) -> Vec<String> {
     let numbered: Vec<_> = ids.iter().enumerate().collect();
     let chunk = |rows: &[(usize, &u64)]| {
@@ -160,7 +160,7 @@ fn the_table_of_sqlite() {
     );
 }
 
-/// The words of an audit that is refused, and prints nothing.
+/// The message of an audit that is refused and prints nothing.
 fn refusal(args: &[&str], input: &str) -> String {
     let mut child = Command::new(env!("CARGO_BIN_EXE_vesta"))
         .args(["audit", "table", "-o", "json"])
@@ -185,7 +185,7 @@ fn refusal(args: &[&str], input: &str) -> String {
 }
 
 #[test]
-fn an_audit_says_which_column_it_read_or_asks_for_one() {
+fn an_audit_reports_its_column_or_asks_for_one() {
     let input = "user_id,id\n1,1785223470585921538\n2,1785223470585921538\n";
     let snowflake = ["--layout", "snowflake"];
     let (found, code) = audit(
@@ -218,14 +218,14 @@ fn an_audit_says_which_column_it_read_or_asks_for_one() {
         (
             &["-"][..],
             "a,b\n1,2\n",
-            "several columns (a, b); choose by --column",
+            "several columns (a, b); choose one with --column",
         ),
         (
             &["-", "--column", "id"],
             "a,b\n1,2\n",
             "no column `id`: a, b",
         ),
-        (&["-"], "", "it has no line"),
+        (&["-"], "", "it is empty"),
         (&["-"], "id\n", "has no rows: nothing was audited"),
         (&["/nonexistent/x.csv"], "", "/nonexistent/x.csv"),
         (
@@ -245,7 +245,7 @@ fn an_audit_says_which_column_it_read_or_asks_for_one() {
 }
 
 #[test]
-fn small_numbers_of_a_migrated_table_are_named_and_left_out_of_the_advice() {
+fn small_numbers_of_a_migrated_table_are_reported_apart() {
     let numbers = (1..=5000)
         .map(|number| format!("{number}\n"))
         .collect::<String>();

@@ -1,9 +1,9 @@
-//! HTTP/1.1 by hand, a new connection for each request.
+//! Hand-written HTTP/1.1, with a new connection for each request.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-/// The status and the body of the answer to these bytes.
+/// Status and body of the answer to these bytes.
 pub(crate) fn send(to: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(to).expect("it listens");
     stream.write_all(request.as_bytes()).expect("it reads");
@@ -29,7 +29,7 @@ pub(crate) fn ask(to: SocketAddr, method: &str, path: &str) -> (u16, String) {
     )
 }
 
-/// The body of an answer, which is no error.
+/// The body of an answer that must not be an error.
 pub(crate) fn get(to: SocketAddr, path: &str) -> String {
     let (status, body) = ask(to, "GET", path);
     assert_eq!(status, 200, "{path}: {body}");

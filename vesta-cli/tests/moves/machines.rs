@@ -1,5 +1,5 @@
-//! A fleet that makes IDs by machine IDs of another system, step by step to Vesta and back. Wherever both make
-//! IDs, the old processes make theirs in the same tick and with the same sequence number as Vesta.
+//! A fleet that makes IDs with machine IDs of another system moves step by step to Vesta and back. Wherever
+//! both make IDs, the old processes use the same tick and the same sequence number as Vesta.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
@@ -11,14 +11,14 @@ use vesta_testkit::programs::Program;
 use crate::http::get;
 use crate::programs::{command, serve};
 
-/// The old fleet: where its processes get their machine IDs, and what is known of them.
+/// The old fleet: the source of its machine IDs, and its layout.
 pub(crate) struct Fleet<'a> {
     pub(crate) layout: IdMeta,
-    /// The machine ID of a process at this address, which starts.
+    /// Starts a process at this address; returns its machine ID.
     pub(crate) start: &'a dyn Fn(&str) -> u64,
-    /// `--layout …` and `--machine-…` of Vesta.
+    /// Vesta's `--layout …` and `--machine-…` flags.
     pub(crate) flags: &'a [&'a str],
-    /// `store import …`, if there is one, and the machine IDs that Vesta keeps to while both run.
+    /// `store import …`, if any, and the machine IDs that Vesta is limited to while both run.
     pub(crate) import: Option<(&'a [&'a str], &'a str)>,
 }
 
@@ -29,7 +29,7 @@ struct Ids {
     old: HashSet<u64>,
 }
 
-/// IDs of Vesta, and for each those of old processes with the same time and sequence number.
+/// IDs of Vesta, and for each the IDs of old processes with the same time and sequence number.
 fn both(fleet: &Fleet<'_>, ids: &mut Ids, to: SocketAddr, old: &BTreeSet<u64>) {
     for _ in 0..200 {
         let id: u64 = get(to, "/genid").parse().expect("an ID");
@@ -68,7 +68,7 @@ impl Fleet<'_> {
         assert!(done.status.success(), "{done:?}");
     }
 
-    /// A new host of Vesta, while both run or with all machine IDs.
+    /// A new host of Vesta: limited while both run, otherwise with all machine IDs.
     fn vesta(&self, beside: bool) -> (Program, tempfile::TempDir) {
         let folder = folder();
         let range = self.import.filter(|_| beside);
@@ -80,7 +80,7 @@ impl Fleet<'_> {
         )
     }
 
-    /// Old alone, both, Vesta alone, and back.
+    /// The old system alone, both, Vesta alone, and back.
     pub(crate) fn moves(&self) {
         let mut ids = Ids::default();
         let mut old: BTreeSet<u64> = (1..4)
@@ -90,7 +90,7 @@ impl Fleet<'_> {
 
         self.import();
         let beside = [(); 3].map(|()| self.vesta(true));
-        // Also one that starts later than the import.
+        // Includes a process that starts after the import.
         old.insert((self.start)("10.0.0.4:8080"));
         let machines: BTreeSet<_> = beside
             .iter()
@@ -108,7 +108,7 @@ impl Fleet<'_> {
         self.import();
         let (alone, _folder) = self.vesta(false);
         assert!(!old.contains(&alone.machine()), "no pool hands those out");
-        // Back: old processes that start again, and one that is new.
+        // Back: old processes that restart, and a new one.
         let again: BTreeSet<_> = old
             .iter()
             .zip(1..)

@@ -1,5 +1,5 @@
-//! Moves from other systems: the requests of their clients are answered byte for byte, and their servers and
-//! ours use the same tables at the same time. Also what the program says about tables of users: SQL, audits.
+//! Moves from other systems: Vesta answers the requests of their clients byte for byte, and both servers use
+//! the same tables at the same time. Also the program's SQL and audits of users' tables.
 
 #[path = "../../../vesta-store/tests/originals/mod.rs"]
 mod originals;

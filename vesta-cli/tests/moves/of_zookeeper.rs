@@ -28,7 +28,7 @@ fn from_leafs_worker_ids_and_back() {
         .block_on(Client::connect(servers))
         .expect("it connects");
 
-    // A persistent sequential znode for each address; one that is there is used again.
+    // A persistent sequential znode for each address; an existing one is reused.
     let start = |address: &str| {
         runtime.block_on(async {
             let options = CreateMode::Persistent.with_acls(Acls::anyone_all());

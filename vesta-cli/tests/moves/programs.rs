@@ -1,11 +1,11 @@
-//! The programs of the workspace, as a user starts them.
+//! The programs of the workspace, started like a user's.
 
 use std::path::Path;
 use std::process::Command;
 
 use vesta_testkit::programs::{FREE_PORTS, Program};
 
-/// A program with these flags, in a folder of its own, without any setting from outside.
+/// A program with these flags, in its own folder, without any setting from outside.
 pub(crate) fn command(program: &str, folder: &Path, args: &[&str]) -> Command {
     let built = Path::new(env!("CARGO_BIN_EXE_vesta")).with_file_name(program);
     assert!(
@@ -24,7 +24,7 @@ pub(crate) fn command(program: &str, folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A server that has started.
+/// Starts a server.
 pub(crate) fn serve(program: &str, folder: &Path, args: &[&str]) -> Program {
     let args = [args, &FREE_PORTS].concat();
     Program::serve(&mut command(program, folder, &args))

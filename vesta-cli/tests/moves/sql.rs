@@ -1,4 +1,5 @@
-//! SQL that the program prints and the documents show, on real databases with their default settings.
+//! The SQL printed by the program and shown in the documents, on real databases with their default
+//! settings.
 
 mod conditions;
 pub(crate) mod databases;
@@ -7,7 +8,7 @@ mod functions;
 mod guides;
 mod sharding;
 
-/// What the program prints.
+/// The output of the program.
 fn vesta(args: &[&str]) -> String {
     let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));
     let done = program.args(args).output().expect("it starts");

@@ -47,13 +47,13 @@ impl Client {
     /// A handle that prefetches numbers of a key, whether or not the client prefetches IDs. Its buffer
     /// is filled at once, in the background.
     ///
-    /// Numbers left in the buffer when the handle is dropped, and those older than `max_age`, are never
-    /// used and leave gaps. So keep one handle for each key.
+    /// Numbers left in the buffer when the handle is dropped, and those older than `max_age`, are never used and leave
+    /// gaps. Keep one handle for each key.
     ///
     /// # Errors
     /// [`IdError::Invalid`] unless the key has 1 to 128 bytes; [`IdError::OutOfRange`] or `Invalid`
-    /// for a [`Prefetch`] with a wrong number. Whether the servers know the key shows only when
-    /// they are called: the calls of the handle return the error.
+    /// for a [`Prefetch`] with a wrong number. The servers are not asked yet: if they do not know
+    /// the key, the calls of the handle return the error.
     pub fn segment_with(&self, key: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
         check_name("key", key)?;
         prefetch.check()?;
@@ -82,15 +82,16 @@ const OF_SEGMENT: Prefetch = Prefetch {
 
 /// Handle of one segment key that prefetches its numbers, created by [`Client::segment`].
 ///
-/// A clone is cheap and shares everything. When the last one is dropped, prefetching ends. It outlives
-/// the `Client`, and works for as long as the runtime in which that was built.
+/// A clone is cheap and shares everything. Prefetching ends when the last one is dropped. The handle outlives the
+/// `Client`, and works for as long as the runtime in which the client was built.
 ///
 /// **The numbers of one handle strictly increase for as long as one server serves it**: a call that
-/// starts after another one returned gets larger ones. With several servers they are unique, but
-/// do not ascend, as each server has ranges of its own; so it is with two handles of one key.
+/// starts after another has returned gets larger numbers. With several servers the numbers are
+/// unique but not ascending, as each server has its own ranges. The same holds for two handles of
+/// one key.
 ///
 /// While every server is down, callers are served from the buffer. The local service
-/// ([`fallback`](crate::Builder::fallback)) never stands in: it does not know these numbers.
+/// ([`fallback`](crate::Builder::fallback)) never takes over: it does not know these numbers.
 #[derive(Debug, Clone)]
 pub struct Segment {
     shared: Arc<Shared>,
@@ -123,9 +124,8 @@ impl Segment {
         }
     }
 
-    /// `count` numbers as runs with step 1, in the order of the buffer: ascending, if they come from
-    /// one server. It takes all of them from the buffer or waits until there are as many; a failed
-    /// call takes none.
+    /// `count` numbers as runs with step 1, in the order of the buffer: ascending, if they come from one server. The
+    /// call takes all of them from the buffer, or waits until it holds as many; a failed call takes none.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] unless `count` is 1 to 1,048,576; otherwise as for

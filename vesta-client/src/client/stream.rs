@@ -12,11 +12,11 @@ use crate::fork;
 use crate::remote::{invalid_response, sound};
 
 impl Client {
-    /// A stream of `total` new IDs over one connection, for a caller that takes very many: a server sends
-    /// runs, a few dozen bytes for up to 65,536 IDs. It is opened by its first call.
+    /// A stream of `total` new IDs over one connection, for callers that take very many: a server sends runs, a few
+    /// dozen bytes for up to 65,536 IDs. Its first call opens it.
     ///
-    /// It uses neither the prefetch buffer nor the local service. A server makes the IDs as fast as it
-    /// can and not only as fast as they are read, so ask for no more than are needed.
+    /// It uses neither the prefetch buffer nor the local service. A server generates the IDs as fast as it can, not as
+    /// fast as they are read, so request no more than are needed.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] if `total` is 0.
@@ -33,14 +33,14 @@ impl Client {
     }
 }
 
-/// A stream of new IDs. Made by [`Client::stream`].
+/// A stream of new IDs, created by [`Client::stream`].
 ///
-/// The IDs of one server strictly increase on each machine ID it holds. A stream that breaks goes on from
-/// another server, or from the same one, where it was.
+/// The IDs of one server strictly increase on each machine ID it holds. A broken stream resumes from another server, or
+/// from the same one.
 #[derive(Debug)]
 pub struct IdStream {
     client: Client,
-    /// IDs that no message has brought yet.
+    /// IDs not received yet.
     left: u64,
     open: Option<Streaming<GenRunsResponse>>,
     runs: std::vec::IntoIter<IdRun>,
@@ -52,8 +52,8 @@ impl IdStream {
     /// The next run of IDs; `None` after the last.
     ///
     /// # Errors
-    /// [`IdError::DeadlineExceeded`] if none came within the client's deadline; otherwise as for
-    /// [`gen_id`](vesta_intf::AsyncIdService::gen_id). Another call goes on from there.
+    /// [`IdError::DeadlineExceeded`] if no run came within the client's deadline; otherwise as for
+    /// [`gen_id`](vesta_intf::AsyncIdService::gen_id). The next call resumes from there.
     pub async fn next_run(&mut self) -> Result<Option<IdRun>, IdError> {
         fork::check(self.client.shared.remote.process)?;
         loop {
@@ -67,11 +67,11 @@ impl IdStream {
         }
     }
 
-    /// Fills `out` with the next IDs, and returns how many; fewer than it has room for only at the end of
-    /// the stream.
+    /// Fills `out` with the next IDs, and returns how many. It is fewer than `out` has room for only at the end of the
+    /// stream.
     ///
     /// # Errors
-    /// As for [`next_run`](Self::next_run). IDs that were taken for `out` before are never used.
+    /// As for [`next_run`](Self::next_run). IDs already taken for `out` are then never used.
     pub async fn fill(&mut self, out: &mut [u64]) -> Result<usize, IdError> {
         let mut filled = 0;
         while filled < out.len() {
@@ -118,7 +118,7 @@ impl IdStream {
                 Err(_) => IdError::DeadlineExceeded,
             };
             self.open = None;
-            // One that was open before may have broken meanwhile; a fresh one fails for its own reasons.
+            // An open stream may have broken in the meantime; a fresh one fails for its own reasons.
             if std::mem::replace(&mut fresh, true) {
                 return Err(error);
             }

@@ -100,9 +100,9 @@ impl Buffer {
         self.runs.front().map(|aged| aged.asked_at)
     }
 
-    /// Number of IDs to fetch, if the low-water mark is reached or waiting batches need more. `outside`
-    /// counts the IDs taken from here but not handed out yet, `awaited` those of waiting batches: they
-    /// come on top of the capacity, so that a batch may be larger.
+    /// Number of IDs to fetch, if the low-water mark is reached or waiting batches need more. `outside` counts the IDs
+    /// taken from here but not handed out yet, `awaited` those of waiting batches. These add to the capacity, so a
+    /// batch may be larger than it.
     pub(super) fn wanted(&self, outside: u64, awaited: u64) -> Option<u32> {
         let left = self.left + outside;
         if left > self.low_water && left >= awaited {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_low_water_mark_asks_for_what_is_missing() {
+    fn the_low_water_mark_requests_the_missing_ids() {
         let mut buffer = buffer(100, 10, SECOND);
         assert_eq!(buffer.wanted(0, 0), Some(100));
         assert_eq!(buffer.wanted(10, 0), Some(90));
@@ -172,19 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn batches_that_wait_come_on_top() {
+    fn waiting_batches_add_to_the_capacity() {
         let mut buffer = buffer(100, 10, SECOND);
         buffer.put([run(1, 1, 50)], SECOND);
         assert_eq!(buffer.wanted(0, 50), None);
         assert_eq!(buffer.wanted(0, 51), Some(101));
         assert_eq!(buffer.wanted(9, 70), Some(111));
         assert_eq!(buffer.wanted(20, 70), None);
-        // A call brings no more than this; the rest comes with the next one.
+        // A call returns no more than this; the rest follows with the next one.
         assert_eq!(buffer.wanted(0, 1 << 21), Some(MAX_RUN_IDS_PER_CALL));
     }
 
     #[test]
-    fn a_low_water_mark_of_zero_asks_when_nothing_is_left() {
+    fn a_low_water_mark_of_zero_refills_when_empty() {
         let mut buffer = buffer(2, 0, SECOND);
         buffer.put([run(1, 1, 1)], SECOND);
         assert_eq!(buffer.wanted(0, 0), None);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_is_dropped_and_counted() {
+    fn expired_ids_are_dropped_and_counted() {
         let mut buffer = buffer(100, 10, SECOND);
         buffer.put([run(1, 1, 5)], SECOND);
         buffer.put([run(10, 1, 5)], 2 * SECOND);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_nothing_becomes_too_old() {
+    fn without_a_maximum_age_nothing_expires() {
         let mut buffer = buffer(100, 10, Duration::MAX);
         buffer.put([run(1, 1, 1)], SECOND);
         assert_eq!(buffer.expiry(SECOND), None);

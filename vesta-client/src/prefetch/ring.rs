@@ -9,13 +9,12 @@
 //!
 //! The run of a generation is in slot `generation % SLOTS`. **No ID is handed out twice:** a
 //! generation is published once and never reused, so a fetch-add returns each (generation, taken)
-//! once, and a slot is valid only while it carries that generation. A reader delayed until its slot
-//! was overwritten loses its IDs, which is harmless.
+//! once. A slot is valid only while it carries that generation. A reader delayed until its slot was
+//! overwritten loses its IDs, which is harmless.
 //!
-//! `taken` never carries into `generation`: a thread that finds the run used up goes through the lock
-//! ([`Writer`]), where a new generation begins or the ring is closed; so each thread adds to a
-//! used-up generation at most twice, at most [`MAX_TAKE`] each time, and overflow would take 2^17
-//! threads.
+//! `taken` never carries into `generation`. A thread that finds the run used up goes through the lock ([`Writer`]),
+//! where a new generation begins or the ring is closed. So each thread adds to a used-up generation at most twice, at
+//! most [`MAX_TAKE`] each time, and overflow would take 2^17 threads.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -31,7 +30,8 @@ const MAX_TAKE: u32 = 256;
 
 const TAKEN_BITS: u32 = 26;
 
-/// Number of runs that stay readable; a reader loses its IDs only if it sleeps through as many.
+/// Number of runs that stay readable; a reader loses its IDs only if as many are published during
+/// its call.
 const SLOTS: usize = 8;
 
 /// Last generation; afterwards the ring stays closed and callers go through the lock.
@@ -43,13 +43,13 @@ const NO_GENERATION: u64 = 0;
 #[derive(Debug)]
 pub(super) struct Ring {
     cursor: Cursor,
-    /// The process in which it is open; 0 if it is closed. Rarely written, so that reading a closed ring does
-    /// not touch the cursor.
+    /// The process in which the ring is open; 0 if it is closed. Rarely written, so reading a closed ring does not
+    /// touch the cursor.
     open: AtomicU32,
     slots: [Slot; SLOTS],
 }
 
-// On cache lines of its own: every caller writes it (two lines, as adjacent lines are fetched together).
+// On its own cache lines: every caller writes it (two lines, as adjacent lines are fetched together).
 #[derive(Debug)]
 #[repr(align(128))]
 struct Cursor(AtomicU64);
@@ -92,11 +92,11 @@ impl Ring {
         )
     }
 
-    /// Takes up to `most` IDs (at most [`MAX_TAKE`]); `None` if the ring is closed or used up, in the child
-    /// of a fork, or if the caller was delayed too long.
+    /// Takes up to `most` IDs (at most [`MAX_TAKE`]). Returns `None` if the ring is closed or used up, in a forked
+    /// child, or if the caller was delayed too long.
     #[inline]
     pub(super) fn take(&self, most: u32) -> Option<IdRun> {
-        // Relaxed: a hint that spares the cursor; exact answers need the lock.
+        // Relaxed: a hint that avoids reading the cursor; exact answers need the lock.
         if self.open.load(Ordering::Relaxed) != process() {
             return None;
         }
@@ -157,7 +157,7 @@ impl Ring {
         }
         self.open.store(0, Ordering::Relaxed);
         writer.open = false;
-        // A generation of no slot. At most LAST_GENERATION + 1, which fits its bits.
+        // A generation without a slot. At most LAST_GENERATION + 1, which fits its bits.
         writer.generation += 1;
         let word = self
             .cursor
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_is_what_no_caller_took() {
+    fn the_rest_taken_back_was_taken_by_no_caller() {
         let (ring, mut writer) = Ring::new();
         assert_eq!(ring.take_back(&mut writer), None);
         ring.publish(&mut writer, run(100, 5)).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_generations_end_the_ring_stays_closed() {
+    fn after_the_last_generation_the_ring_stays_closed() {
         let (ring, mut writer) = Ring::starting_at(LAST_GENERATION - 1);
         ring.publish(&mut writer, run(100, 5)).unwrap();
         assert_eq!(ring.take(1), Some(run(100, 1)));
@@ -282,19 +282,19 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_was_delayed_too_long_gets_nothing() {
+    fn a_reader_delayed_too_long_gets_nothing() {
         let (ring, mut writer) = Ring::new();
         ring.publish(&mut writer, run(100, 5)).unwrap();
         let word = ring.cursor.0.load(Ordering::Relaxed);
         for n in 1..=SLOTS as u64 {
             ring.publish(&mut writer, run(1000 * n, 5)).unwrap();
         }
-        // As if the reader's fetch-add had been before all of that.
+        // As if the reader's fetch-add had happened before all of that.
         ring.cursor.0.store(word, Ordering::Relaxed);
         assert_eq!(ring.take(1), None);
     }
 
-    /// Tiny runs, so that readers, the writer and closings meet all the time.
+    /// Tiny runs, so that readers, the writer and closings collide all the time.
     #[test]
     fn threads_never_get_the_same_id() {
         const THREADS: usize = 8;

@@ -24,7 +24,7 @@ fn run(first: u64, count: u32) -> IdRun {
 }
 
 #[test]
-fn a_batch_goes_on_where_single_callers_stopped_and_they_where_it_ends() {
+fn batches_and_single_takes_continue_where_the_other_ended() {
     let buffer = buffer(100);
     buffer.store(vec![run(1, 50), run(101, 50)], Duration::ZERO);
     assert_eq!(buffer.take(1), Some(run(1, 1)));
@@ -36,7 +36,7 @@ fn a_batch_goes_on_where_single_callers_stopped_and_they_where_it_ends() {
 }
 
 #[test]
-fn a_batch_that_is_not_there_takes_nothing() {
+fn an_incomplete_batch_takes_nothing() {
     let buffer = buffer(100);
     assert_eq!(buffer.take_batch(1), None);
     buffer.store(vec![run(1, 50)], Duration::ZERO);
@@ -50,7 +50,7 @@ fn a_batch_that_is_not_there_takes_nothing() {
 }
 
 #[test]
-fn what_became_too_old_is_in_no_batch() {
+fn expired_ids_are_in_no_batch() {
     let age = Duration::from_secs(3600);
     let mut buffer = PrefetchBuffer::new(&Prefetch {
         capacity: 100,
@@ -65,7 +65,7 @@ fn what_became_too_old_is_in_no_batch() {
     assert_eq!(buffer.stats().stale, 20);
 }
 
-/// Singles and batches of many threads meet all the time.
+/// Single takes and batches of many threads collide all the time.
 #[test]
 fn no_number_is_taken_twice_and_each_thread_sees_them_ascend() {
     const THREADS: u64 = 8;

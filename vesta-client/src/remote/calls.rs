@@ -17,7 +17,7 @@ impl Remote {
         Ok(self.call(v1::GenIdRequest {}).await?.id)
     }
 
-    /// A single attempt, to probe the servers. It costs one ID, which is harmless.
+    /// Probes the servers with a single attempt. It costs one ID, which is harmless.
     pub(crate) async fn probe(&self) -> Result<(), IdError> {
         self.attempts(v1::GenIdRequest {}, 1).await.map(|_| ())
     }
@@ -114,7 +114,7 @@ impl Remote {
             serial: serial.to_owned(),
         };
         let parsed = self.call(request).await.map_err(|error| match error {
-            // The wire does not name the field; nothing else in the request can be wrong.
+            // The protocol does not name the field, but nothing else in the request can be wrong.
             IdError::Invalid { reason, .. } => {
                 IdError::invalid("serial", reason.strip_prefix("serial: ").unwrap_or(&reason))
             }
@@ -169,7 +169,7 @@ fn checked(runs: Vec<v1::IdRun>, count: u32) -> Result<Vec<IdRun>, IdError> {
     }
 }
 
-/// Runs that are sound, and how many IDs they have.
+/// Checks that runs are sound; returns them and their number of IDs.
 pub(crate) fn sound(runs: Vec<v1::IdRun>) -> Result<(Vec<IdRun>, u64), IdError> {
     let runs: Vec<_> = runs.into_iter().map(IdRun::from).collect();
     if !are_sound(&runs) {
@@ -179,8 +179,8 @@ pub(crate) fn sound(runs: Vec<v1::IdRun>) -> Result<(Vec<IdRun>, u64), IdError> 
     Ok((runs, sum))
 }
 
-/// True if the runs are in order, within 64 bits and disjoint. They may interleave: those of different
-/// machine IDs never share an ID.
+/// True if the runs are in order, within 64 bits and disjoint. They may interleave, because runs of different machine
+/// IDs never share an ID.
 fn are_sound(runs: &[IdRun]) -> bool {
     let last = |run: &IdRun| {
         let distance = u64::from(run.count).checked_sub(1)?.checked_mul(run.step)?;
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_runs_that_cannot_share_an_id_and_lie_within_64_bits_are_accepted() {
+    fn only_disjoint_runs_within_64_bits_are_accepted() {
         let run = |first, step, count| IdRun { first, step, count };
         assert!(are_sound(&[run(1, 2, 3), run(6, 1, 1)]));
         assert!(are_sound(&[run(u64::MAX - 4, 2, 3)]));

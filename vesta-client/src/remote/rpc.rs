@@ -1,4 +1,4 @@
-//! The methods of the protocol, by their request types.
+//! The protocol's methods, by request type.
 
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status, Streaming};
@@ -9,7 +9,7 @@ use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
 
 type Answer<T> = Result<Response<T>, Status>;
 
-/// A request message, which knows its method.
+/// A request message that knows its method.
 pub(super) trait Rpc: Clone + Send {
     type Response: Send;
 

@@ -18,7 +18,7 @@ fn plain(server: &Loopback) -> blocking::Client {
 }
 
 #[test]
-fn each_call_brings_its_answer() {
+fn each_call_returns_its_answer() {
     let fake = Fake::new(7);
     let server = Loopback::start(&fake);
     let ids: Arc<dyn IdService> = Arc::new(plain(&server));
@@ -47,7 +47,7 @@ fn each_call_brings_its_answer() {
 }
 
 #[test]
-fn without_prefetch_a_call_that_does_not_wait_is_not_offered() {
+fn without_prefetch_try_calls_are_unsupported() {
     let server = Loopback::start(&Fake::new(1));
     let client = plain(&server);
     for error in [
@@ -122,7 +122,7 @@ fn batches_and_try_calls_come_from_memory() {
 }
 
 #[test]
-fn a_server_that_is_down_is_an_error_and_then_a_local_service() {
+fn the_local_service_covers_an_unreachable_server() {
     let url = Loopback::start(&Fake::new(1)).url();
     let retry = Retry {
         max_attempts: 2,
@@ -136,7 +136,7 @@ fn a_server_that_is_down_is_an_error_and_then_a_local_service() {
         .build_blocking()
         .unwrap();
     assert_eq!(client.gen_id().unwrap() % MACHINES, Local::MACHINE);
-    // While it is in use, it also answers the calls that do not wait.
+    // While in use, it also answers the calls that do not wait.
     assert_eq!(client.try_gen_id().unwrap() % MACHINES, Local::MACHINE);
 }
 
@@ -171,7 +171,7 @@ fn it_works_inside_runtimes_and_can_be_dropped_there() {
 }
 
 #[test]
-fn in_the_very_runtime_that_should_answer_it_ends_by_its_deadline() {
+fn on_the_servers_own_runtime_it_ends_by_its_deadline() {
     let fake = Fake::new(1);
     fake.always(Reply::Silence);
     let server = Loopback::start(&fake);
@@ -189,7 +189,7 @@ fn in_the_very_runtime_that_should_answer_it_ends_by_its_deadline() {
     });
 }
 
-/// A local service that asks the very client whose last resort it is.
+/// A local service that calls the client that falls back to it.
 #[derive(Default)]
 struct Circular {
     client: OnceLock<blocking::Client>,
@@ -228,7 +228,7 @@ impl IdService for Circular {
 }
 
 #[test]
-fn on_its_own_background_thread_it_refuses_instead_of_waiting_for_itself() {
+fn its_background_thread_refuses_to_wait_for_itself() {
     let url = Loopback::start(&Fake::new(1)).url();
     let circular = Arc::new(Circular::default());
     let client = Client::builder()

@@ -21,7 +21,7 @@ fn through(pipe: &Pipe) -> Builder {
 }
 
 #[tokio::test]
-async fn each_call_brings_its_answer_over_tcp() {
+async fn each_call_returns_its_answer_over_tcp() {
     let fake = Fake::new(7);
     let server = Loopback::start(&fake);
     let client = Client::builder()
@@ -107,7 +107,7 @@ async fn the_kind_of_an_error_survives_the_wire() {
         assert_eq!(got.kind(), sent.kind());
         assert_eq!(got.retry_after(), sent.retry_after());
     }
-    // The numbers of this one stay on the server; its sentence brings them.
+    // The numbers of this error stay on the server; its text carries them.
     let range = IdError::OutOfRange {
         field: "machine",
         value: 1024,
@@ -124,7 +124,7 @@ async fn the_kind_of_an_error_survives_the_wire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_succeed_later_is_asked_once() {
+async fn final_errors_are_not_retried() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();
@@ -175,7 +175,7 @@ async fn a_retry_is_never_earlier_than_the_server_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_moment_beyond_the_deadline_is_not_waited_for() {
+async fn a_retry_delay_beyond_the_deadline_fails_at_once() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).deadline(ms(500)).build().unwrap();
@@ -212,7 +212,7 @@ async fn the_deadline_is_sent_and_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_back_off_until_they_are_used_up() {
+async fn retries_back_off_until_the_last_attempt() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe)
@@ -226,13 +226,13 @@ async fn retries_back_off_until_they_are_used_up() {
         ErrorKind::Unavailable
     );
     assert_eq!(fake.calls(), 10);
-    // 25 + 50 + … + 800 + 3 * 1000 ms at most, and timers are right to the millisecond.
+    // At most 25 + 50 + … + 800 + 3 * 1000 ms; timers are exact to the millisecond.
     assert!(start.elapsed() <= ms(4575 + 9), "{:?}", start.elapsed());
     assert!(start.elapsed() > ms(100), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_calls_together_keep_to_the_retry_budget() {
+async fn all_calls_share_the_retry_budget() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let retry = Retry {
@@ -297,7 +297,7 @@ async fn too_many_ids_are_refused_before_anything_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_not_what_was_asked_for_is_an_error() {
+async fn a_response_that_does_not_match_the_request_is_an_error() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();
@@ -317,7 +317,7 @@ async fn an_answer_that_is_not_what_was_asked_for_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_call_disturbs_nobody() {
+async fn a_dropped_call_disturbs_no_other_call() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();

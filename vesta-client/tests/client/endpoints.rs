@@ -113,7 +113,7 @@ async fn the_time_for_one_attempt_can_be_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_not_now_is_left_alone_while_another_can() {
+async fn a_deferred_server_is_skipped_while_another_is_healthy() {
     let (fakes, _pipes, builder) = two();
     let client = builder.build().unwrap();
     fakes[0].always(Reply::Fail(unavailable(Some(ms(60_000)))));
@@ -126,11 +126,11 @@ async fn a_server_that_says_not_now_is_left_alone_while_another_can() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_when_is_not_asked_earlier_because_another_failed() {
+async fn a_retry_delay_holds_even_if_another_server_failed() {
     for round in 0..2 {
         let (fakes, pipes, builder) = two();
         let client = builder.build().unwrap();
-        // One answers, the other is down; whichever is asked first.
+        // One server answers, the other is down; either may be asked first.
         let (up, down) = (round, 1 - round);
         pipes[down].cut();
         fakes[up].next([Reply::Fail(unavailable(Some(ms(300))))]);
@@ -146,7 +146,7 @@ async fn a_server_that_says_when_is_not_asked_earlier_because_another_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_breaks_during_a_call_is_no_error() {
+async fn a_connection_lost_during_a_call_is_retried() {
     let (fakes, pipes, builder) = two();
     let client = builder.build().unwrap();
     fakes[0].always(Reply::Silence);
@@ -161,7 +161,7 @@ async fn a_connection_that_breaks_during_a_call_is_no_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_are_down_the_error_names_one_and_the_cause() {
+async fn with_all_servers_down_the_error_names_one_and_the_cause() {
     let (_fakes, pipes, builder) = two();
     let client = builder.build().unwrap();
     pipes.iter().for_each(Pipe::cut);

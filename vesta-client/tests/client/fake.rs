@@ -1,5 +1,5 @@
-//! A server that does as it is told, reached through a pipe (so that paused time works) or over
-//! loopback (for threads).
+//! A scripted server, reached through a pipe (so that paused time works) or over loopback (for
+//! threads).
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,7 +29,7 @@ use vesta_intf::grpc::v1::segment_service_server::{self, SegmentServiceServer};
 use vesta_intf::grpc::v1::serial_service_server::{self, SerialServiceServer};
 use vesta_intf::{CivilHour, Pattern, Reset};
 
-// A path, because two programs take this file in from different places.
+// By path, because two programs include this file from different places.
 #[path = "local.rs"]
 mod local;
 
@@ -45,7 +45,7 @@ pub(crate) enum Reply {
     Silence,
     /// Answers after this time.
     Slow(Duration),
-    /// Answers with fewer IDs, in the wrong order, or the same ones.
+    /// Answers with too few IDs, unordered IDs, or repeated ones.
     Nonsense,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Seen {
 pub(crate) struct Fake {
     machine: u64,
     position: AtomicU64,
-    /// The next replies; when there are none, the standing one.
+    /// The next replies; once it is empty, the standing reply applies.
     pub(crate) script: Mutex<VecDeque<Reply>>,
     standing: Mutex<Reply>,
     pub(crate) seen: Mutex<Vec<Seen>>,
@@ -134,7 +134,7 @@ impl Fake {
     }
 }
 
-/// The generated trait can only be implemented for a type of our own.
+/// A local type, which implementing the generated trait requires.
 struct Served(Arc<Fake>);
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -160,7 +160,7 @@ impl id_service_server::IdService for Served {
     async fn gen_runs(&self, request: Request<v1::GenRunsRequest>) -> Answer<v1::GenRunsResponse> {
         let count = request.get_ref().count;
         let sound = self.0.obey("GenRuns", request.metadata(), count).await?;
-        // Two runs, as at the border of two ticks.
+        // Two runs, as at the boundary of two ticks.
         let runs = [count.div_ceil(2), count / 2]
             .into_iter()
             .filter(|count| *count > 0)
@@ -184,7 +184,7 @@ impl id_service_server::IdService for Served {
 
     type StreamRunsStream = Pin<Box<dyn Stream<Item = Result<v1::GenRunsResponse, Status>> + Send>>;
 
-    /// Messages of up to 1,000 IDs. Each obeys the script, as the opening does.
+    /// Messages of up to 1,000 IDs. Each follows the script, as the opening does.
     async fn stream_runs(
         &self,
         request: Request<v1::StreamRunsRequest>,
@@ -249,7 +249,7 @@ impl segment_service_server::SegmentService for Served {
         let v1::NextIdsRequest { key, count } = request.get_ref();
         let sound = self.0.obey("NextIds", request.metadata(), *count).await?;
         known(key)?;
-        // Two runs with a gap between them, as at the border of two ranges.
+        // Two runs with a gap between them, as at the boundary of two ranges.
         let mut runs: Vec<_> = [count.div_ceil(2), count / 2]
             .into_iter()
             .filter(|count| *count > 0)
@@ -344,7 +344,7 @@ fn router(fake: &Arc<Fake>) -> Router {
         .add_service(SerialServiceServer::new(Served(Arc::clone(fake))))
 }
 
-/// A fake at the other end of pipes inside one runtime. It can be cut off and come back.
+/// A fake at the other end of in-process pipes. It can be cut off and come back.
 pub(crate) struct Pipe {
     up: Arc<AtomicBool>,
     wires: Arc<Mutex<Vec<AbortHandle>>>,
@@ -386,7 +386,7 @@ impl Pipe {
         self.wires.lock().drain(..).for_each(|wire| wire.abort());
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub(crate) fn connections(&self) -> usize {
         self.wires
             .lock()
@@ -400,7 +400,7 @@ impl Pipe {
     }
 }
 
-/// A fake on loopback, on a thread of its own. Dropping it cuts all connections.
+/// A fake on loopback, on its own thread. Dropping it cuts all connections.
 pub(crate) struct Loopback {
     pub(crate) address: SocketAddr,
     runtime: Option<Runtime>,

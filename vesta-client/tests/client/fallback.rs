@@ -1,4 +1,4 @@
-//! The local service as the last line of defence.
+//! Fallback to the local service.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,7 @@ async fn machine(client: &Client) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_local_service_takes_over_and_gives_back() {
+async fn the_local_service_takes_over_and_hands_back() {
     let (fake, pipe, _local, client) = defended(None);
     assert_eq!(machine(&client).await, 1);
 
@@ -60,7 +60,7 @@ async fn the_local_service_takes_over_and_gives_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_helps_every_call_but_make_id() {
+async fn the_local_service_covers_every_call_except_make_id() {
     let (_fake, pipe, _local, client) = defended(None);
     pipe.cut();
     let position = |id: &u64| id / MACHINES;
@@ -92,7 +92,7 @@ async fn it_helps_every_call_but_make_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_no_is_not_overruled() {
+async fn the_local_service_does_not_overrule_a_refusal() {
     let (fake, _pipe, _local, client) = defended(None);
     for error in [
         IdError::Unauthenticated {
@@ -108,7 +108,7 @@ async fn a_server_that_says_no_is_not_overruled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_also_takes_over_from_a_server_that_is_silent_or_stopped() {
+async fn the_local_service_covers_silent_and_stopped_servers() {
     let (fake, _pipe, _local, client) = defended(None);
     fake.always(Reply::Silence);
     let start = Instant::now();
@@ -130,7 +130,7 @@ async fn it_also_takes_over_from_a_server_that_is_silent_or_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_of_the_local_service_is_waited_for() {
+async fn a_not_ready_local_service_is_waited_for() {
     let (_fake, pipe, local, client) = defended(None);
     pipe.cut();
     local.holds.store(5, Ordering::Relaxed);
@@ -141,7 +141,7 @@ async fn a_hold_of_the_local_service_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn if_the_local_service_is_broken_too_the_servers_are_asked() {
+async fn if_the_local_service_fails_the_servers_are_asked() {
     let (_fake, pipe, local, client) = defended(None);
     local.broken.store(true, Ordering::Relaxed);
     pipe.cut();
@@ -154,7 +154,7 @@ async fn if_the_local_service_is_broken_too_the_servers_are_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_prefetch_memory_comes_first_and_the_local_service_last() {
+async fn the_prefetch_buffer_comes_first_and_the_local_service_last() {
     let prefetch = Prefetch {
         capacity: 10,
         low_water: 5,
@@ -183,14 +183,14 @@ async fn with_prefetch_memory_comes_first_and_the_local_service_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_looks_for_the_servers_while_the_client_is_idle() {
+async fn an_idle_client_sends_no_probes() {
     let (fake, pipe, _local, client) = defended(None);
     pipe.cut();
     assert_eq!(machine(&client).await, Local::MACHINE);
     pipe.mend();
     sleep(Duration::from_secs(3600)).await;
     assert_eq!(fake.calls(), 0);
-    // The next caller is served at once and finds them meanwhile.
+    // The next caller is served at once; its probe finds the servers in the meantime.
     assert_eq!(machine(&client).await, Local::MACHINE);
     sleep(ms(1)).await;
     assert_eq!(machine(&client).await, 1);

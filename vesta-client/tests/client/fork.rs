@@ -1,4 +1,4 @@
-//! A process that forks after it built a client.
+//! A process that forks after it has built a client.
 
 #[path = "../../../vesta-service/tests/fork/forked.rs"]
 mod forked;
@@ -45,7 +45,7 @@ fn child_hands_out_no_prefetched_id_and_its_parent_goes_on() {
     assert!(in_child, "see what the child said");
     let (client, orders) = owned.expect("the child had a copy");
     assert!(client.gen_id().expect("the parent goes on") > first);
-    // Not the next one where a call and a refill passed each other before the fork.
+    // Possibly not the very next number: a call and a refill may have crossed before the fork.
     assert!(orders.next_id().expect("the parent goes on") > number);
 }
 
@@ -66,7 +66,7 @@ fn child_takes_no_id_of_an_open_stream() {
             let now = |call: &mut dyn FnMut() -> Result<(), IdError>| is_told(call());
             now(&mut || poll(stream.fill(&mut [0; 3])).map(drop));
             now(&mut || poll(client.gen_id()).map(drop));
-            std::mem::forget((client, stream)); // their runtime is the parent's
+            std::mem::forget((client, stream)); // their runtime belongs to the parent
         });
         assert!(in_child, "see what the child said");
         let (_, mut stream) = owned.expect("the child had a copy");
@@ -77,7 +77,7 @@ fn child_takes_no_id_of_an_open_stream() {
     });
 }
 
-/// Ready at once: a refusal waits for nothing.
+/// Ready at once: a refusal never waits.
 fn poll<T>(call: impl Future<Output = T>) -> T {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(call).poll(&mut context) {

@@ -1,4 +1,4 @@
-//! A local service to fall back to.
+//! A local service as a fallback.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use super::MACHINES;
 #[derive(Default)]
 pub(crate) struct Local {
     position: AtomicU64,
-    /// So many calls are held for a millisecond each before one succeeds.
+    /// Number of calls that are held for a millisecond each before one succeeds.
     pub(crate) holds: AtomicU64,
     pub(crate) broken: AtomicBool,
 }

@@ -73,7 +73,7 @@ async fn eight_tasks_get_unique_ascending_ids() {
     assert_eq!(all.len(), 8 * EACH);
     let stats = client.stats();
     assert!(stats.prefetched_ids >= 8 * EACH as u64);
-    // Hardly any are lost, and calls are as rare as the size of the buffer allows.
+    // Hardly any are lost, and calls are as rare as the buffer size allows.
     assert!(stats.prefetched_ids < 8 * EACH as u64 + 10_000, "{stats:?}");
     assert!(fake.calls() <= 8 * EACH / 1000, "{} calls", fake.calls());
 }
@@ -92,14 +92,14 @@ async fn an_id_from_memory_is_ready_at_once_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_are_fetched_below_the_low_water_mark() {
+async fn a_refill_starts_below_the_low_water_mark() {
     let (fake, _pipe, client) = filled(prefetch(100, 50)).await;
     for _ in 0..45 {
         client.try_gen_id().unwrap();
     }
     sleep(ms(1)).await;
     assert_eq!(fake.calls(), 1);
-    // Noticed in steps of a sixteenth of the buffer at most.
+    // Noticed in steps of at most a sixteenth of the buffer.
     for _ in 45..60 {
         client.try_gen_id().unwrap();
     }
@@ -110,7 +110,7 @@ async fn more_are_fetched_below_the_low_water_mark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_client_asks_for_nothing() {
+async fn an_idle_client_sends_no_requests() {
     let (fake, _pipe, client) = filled(prefetch(100, 50)).await;
     client.gen_id().await.unwrap();
     sleep(Duration::from_secs(3600)).await;
@@ -118,7 +118,7 @@ async fn an_idle_client_asks_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ids_that_are_too_old_are_dropped_and_new_ones_fetched() {
+async fn expired_ids_are_dropped_and_replaced() {
     let (fake, _pipe, client) = filled(prefetch(100, 50)).await;
     client.gen_id().await.unwrap();
     sleep(ms(9_990)).await;
@@ -153,7 +153,7 @@ async fn callers_are_served_from_memory_while_the_server_is_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_that_wait_are_woken_by_one_refill() {
+async fn one_refill_wakes_all_waiting_callers() {
     let (fake, _pipe, client) = filled(prefetch(20, 0)).await;
     fake.always(Reply::Slow(ms(100)));
     for _ in 0..20 {
@@ -171,7 +171,7 @@ async fn all_that_wait_are_woken_by_one_refill() {
         ids.insert(task.await.unwrap());
     }
     assert_eq!(ids.len(), 50);
-    // 20 at a time.
+    // 20 IDs at a time.
     assert!(
         (ms(300)..ms(310)).contains(&start.elapsed()),
         "{:?}",
@@ -181,7 +181,7 @@ async fn all_that_wait_are_woken_by_one_refill() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_that_wait_are_told_when_the_refill_fails() {
+async fn a_failed_refill_fails_all_waiting_callers() {
     let (fake, _pipe, client) = filled(prefetch(10, 0)).await;
     fake.always(Reply::Fail(IdError::PermissionDenied {
         reason: "no scope".into(),
@@ -202,7 +202,7 @@ async fn all_that_wait_are_told_when_the_refill_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_server_is_not_pestered() {
+async fn refills_from_a_failing_server_back_off() {
     let (fake, _pipe, client) = filled(prefetch(10, 5)).await;
     fake.always(Reply::Fail(IdError::PermissionDenied {
         reason: "no scope".into(),
@@ -214,7 +214,7 @@ async fn a_failing_server_is_not_pestered() {
     }
     assert_eq!(given, 10);
     let calls = fake.calls();
-    // Pauses of 25 to 50 ms, twice as long each time, up to 0.5 to 1 s.
+    // Pauses of 25 to 50 ms, doubled each time, up to 0.5 to 1 s.
     assert!((10..=27).contains(&calls), "{calls}");
     // Without callers, the server gets no more requests.
     sleep(Duration::from_secs(2)).await;
@@ -224,7 +224,7 @@ async fn a_failing_server_is_not_pestered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_gives_up_takes_nothing_along() {
+async fn a_caller_that_gives_up_loses_no_id() {
     let (fake, _pipe, client) = filled(prefetch(10, 0)).await;
     for _ in 0..10 {
         client.try_gen_id().unwrap();
@@ -237,7 +237,7 @@ async fn a_caller_that_gives_up_takes_nothing_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_waits_for_the_deadline_at_most() {
+async fn a_waiting_call_ends_by_its_deadline() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let builder = Client::builder()
@@ -258,7 +258,7 @@ async fn who_waits_waits_for_the_deadline_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cannot_be_served_in_time_is_told_at_once() {
+async fn a_call_that_cannot_be_served_in_time_fails_at_once() {
     let (fake, _pipe, client) = filled(prefetch(1, 0)).await;
     client.try_gen_id().unwrap();
     fake.next([Reply::Fail(unavailable(Some(Duration::from_secs(60))))]);
@@ -272,7 +272,7 @@ async fn who_cannot_be_served_in_time_is_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn try_calls_say_when_or_why_not() {
+async fn try_calls_return_a_delay_or_the_cause() {
     let (fake, _pipe, client) = filled(prefetch(10, 0)).await;
     let mut out = [0; 4];
     assert_eq!(client.try_gen_ids(&mut out).unwrap(), 4);
@@ -281,14 +281,14 @@ async fn try_calls_say_when_or_why_not() {
     assert_eq!(client.try_gen_ids(&mut out).unwrap(), 6);
     assert_eq!(client.try_gen_ids(&mut []).unwrap(), 0);
 
-    // A refill is on its way.
+    // A refill is in flight.
     fake.next([Reply::Fail(unavailable(Some(Duration::from_secs(4))))]);
     let error = client.try_gen_id().unwrap_err();
     assert_eq!(
         (error.kind(), error.retry_after()),
         (ErrorKind::AwaitingLease, Some(ms(1)))
     );
-    // It failed: that is said, with the time that is left.
+    // The refill failed: the error says so, with the time left.
     sleep(Duration::from_secs(1)).await;
     let error = client.try_gen_id().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -299,7 +299,7 @@ async fn try_calls_say_when_or_why_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_comes_from_memory_if_that_has_as_many() {
+async fn a_batch_comes_from_memory_if_it_has_enough() {
     let (fake, _pipe, client) = filled(prefetch(1000, 100)).await;
     let ids = client.gen_ids(600).await.unwrap();
     assert_eq!(ids, (1..=600).map(id).collect::<Vec<_>>());
@@ -329,7 +329,7 @@ async fn a_batch_over_the_ids_of_two_servers_ascends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_dropped_stops_asking() {
+async fn a_dropped_client_sends_no_more_requests() {
     let (fake, _pipe, client) = filled(prefetch(10, 9)).await;
     fake.always(Reply::Slow(ms(100)));
     client.try_gen_id().unwrap();

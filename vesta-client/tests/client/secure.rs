@@ -1,5 +1,5 @@
 //! TLS and tokens: what is refused before anything is sent, and what is never shown. Real handshakes
-//! are in the tests of vesta-server.
+//! are in vesta-server's tests.
 
 use vesta_client::{Builder, Client};
 use vesta_testkit::certificates::{Authority, Issued, Usage};
@@ -21,7 +21,7 @@ fn own() -> (String, String) {
 }
 
 #[tokio::test]
-async fn https_is_encrypted_with_authorities_of_ones_own() {
+async fn https_works_with_a_private_authority() {
     let (cert, key) = own();
     let secure = || builder().ca_certificate(cert.clone());
     assert!(secure().build().is_ok());
@@ -48,7 +48,7 @@ async fn https_is_encrypted_with_authorities_of_ones_own() {
 }
 
 #[tokio::test]
-async fn what_tls_cannot_use_is_refused_by_name_and_not_shown() {
+async fn bad_tls_options_are_refused_by_name_and_not_shown() {
     let (cert, key) = own();
     let (_, other_key) = own();
     let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nczNjcmV0\n\
@@ -109,7 +109,7 @@ async fn what_tls_cannot_use_is_refused_by_name_and_not_shown() {
 }
 
 #[tokio::test]
-async fn a_token_does_not_leave_the_host_in_plain_text_unless_that_is_allowed() {
+async fn a_token_in_plain_text_stays_on_the_host_unless_allowed() {
     let to = |address: &str| Client::builder().endpoint(address).bearer_token("s3cr3t");
     for address in [
         "http://127.0.0.1:1",
@@ -148,7 +148,7 @@ async fn a_token_does_not_leave_the_host_in_plain_text_unless_that_is_allowed() 
         let said = refusal(to("http://127.0.0.1:1").endpoint(address));
         assert!(said.starts_with("bearer_token: "), "one is enough: {said}");
     }
-    // Not even in the refusal of an address with a password.
+    // Not even when an address with a password is refused.
     let said = refusal(to("http://me:pl4nted@10.0.0.1:1"));
     assert!(
         said.contains("without user or password") && !said.contains("pl4nted"),
@@ -157,7 +157,7 @@ async fn a_token_does_not_leave_the_host_in_plain_text_unless_that_is_allowed() 
 }
 
 #[test]
-fn no_form_of_showing_a_builder_shows_the_private_key() {
+fn no_debug_format_of_a_builder_shows_the_private_key() {
     let (cert, key) = own();
     let builder = builder()
         .client_certificate(cert, key.clone())

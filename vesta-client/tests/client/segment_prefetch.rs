@@ -67,7 +67,7 @@ async fn numbers_come_from_memory_one_by_one_and_in_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_choice_a_thousand_wait_and_do_not_age() {
+async fn by_default_a_thousand_numbers_are_kept_and_do_not_expire() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let orders = client(&pipe).segment("orders").unwrap();
@@ -96,7 +96,7 @@ async fn the_numbers_of_one_server_strictly_increase_across_refills() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_are_fetched_at_the_low_water_mark_and_never_when_idle() {
+async fn refills_start_at_the_low_water_mark_and_never_when_idle() {
     let (fake, _pipe, orders) = filled(prefetch(100, 50)).await;
     for _ in 0..60 {
         orders.try_next_id().unwrap();
@@ -108,7 +108,7 @@ async fn more_are_fetched_at_the_low_water_mark_and_never_when_idle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_may_be_larger_than_the_memory_and_takes_one_call() {
+async fn a_batch_larger_than_the_buffer_takes_one_call() {
     let (fake, _pipe, orders) = filled(prefetch(10, 5)).await;
     assert_eq!(orders.next_id().await.unwrap(), 1);
     let runs = orders.next_ids(1_048_576).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_batch_may_be_larger_than_the_memory_and_takes_one_call() {
         let error = orders.next_ids(count).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfRange);
     }
-    // Batches that wait together come in one refill.
+    // Batches that wait together are filled by one refill.
     let calls = fake.calls();
     let tasks: Vec<_> = (0..4)
         .map(|_| {
@@ -148,7 +148,7 @@ async fn callers_are_served_from_memory_while_the_server_is_down() {
     for taken in 0..90 {
         orders.next_id().await.unwrap();
         if taken % 10 == 9 {
-            // More than there is: the numbers that are there are left to others.
+            // More than the buffer holds: its numbers are left to other callers.
             let error = orders.next_ids(200).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
         }
@@ -197,7 +197,7 @@ async fn deadlines_and_retries_are_those_of_the_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_became_too_old_is_not_handed_out() {
+async fn expired_numbers_are_not_handed_out() {
     let (_fake, _pipe, orders) = filled(Prefetch {
         max_age: Duration::from_secs(10),
         ..prefetch(100, 50)
@@ -210,7 +210,7 @@ async fn what_became_too_old_is_not_handed_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_key_is_said_so_by_the_calls() {
+async fn calls_report_an_unknown_key() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = client(&pipe);
@@ -227,7 +227,7 @@ async fn an_unknown_key_is_said_so_by_the_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_is_refused_before_anything_is_sent() {
+async fn impossible_requests_are_refused_before_anything_is_sent() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = client(&pipe);
@@ -243,7 +243,7 @@ async fn what_cannot_be_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_and_ids_have_memories_of_their_own() {
+async fn keys_and_ids_have_separate_buffers() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = Client::builder()
@@ -269,7 +269,7 @@ async fn keys_and_ids_have_memories_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_that_is_dropped_stops_asking() {
+async fn a_dropped_handle_sends_no_more_requests() {
     let (fake, pipe, orders) = filled(prefetch(10, 9)).await;
     let clone = orders.clone();
     drop(orders);
@@ -280,12 +280,12 @@ async fn a_handle_that_is_dropped_stops_asking() {
     sleep(ms(1)).await;
     drop(clone);
     sleep(ms(1)).await;
-    // Its tasks would hold it, and the one that fetches is in the middle of a call.
+    // Its tasks would keep it alive, and the fetching one is in the middle of a call.
     assert_eq!((fake.calls(), pipe.connections()), (2, 0));
 }
 
 #[test]
-fn the_blocking_handle_gives_the_same_and_outlives_its_client() {
+fn the_blocking_handle_matches_and_outlives_its_client() {
     let fake = Fake::new(1);
     let server = Loopback::start(&fake);
     let client = Client::builder()

@@ -34,7 +34,7 @@ async fn numbers_come_one_by_one_and_in_runs() {
 }
 
 #[test]
-fn the_blocking_client_gives_the_same() {
+fn the_blocking_client_matches_the_asynchronous_one() {
     let fake = Fake::new(1);
     let server = Loopback::start(&fake);
     let client = Client::builder()
@@ -53,7 +53,7 @@ fn the_blocking_client_gives_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_server_takes_is_not_sent() {
+async fn invalid_requests_are_not_sent() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = Client::builder()
@@ -78,7 +78,7 @@ async fn what_no_server_takes_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_key_is_asked_for_once_and_is_no_fault_of_the_endpoint() {
+async fn an_unknown_key_is_not_retried_or_blamed_on_the_endpoint() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = Client::builder()
@@ -126,14 +126,14 @@ async fn retries_deadlines_and_other_endpoints_are_those_of_ids() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_could_repeat_a_number_is_refused() {
+async fn a_response_that_could_repeat_a_number_is_refused() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = Client::builder()
         .channel("pipe", pipe.channel())
         .build()
         .unwrap();
-    // Runs that descend, and a run with another step.
+    // Descending runs, and a run with another step.
     for count in [5, 1] {
         fake.next([Reply::Nonsense]);
         let error = client.next_ids("orders", count).await.unwrap_err();
@@ -142,7 +142,7 @@ async fn an_answer_that_could_repeat_a_number_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn neither_prefetched_ids_nor_the_local_service_stand_in() {
+async fn neither_prefetched_ids_nor_the_local_service_replace_numbers() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = Client::builder()

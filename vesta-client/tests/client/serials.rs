@@ -19,7 +19,7 @@ fn client(pipe: &Pipe) -> Client {
         .unwrap()
 }
 
-/// The answer on the wire about `INV-261122-0000427`.
+/// The server's answer about `INV-261122-0000427`.
 fn parsed() -> ParsedSerial {
     ParsedSerial {
         date: Some("2026-11-22".to_owned()),
@@ -30,7 +30,7 @@ fn parsed() -> ParsedSerial {
 }
 
 #[tokio::test(start_paused = true)]
-async fn serials_come_one_by_one_and_many_at_once_and_are_read_back() {
+async fn serials_come_singly_and_in_batches_and_are_parsed() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let orders = client(&pipe).serial("orders").unwrap();
@@ -59,7 +59,7 @@ async fn serials_come_one_by_one_and_many_at_once_and_are_read_back() {
 }
 
 #[test]
-fn the_blocking_client_gives_the_same() {
+fn the_blocking_client_matches_the_asynchronous_one() {
     let fake = Fake::new(1);
     let server = Loopback::start(&fake);
     let client = Client::builder()
@@ -82,7 +82,7 @@ fn the_blocking_client_gives_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_server_takes_is_not_sent() {
+async fn invalid_requests_are_not_sent() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = client(&pipe);
@@ -104,7 +104,7 @@ async fn what_no_server_takes_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_serial_that_is_none_is_refused_by_name_and_asked_about_once() {
+async fn an_invalid_serial_is_refused_by_name_and_not_retried() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = client(&pipe);
@@ -136,7 +136,7 @@ async fn a_serial_that_is_none_is_refused_by_name_and_asked_about_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_tag_and_a_server_without_serials_are_told_apart() {
+async fn an_unknown_tag_and_missing_serials_are_distinct_errors() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = client(&pipe);
@@ -150,7 +150,7 @@ async fn an_unknown_tag_and_a_server_without_serials_are_told_apart() {
         assert!(error.to_string().contains("`ordres`"), "{error}");
     }
     let orders = client.serial("orders").unwrap();
-    // Serials that are off, and a server of a version before them.
+    // A server with serials off, and one of a version without them.
     let off = IdError::Unsupported {
         what: "serials are off".into(),
     };
@@ -168,12 +168,12 @@ async fn an_unknown_tag_and_a_server_without_serials_are_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_makes_no_sense_is_refused() {
+async fn an_implausible_response_is_refused() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let orders = client(&pipe).serial("orders").unwrap();
     fake.always(Reply::Nonsense);
-    // None at all, the same one twice, fewer; and a check symbol that nobody knows.
+    // None, the same one twice, too few; and an unknown check symbol.
     let errors = [
         orders.next().await.unwrap_err(),
         orders.next_many(2).await.unwrap_err(),
@@ -230,7 +230,7 @@ async fn retries_deadlines_and_other_endpoints_are_those_of_ids() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_without_an_answer_is_made_again() {
+async fn an_unanswered_attempt_is_retried() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let client = Client::builder()

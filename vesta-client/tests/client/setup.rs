@@ -13,7 +13,7 @@ fn refusal(builder: Builder) -> String {
 }
 
 #[tokio::test]
-async fn an_address_that_cannot_work_is_refused_with_a_sentence() {
+async fn an_unusable_address_is_refused_with_the_expected_form() {
     for (address, says) in [
         (
             "https://10.0.0.1",
@@ -142,7 +142,7 @@ fn the_blocking_builder_passes_refusals_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_is_sent_and_shown_nowhere() {
+async fn the_token_is_sent_and_never_shown() {
     let fake = Fake::new(1);
     let pipe = Pipe::to(&fake);
     let builder = Client::builder()
@@ -160,7 +160,7 @@ async fn the_token_is_sent_and_shown_nowhere() {
     let sent = fake.seen.lock()[0].authorization.clone();
     assert_eq!(sent.as_deref(), Some("Bearer s3cr3t-t0ken"));
 
-    // Even a server that repeats it does not bring it into our errors.
+    // Even if a server repeats it, it does not reach the client's errors.
     fake.next([
         Reply::Status(|| tonic::Status::internal("no such token: s3cr3t-t0ken")),
         Reply::Status(|| tonic::Status::unknown("no such token: s3cr3t-t0ken")),

@@ -1,4 +1,4 @@
-//! Streams: every ID once, whatever breaks between.
+//! Streams: every ID once, no matter what breaks in between.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn cut_off() -> Status {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_brings_so_many_ids_in_any_pieces() {
+async fn a_stream_returns_the_requested_number_in_any_chunks() {
     let fake = Fake::new(7);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();
@@ -34,12 +34,12 @@ async fn a_stream_brings_so_many_ids_in_any_pieces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_breaks_goes_on_with_what_is_left() {
+async fn a_broken_stream_resumes_with_the_rest() {
     let fake = Fake::new(7);
     let pipe = Pipe::to(&fake);
     let client = through(&pipe).build().unwrap();
     let mut stream = client.stream(2500).unwrap();
-    // The opening and a message, then the break; the next stream ends well.
+    // The opening and a message, then the break; the next stream ends normally.
     fake.next([Reply::Give, Reply::Give, Reply::Status(cut_off)]);
     let mut ids = vec![0; 3000];
     assert_eq!(stream.fill(&mut ids).await.unwrap(), 2500);
@@ -56,7 +56,7 @@ async fn a_stream_that_breaks_goes_on_with_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_cannot_go_on_says_why_and_can_be_asked_again() {
+async fn a_stalled_stream_returns_the_cause_and_can_resume() {
     let fake = Fake::new(7);
     let pipe = Pipe::to(&fake);
     let once = Retry {

@@ -1,4 +1,4 @@
-//! Detection rates of check symbols, as docs/SERIALS.md has them.
+//! Detection rates of check symbols, as docs/use/serials.md has them.
 
 use vesta_intf::{CheckSymbol, IdFormat};
 

@@ -1,16 +1,24 @@
-//! docs/LAYOUT.md says what the code says.
+//! The pages of docs/use about layouts and formats say what the code says.
 
 use std::fmt::Write;
 
 use vesta_intf::{Field, IdFormat, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
-const DOCUMENT: &str = include_str!("../../../docs/use/layouts.md");
+/// The name of a page in docs/use and its text.
+type Page = (&'static str, &'static str);
+
+const LAYOUTS: Page = ("layouts.md", include_str!("../../../docs/use/layouts.md"));
+const OTHER_LAYOUTS: Page = (
+    "other-layouts.md",
+    include_str!("../../../docs/use/other-layouts.md"),
+);
+const FORMATS: Page = ("formats.md", include_str!("../../../docs/use/formats.md"));
 
 #[track_caller]
-fn says(expected: &str) {
+fn says((name, text): Page, expected: &str) {
     assert!(
-        DOCUMENT.contains(expected),
-        "docs/use/layouts.md should say:\n{expected}"
+        text.contains(expected),
+        "docs/use/{name} should say:\n{expected}"
     );
 }
 
@@ -90,9 +98,12 @@ fn picture(meta: &IdMeta) -> String {
 
 #[test]
 fn bits_capacity_and_dates_of_every_layout() {
-    for meta in IdMeta::all_known() {
-        says(&row(&meta));
-        says(&picture(&meta));
+    for meta in IdMeta::PRESETS {
+        says(LAYOUTS, &row(&meta));
+        says(LAYOUTS, &picture(&meta));
+    }
+    for meta in IdMeta::FOREIGN {
+        says(OTHER_LAYOUTS, &row(&meta));
     }
 }
 
@@ -104,12 +115,13 @@ fn which_layouts_of_others_can_make_ids() {
         } else {
             "no"
         };
-        let line = DOCUMENT
+        let line = OTHER_LAYOUTS
+            .1
             .lines()
             .find(|line| line.starts_with(&format!("| `{}` | {makes} |", meta.name())));
         assert!(
             line.is_some(),
-            "docs/use/layouts.md should say whether {} makes IDs",
+            "docs/use/other-layouts.md should say whether {} makes IDs",
             meta.name()
         );
     }
@@ -125,7 +137,7 @@ fn dates_that_the_text_names() {
             1 << 63
         );
         let from = day(meta.moment_of(sign).unwrap());
-        says(&format!("`{}` from {from}", meta.name()));
+        says(OTHER_LAYOUTS, &format!("`{}` from {from}", meta.name()));
     }
     let epoch = UnixMillis(1_767_225_600_000); // 2026-01-01T00:00:00Z
     let uid = IdMeta::new(LayoutSpec {
@@ -133,14 +145,14 @@ fn dates_that_the_text_names() {
         ..*IdMeta::UID.spec()
     })
     .unwrap();
-    says(&format!("they last until {}", day(uid.end())));
+    says(LAYOUTS, &format!("they last until {}", day(uid.end())));
     let start = UnixMillis(1_735_689_600_000); // 2025-01-01T00:00:00Z
     let v2 = IdMeta::new(LayoutSpec {
         epoch: start,
         ..*IdMeta::SONYFLAKE.spec()
     })
     .unwrap();
-    says(&format!("{} at 10 ms a step", day(v2.end())));
+    says(OTHER_LAYOUTS, &format!("{} at 10 ms a step", day(v2.end())));
 }
 
 #[test]
@@ -148,7 +160,8 @@ fn years_that_a_time_field_lasts() {
     // In tenths of a year of 365.25 days.
     let tenths = |bits: u32, unit: TimeUnit| (10 << bits) * unit.millis() / 31_557_600_000;
     for bits in [28, 30, 31, 32, 38, 39, 40, 41, 42] {
-        let line = DOCUMENT
+        let line = LAYOUTS
+            .1
             .lines()
             .find(|line| line.starts_with(&format!("| {bits} |")))
             .unwrap();
@@ -177,7 +190,7 @@ fn texts_of_ids() {
         u64::MAX,
     ] {
         let texts = IdFormat::ALL.map(|format| format!(" `{}` ", format.encode(id)));
-        says(&format!("|{}|", texts.join("|")));
+        says(FORMATS, &format!("|{}|", texts.join("|")));
     }
     for format in IdFormat::ALL {
         let (min, max) = format.lengths();
@@ -187,6 +200,6 @@ fn texts_of_ids() {
             format!("{min} to {max}")
         };
         let sorts = if format.is_sortable() { "yes" } else { "no" };
-        says(&format!("| `{format}` | {length} | {sorts} |"));
+        says(FORMATS, &format!("| `{format}` | {length} | {sorts} |"));
     }
 }

@@ -7,7 +7,7 @@ use vesta_intf::{Form, Guesses, IdMeta, UnixMillis, Written, guess, read};
 
 /// 2026-11-22T00:00:00Z.
 const NOW: UnixMillis = UnixMillis(1_795_305_600_000);
-const DOCUMENT: &str = include_str!("../../../docs/use/layouts.md");
+const DOCUMENT: &str = include_str!("../../../docs/use/other-layouts.md");
 const DAY: u64 = 86_400_000;
 const MONTH: u64 = 2_629_746_000;
 

@@ -77,7 +77,7 @@ fn golden_values_of_js_safe() {
     );
 }
 
-/// The layout that docs/LAYOUT.md describes as a custom one, worked out by multiplication in another
+/// The layout that docs/use/layouts.md describes as a custom one, worked out by multiplication in another
 /// language: 2026-06-01T12:00:00.123Z is 13089600123 ms after 2026-01-01, and
 /// 13089600123 * 2^22 + 1021 * 2^12 + 4095 = 54901762158485503. With version 1 that is 2^63 more.
 #[test]

@@ -12,19 +12,19 @@ use vesta_intf::{Field, Id, IdMeta};
 pub struct Shape {
     /// The name, or `custom`.
     pub name: &'static str,
-    /// Widths of the fields in bits, by name; 0 for one that the layout does not have.
+    /// Field widths in bits, by name; 0 for a field that the layout lacks.
     pub bits: BTreeMap<&'static str, u8>,
-    /// The order of the fields, most significant first.
+    /// Field order, most significant first.
     pub order: Vec<&'static str>,
-    /// All bits together; an ID is below 2^totalBits.
+    /// Total number of bits; every ID is below 2^totalBits.
     pub total_bits: u8,
     /// Unit of the time field: `second`, `10 ms`, `millisecond` or `10 µs`.
     pub unit: String,
-    /// The same in microseconds.
+    /// The unit in microseconds.
     pub unit_micros: u64,
     /// Moment at which the time field is 0.
     pub epoch: String,
-    /// The same in milliseconds since 1970.
+    /// The epoch in milliseconds since 1970.
     pub epoch_millis: u64,
     /// Moment at which the layout runs out of IDs.
     pub ends: String,
@@ -104,7 +104,7 @@ impl Layout {
     }
 }
 
-/// A layout that IDs can be explained by.
+/// A known layout for explaining IDs.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -124,12 +124,12 @@ pub struct KnownLayout {
     pub about: &'static str,
     /// True if a generator can use a layout of this kind; false if it only explains IDs.
     pub makes_ids: bool,
-    /// True if this server makes its IDs in it.
+    /// True if this server generates its IDs in this layout.
     pub own: bool,
 }
 
 impl KnownLayout {
-    /// Describes a layout, and whether it is the server's own.
+    /// Describes a layout and marks the server's own.
     pub fn new(meta: &IdMeta, own: &IdMeta) -> Self {
         Self {
             shape: meta.into(),
@@ -140,7 +140,7 @@ impl KnownLayout {
     }
 }
 
-/// The layouts that IDs can be explained by.
+/// The known layouts for explaining IDs.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct KnownLayouts {
     /// The layouts.

@@ -31,7 +31,7 @@ pub struct UidParsed {
     /// The UID.
     #[serde(rename = "UID")]
     pub uid: String,
-    /// Its second, in the server's time zone.
+    /// The UID's second, in the server's time zone.
     pub timestamp: String,
     /// The machine ID.
     pub worker_id: String,
@@ -51,7 +51,7 @@ pub struct SegmentCache {
     pub key: String,
     /// The next number to issue.
     pub position: String,
-    /// Current range: its first number, and the first one after it.
+    /// Current range: its first number and its exclusive upper bound.
     pub current: Option<[String; 2]>,
     /// Prefetched ranges.
     pub next: Vec<[String; 2]>,
@@ -85,9 +85,9 @@ impl From<SegmentStatus> for SegmentCache {
 pub struct SegmentRow {
     /// The tag.
     pub biz_tag: String,
-    /// The first number that was never handed out.
+    /// The first number that no server has fetched yet.
     pub max_id: String,
-    /// Minimum number of numbers per fetch.
+    /// Minimum size of a fetch.
     pub step: i64,
     /// Purpose of the tag.
     pub description: Option<String>,

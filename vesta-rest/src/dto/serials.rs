@@ -7,10 +7,9 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({"serial": "INV-261122-0000427", "n": "42"}))]
 pub struct Serial {
-    /// As its pattern writes it.
+    /// The serial, formatted by its pattern.
     pub serial: String,
-    /// The counter of its period, as it was before it was shuffled. A string, because JavaScript rounds
-    /// numbers above 2^53.
+    /// The counter of the period, before shuffling. A string, because JavaScript rounds numbers above 2^53.
     pub n: String,
 }
 
@@ -29,11 +28,11 @@ impl From<vesta_service::serial::Serial> for Serial {
     {"serial": "INV-261122-0000427", "n": "42"}, {"serial": "INV-261122-0000434", "n": "43"}
 ]}))]
 pub struct ManySerials {
-    /// In the order of their counters. Those of a call that goes on over midnight are of two days.
+    /// The serials, ordered by counter. A call that spans midnight returns serials of two days.
     pub serials: Vec<Serial>,
 }
 
-/// One serial, or with `count` several.
+/// One serial; with `count`, a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[allow(
@@ -46,7 +45,7 @@ pub enum OneOrManySerials {
     Many(ManySerials),
 }
 
-/// The meaning of a serial.
+/// The decoded parts of a serial.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
     "tag": "invoices", "period": "2026-11-22", "date": "2026-11-22", "n": "42", "check": "damm"
@@ -54,16 +53,16 @@ pub enum OneOrManySerials {
 pub struct SerialParsed {
     /// The tag.
     pub tag: String,
-    /// The period of the counter: `2026`, `2026-11` or `2026-11-22`; absent if it never starts anew.
+    /// The period of the counter: `2026`, `2026-11` or `2026-11-22`; absent if it never restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// The date, as exactly as the pattern tells it: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`;
-    /// absent if it has none.
+    /// The date, to the precision of the pattern: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`; absent if the
+    /// pattern has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// The counter, as it was before it was shuffled.
+    /// The counter, before shuffling.
     pub n: String,
-    /// The method of its check symbol, which is right; absent if it has none.
+    /// Method of the check symbol, which has been verified; absent if the pattern has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vesta_service::segment::LentRange;
 
-/// Code of an answer that is no error.
+/// Code of a successful response.
 pub(crate) const OK: u16 = 200;
 
 /// New numbers of a tag.
@@ -15,7 +15,7 @@ pub struct TinyidNumbers {
     pub data: Option<Vec<u64>>,
     /// 200; 5 for a wrong token, 6 for any other error.
     pub code: u16,
-    /// The error, or nothing.
+    /// Error text; empty on success.
     pub message: String,
 }
 
@@ -30,27 +30,27 @@ pub struct TinyidSegment {
     pub data: Option<TinyidRange>,
     /// 200; 5 for a wrong token, 6 for any other error.
     pub code: u16,
-    /// The error, or nothing.
+    /// Error text; empty on success.
     pub message: String,
 }
 
-/// The numbers above `currentId`, up to and with `maxId`, whose remainder by `delta` is `remainder`.
+/// The numbers n with `currentId` < n ≤ `maxId` and n mod `delta` = `remainder`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TinyidRange {
     /// The last number of the range.
     pub max_id: i64,
-    /// With this number it is time to fetch the next range: a fifth is used.
+    /// Number at which to fetch the next range: a fifth of this one is used.
     pub loading_id: i64,
     /// The last number before the range.
     pub current_id: i64,
-    /// From one number to the next.
+    /// Distance from one number to the next.
     pub delta: u64,
-    /// The remainder of each number by `delta`.
+    /// Remainder of each number modulo `delta`.
     pub remainder: u64,
 }
 
-/// Numbers have at most 63 bits, so that nothing is lost.
+/// Numbers have at most 63 bits, so nothing is lost.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -70,7 +70,7 @@ impl From<LentRange> for TinyidRange {
 }
 
 impl TinyidRange {
-    /// The same with commas in between.
+    /// The same values, separated by commas.
     pub(crate) fn simple(&self) -> String {
         let Self {
             max_id,

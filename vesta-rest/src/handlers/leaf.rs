@@ -84,7 +84,7 @@ pub(crate) async fn cache(call: Call) -> Answer {
 
 pub(crate) async fn db(call: Call) -> Answer {
     let service = Arc::clone(call.running().segments()?);
-    // The store's calls block.
+    // Store calls block.
     let read = tokio::task::spawn_blocking(move || service.tags());
     let tags = match read.await {
         Ok(Ok(tags)) => tags,
@@ -122,7 +122,7 @@ pub(crate) async fn db(call: Call) -> Answer {
     ))
 }
 
-/// A number as Leaf sends it: the same digits under either media type, the preferred one of the two.
+/// A number as Leaf sends it: the same digits under whichever of the two media types is preferred.
 fn digits(req: &HttpRequest, number: u64) -> HttpResponse {
     let mut response = no_store(text(characters(decimal(number))));
     if prefers_json(req) {
@@ -144,7 +144,7 @@ fn prefers_json(req: &HttpRequest) -> bool {
     offered.find(|media| *media == JSON || text.contains(media)) == Some(JSON)
 }
 
-/// Rows as JSON, or as a page with a table. Each column has a name and a class of the page's style.
+/// Rows as JSON, or as a page with a table. Each column has a name and a CSS class.
 fn table<T: Serialize, const N: usize>(
     call: &Call,
     title: &str,

@@ -1,4 +1,4 @@
-//! Pages: of an ID, the OpenAPI document and the Swagger UI, all from this binary.
+//! Pages: the ID page, the OpenAPI document and the Swagger UI, all embedded in this binary.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ use crate::state::{Call, Document};
 /// The documentation loads from this server only. The Swagger UI styles itself with inline styles and data images.
 const OWN_ONLY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'";
 
-/// `none` switches off the badge of an online validator, which would send the document's URL away.
+/// `none` disables the badge of an online validator, which would receive the document's URL.
 static SWAGGER: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
     Arc::new(
         Config::from("../openapi.json")
@@ -44,7 +44,7 @@ pub(crate) async fn index(_: Call) -> Answer {
     Ok(styled(PAGE))
 }
 
-/// HTML in the style of the page, under its policy.
+/// HTML with the page's style and content security policy.
 pub(super) fn styled(html: impl Into<actix_web::web::Bytes>) -> HttpResponse {
     let mut response = page("text/html; charset=utf-8", html);
     let policy = header::HeaderValue::from_static(PAGE_POLICY);

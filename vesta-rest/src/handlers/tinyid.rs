@@ -10,13 +10,13 @@ use crate::problem::{Problem, quoted};
 use crate::responses::{JSON, TEXT, json, no_store, text};
 use crate::state::Call;
 
-/// The most numbers of one call.
+/// Maximum numbers per call.
 const MOST: i32 = 100_000;
 
-/// Ranges that are fetched for clients at the same time: each needs a connection to the database.
+/// Concurrent range fetches for clients: each needs a database connection.
 static FETCHES: Semaphore = Semaphore::const_new(4);
 
-/// An error, and the code and sentence by which Tinyid's clients are told of it; without them one of HTTP.
+/// An error with the code and text that Tinyid's clients expect; without these, an HTTP error.
 struct Refusal {
     problem: Problem,
     told: Option<(u16, String)>,
@@ -34,7 +34,7 @@ impl From<Problem> for Refusal {
 impl Refusal {
     fn token() -> Self {
         let problem = IdError::Unauthenticated {
-            reason: "this token is not good for the tag".into(),
+            reason: "this token is not valid for the tag".into(),
         };
         Self {
             problem: problem.into(),
@@ -42,7 +42,7 @@ impl Refusal {
         }
     }
 
-    /// The error of a tag; that there is none comes after `prefix`.
+    /// The error of a tag; `prefix` precedes the text for an unknown tag.
     fn of(error: IdError, tag: &str, prefix: &str) -> Self {
         let told = match &error {
             IdError::NotFound { .. } => format!("{prefix}can not find biztype:{tag}"),
@@ -54,7 +54,7 @@ impl Refusal {
         }
     }
 
-    /// As JSON, whose `data` is null.
+    /// JSON whose `data` is null.
     fn in_json(self) -> Problem {
         match self.told {
             Some((code, message)) => {
@@ -137,7 +137,7 @@ async fn range(call: &Call) -> Result<TinyidRange, Refusal> {
         let segment = service.segment_async(tag).await?.clone();
         let turn = FETCHES.acquire().await.expect("it is never closed");
         let lend = move || {
-            let _turn = turn; // also if the client does not wait for it
+            let _turn = turn; // held even if the client goes away
             segment.lend()
         };
         tokio::task::spawn_blocking(lend)
@@ -150,7 +150,7 @@ async fn range(call: &Call) -> Result<TinyidRange, Refusal> {
     }
 }
 
-/// The tag, if the token is good for it.
+/// The tag, if the token is valid for it.
 fn tag(call: &Call) -> Result<&str, Refusal> {
     let [tag, token] = ["bizType", "token"].map(|name| call.params.text(name).unwrap_or_default());
     match call
@@ -162,8 +162,7 @@ fn tag(call: &Call) -> Result<&str, Refusal> {
         Some(true) => Ok(tag),
         Some(false) => Err(Refusal::token()),
         None => {
-            let reason =
-                "the tokens (tiny_id_token) have not been read yet; try again later".into();
+            let reason = "the tokens (tiny_id_token) have not been loaded yet; retry later".into();
             let unread = IdError::Unavailable {
                 reason,
                 retry_after: None,
@@ -174,7 +173,7 @@ fn tag(call: &Call) -> Result<&str, Refusal> {
     }
 }
 
-/// The number of numbers, as Tinyid reads it.
+/// The batch size, parsed as Tinyid parses it.
 fn batch_size(call: &Call) -> Result<u32, Problem> {
     let given = call
         .params

@@ -27,8 +27,8 @@ pub(crate) async fn parse(call: Call) -> Answer {
     }))
 }
 
-/// The server's layout, if it is one of uid-generator. There is no fallback: by another layout, the
-/// fields of an ID that this server made would be wrong.
+/// The server's layout, if it has uid-generator's shape. There is no fallback: by another layout,
+/// the fields of an ID that this server made would be wrong.
 fn layout(call: &Call) -> Result<&IdMeta, Problem> {
     let meta = call.running().service.meta();
     if is_uid(meta) {
@@ -43,7 +43,7 @@ fn layout(call: &Call) -> Result<&IdMeta, Problem> {
     Err(IdError::Unsupported { what: what.into() }.into())
 }
 
-/// Any of the widths that uid-generator's `timeBits`, `workerBits` and `seqBits` choose, from any epoch.
+/// True for any widths that uid-generator's `timeBits`, `workerBits` and `seqBits` choose, and any epoch.
 fn is_uid(meta: &IdMeta) -> bool {
     let spec = meta.spec();
     (spec.type_bits, spec.gen_method_bits) == (0, 0)

@@ -1,4 +1,4 @@
-//! The JSON API. IDs are strings in it.
+//! The JSON API. IDs in it are strings.
 
 use actix_web::HttpResponse;
 use vesta_intf::{Id, IdError, IdFormat, MakeId, rounded};
@@ -25,7 +25,8 @@ pub(crate) async fn id(call: Call) -> Answer {
     }))
 }
 
-/// [`OneId`] by hand: the text of an ID needs no escapes, and this is the busiest body.
+/// Hand-written body of [`OneId`]: the text of an ID needs no escapes, and this is the busiest
+/// body.
 pub(crate) fn new_id_json(id: IdText) -> HttpResponse {
     no_store(ok(
         JSON,
@@ -52,7 +53,7 @@ pub(crate) async fn explain(call: Call) -> Answer {
         layout: meta.name(),
         moment: meta.moment_of(id.time)?.to_string(),
         fields: id.into(),
-        // Programs that round take no other format for a number.
+        // Only decimal IDs get rounded: programs take no other format for a number.
         rounded: rounded(raw)
             .filter(|_| format == IdFormat::Decimal)
             .map(|it| {
@@ -73,7 +74,8 @@ pub(crate) async fn make(call: Call) -> Answer {
         Problem::bad_body(format!("the body does not match its schema: {error}"))
     })?;
     let parts = parts(service.meta(), |name, max| {
-        // A string, a fraction or anything else prints as JSON, which is not digits.
+        // A string, a fraction or any other value prints as JSON that is not all digits, and is
+        // refused.
         let member = members.take(name).map(|value| value.to_string());
         member.map(|text| number(name, &text, 0, max)).transpose()
     })?;

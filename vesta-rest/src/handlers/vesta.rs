@@ -51,7 +51,7 @@ fn in_zone(moment: UnixMillis, tz: &str) -> Result<String, Problem> {
     })?;
     let timestamp = timestamp(moment).ok_or_else(|| {
         invalid(format!(
-            "{moment} is beyond the year 9999, where zones end; leave tz out"
+            "{moment} is beyond the year 9999, where time zones end; omit tz"
         ))
     })?;
     Ok(timestamp
@@ -66,7 +66,7 @@ fn timestamp(moment: UnixMillis) -> Option<Timestamp> {
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())
 }
 
-/// Formats a moment in this host's time zone, or in UTC beyond the year 9999, where zones end.
+/// Formats a moment in this host's time zone; beyond the year 9999, where time zones end, in UTC.
 pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
     match timestamp(moment) {
         Some(timestamp) => timestamp

@@ -66,7 +66,7 @@ pub(crate) const fn json<T: ToSchema>() -> Content {
     }
 }
 
-/// The new ID of an endpoint.
+/// The body of an endpoint that returns a new ID.
 pub(crate) const fn one_id() -> Content {
     Content {
         has_id: true,
@@ -84,7 +84,7 @@ pub(crate) const fn list<T: ToSchema>() -> Content {
     }
 }
 
-/// Adds the schema of a type and those of its parts, and refers to it.
+/// Adds the schemas of a type and its parts, and returns a reference to it.
 pub(super) fn named<T: ToSchema>(all: &mut Schemas) -> RefOr<Schema> {
     let mut parts = vec![(T::name().into_owned(), T::schema())];
     T::schemas(&mut parts);

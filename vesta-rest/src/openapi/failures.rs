@@ -63,7 +63,7 @@ pub(crate) const NOT_OFFERED: Failures = || {
     ]
 };
 
-/// A number of numbers that is none.
+/// A batch size that is not a number.
 pub(crate) const BAD_BATCH: Failures = || {
     vec![Problem::invalid(
         "batchSize",
@@ -120,7 +120,7 @@ const BAD_INPUT: Failures = || {
         .into(),
         Problem::invalid(
             "tim",
-            "there is no parameter `tim`; this endpoint takes time, tz",
+            "unknown parameter `tim`; this endpoint takes time, tz",
         ),
     ]
 };
@@ -134,8 +134,8 @@ const BAD_JSON: Failures = || {
     ]
 };
 
-/// All problems of an endpoint: its own, those of a JSON body, those of parameters, and those of a token
-/// that lacks what callers need.
+/// All problems of an endpoint: its own, and those of a JSON body, of parameters, and of a token without the required
+/// scope.
 pub(super) fn problems(
     own: &[Failures],
     takes_json: bool,
@@ -195,9 +195,7 @@ fn response(problems: &[Problem]) -> Response {
     }
     let header = HeaderBuilder::new()
         .schema(Some(ObjectBuilder::new().schema_type(Type::Integer)))
-        .description(Some(
-            "Whole seconds after which another attempt makes sense, rounded up.",
-        ))
+        .description(Some("Seconds to wait before a retry, rounded up."))
         .build();
     response.header("Retry-After", header).build()
 }

@@ -17,13 +17,13 @@ pub(crate) struct Param {
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// A text of this pattern.
+    /// Text that matches this pattern.
     Text(&'static str),
-    /// A text in the path.
+    /// Text in the path that matches this pattern.
     Path(&'static str),
     /// A whole number from `min` to `max`.
     Number { min: u64, max: u64 },
-    /// The number of a field, as far as the layout has bits for it.
+    /// Value of a field, limited by its width in the layout.
     Bits(Field),
     /// One of these names; the first is the example.
     OneOf(fn() -> Vec<&'static str>),
@@ -78,7 +78,7 @@ impl Param {
     }
 }
 
-/// The most that a field holds: of Vesta's two layouts, in the one that has more bits for it.
+/// Maximum of a field; between Vesta's two layouts, in the one that has more bits for it.
 fn most(layout: &IdMeta, field: Field) -> u64 {
     let types = 0..=layout.max(Field::Type);
     let layouts = types.filter_map(|id_type| layout.of_type_value(id_type).ok());
@@ -90,7 +90,7 @@ fn most(layout: &IdMeta, field: Field) -> u64 {
 
 const UP_TO_1000: Kind = Kind::Number { min: 1, max: 1000 };
 const DECIMAL: &str = "^[0-9]{1,20}$";
-/// In any format.
+/// An ID in any format.
 const ID_TEXT: &str = "^[0-9A-Za-z*~$=]{1,22}$";
 const ANY: &str = "^[^/]+$";
 const FORMATS: Kind = Kind::OneOf(|| IdFormat::ALL.map(IdFormat::name).to_vec());
@@ -112,7 +112,7 @@ macro_rules! params {
 params! {
     FORMAT = "format" false FORMATS, "Text format of IDs; default: decimal" "";
     LAYOUT = "layout" false LAYOUTS,
-        "The layout to explain the ID by; default: the server's own, also if that is `custom`" "";
+        "The layout for explaining the ID; default: the server's own, even if that is `custom`" "";
     ID = "id" true Kind::Text(ID_TEXT),
         "The ID, 0 to 18446744073709551615, in the format named by `format`" "2407837855670862845";
     PATH_ID = "id" true Kind::Path(ID_TEXT),
@@ -121,12 +121,12 @@ params! {
     UID = "uid" true Kind::Text(DECIMAL), "The UID in decimal digits" "3516414031872";
     COUNT = "count" true UP_TO_1000, "Number of IDs, 1 to 1,000. More is refused, not clamped" "2";
     OPTIONAL_COUNT = "count" false UP_TO_1000,
-        "Number of numbers, 1 to 1,000, as a list `ids`; default: one, as `id`" "";
+        "How many numbers, 1 to 1,000, as a list `ids`; default: one, as `id`" "";
     SEGMENT_KEY = "key" true Kind::Path(ANY), "The business tag" "leaf-segment-test";
     BIZ_TYPE = "bizType" false Kind::Text("^[A-Za-z0-9._~-]{1,63}$"), "The tag" "test";
-    TOKEN = "token" false Kind::Text("^.+$"), "A token that is good for the tag" "0f673adf80504e2eaa552f5d791b644c";
+    TOKEN = "token" false Kind::Text("^.+$"), "A token that is valid for the tag" "0f673adf80504e2eaa552f5d791b644c";
     BATCH_SIZE = "batchSize" false Kind::Text("^ *-?[0-9]* *$"),
-        "Number of numbers, up to 100,000; default: 1" "3";
+        "How many numbers, up to 100,000; default: 1" "3";
     SERIAL_TAG = "tag" true Kind::Path("^[^/]{1,128}$"), "The tag, 1 to 128 bytes" "invoices";
     SERIAL = "serial" true Kind::Text("^.+$"), "The serial" "INV-261122-0000427";
     SERIAL_COUNT = "count" false Kind::Number { min: 1, max: MAX_IDS_PER_CALL as u64 },

@@ -1,4 +1,4 @@
-//! The bounds of a moment, for comparisons in a database.
+//! ID bounds of a moment, for comparisons in a database.
 
 use serde_json::{Value, json};
 use vesta_intf::{IdMeta, LayoutSpec, UnixMillis};
@@ -74,9 +74,9 @@ async fn golden_bounds() {
     );
 }
 
-/// The first bound as in [`golden_bounds`]; the texts by repeated division in Python.
+/// The first bound is that of [`golden_bounds`]; the texts come from repeated division in Python.
 #[actix_web::test]
-async fn bounds_come_in_the_format_asked_for() {
+async fn bounds_use_the_requested_format() {
     let service = service();
     for (format, lower, upper) in [
         ("decimal", "2678628990637309952", "2678628991711051775"),
@@ -98,7 +98,7 @@ async fn bounds_come_in_the_format_asked_for() {
 }
 
 #[actix_web::test]
-async fn a_stretch_of_time_is_a_range_of_ids() {
+async fn a_time_span_is_a_range_of_ids() {
     for layout in [
         IdMeta::MAX_PEAK,
         IdMeta::MIN_GRANULARITY,
@@ -123,7 +123,7 @@ async fn a_stretch_of_time_is_a_range_of_ids() {
             let id = service.gen_id().unwrap();
             assert!((lower..=upper).contains(&id), "{layout}: {id}");
         }
-        // A tick counts as a whole, and the answer says where it begins.
+        // A tick counts as a whole, and the answer has its start.
         let (within, _, answer) = at(NOW.0 + unit - 1).await;
         assert_eq!(within, lower);
         assert_eq!(answer["moment"], NOW.to_string());
@@ -144,15 +144,15 @@ const REFUSED: &str = "
 ?time=2049-01-09T05:37:04Z INVALID time time: 2049-01-09T05:37:04.000Z is not before 2049-01-09T05:37:04.000Z, where the layout ends
 ?time=1960-01-01T00:00:00Z INVALID time time must not be before 1970, but is `1960-01-01T00:00:00Z`
 ?time=18446744073709551616 INVALID time time must be at most 18446744073709551615, but is `18446744073709551616`
-?time=0&time=1 INVALID time time must be given once only
+?time=0&time=1 INVALID time time must be given only once
 ?time=1767225600000&type=2 OUT_OF_RANGE type type must be a whole number 0 to 1, but is `2`
 ?time=1767225600000&genMethod=4 OUT_OF_RANGE genMethod genMethod must be a whole number 0 to 3, but is `4`
 ?time=1767225600000&version=2 OUT_OF_RANGE version version must be a whole number 0 to 1, but is `2`
 ?time=1767225600000&genMethod=rest INVALID genMethod genMethod must be a whole number 0 to 3, but is `rest`
-?time=1767225600000&machine=1 INVALID machine there is no parameter `machine`; this endpoint takes time, type, genMethod, version, format";
+?time=1767225600000&machine=1 INVALID machine unknown parameter `machine`; this endpoint takes time, type, genMethod, version, format";
 
 #[actix_web::test]
-async fn what_is_no_moment_of_the_layout_is_refused() {
+async fn times_outside_the_layout_are_refused() {
     let service = service();
     let forms = vesta_boot::moment::FORMS;
     for line in REFUSED.lines().skip(1) {
@@ -166,13 +166,13 @@ async fn what_is_no_moment_of_the_layout_is_refused() {
         assert_eq!(answer.problem(400, kind), detail, "{query}");
         assert_eq!(answer.json()["parameter"], parameter, "{query}");
     }
-    // The other type's time reaches further.
+    // The other type's time field reaches further.
     let uri = "/v1/ids:bound?time=2049-01-09T05:37:04Z&type=1";
     assert_eq!(get(&service, uri).await.status, 200);
 }
 
 #[actix_web::test]
-async fn a_layout_without_type_and_method_has_only_zeros_there() {
+async fn a_layout_without_type_and_method_accepts_only_zero_for_them() {
     let service = service_of(IdMeta::SNOWFLAKE);
     let plain = get(&service, "/v1/ids:bound?time=1767225600000").await;
     let zeros = get(
@@ -189,7 +189,7 @@ async fn a_layout_without_type_and_method_has_only_zeros_there() {
             format!("{name} must be a whole number 0 to 0, but is `1`")
         );
     }
-    // A layout that begins in 1970 has bounds from there on.
+    // A layout whose epoch is 1970 has bounds from there on.
     let spec = LayoutSpec {
         epoch: UnixMillis(0),
         time_bits: 42,

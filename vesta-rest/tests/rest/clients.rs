@@ -1,5 +1,5 @@
-//! Clients that were written for the Java Vesta and for Leaf, unchanged: what they send, byte by byte, and
-//! exactly what they get. Several requests go over one connection, as their keep-alive has it.
+//! Unchanged clients of the Java Vesta and of Leaf: what they send, byte by byte, and exactly what they get. As with
+//! their keep-alive, several requests share a connection.
 
 use std::net::SocketAddr;
 
@@ -54,7 +54,7 @@ const APACHE: Client = Client(
      Accept-Encoding: gzip,deflate\r\n",
 );
 
-/// The tool of both projects' instructions.
+/// The tool in the instructions of both projects.
 const CURL: Client = Client("User-Agent: curl/7.29.0\r\nHost: {}\r\nAccept: */*\r\n");
 
 /// A connection of a client.
@@ -133,7 +133,7 @@ fn a_client_of_the_java_vesta_gets_its_four_endpoints() {
                 )
             );
         }
-        // The examples of its README.
+        // Examples of the README of the Java Vesta.
         assert_eq!(
             client.gets("/expid?id=2407837855670862845", JSON, true),
             r#"{"genMethod":2,"machine":1021,"seq":0,"time":94990103,"type":0,"version":0}"#
@@ -178,7 +178,7 @@ fn a_client_of_leaf_gets_numbers_and_snowflake_ids() {
             );
             let uri = format!("/decodeSnowflakeId?snowflakeId={id}");
             let decoded = client.gets(&uri, JSON, true);
-            // The time in brackets is in the zone of the host.
+            // The time in brackets is in the host's time zone.
             let (millis, rest) = decoded.split_once('(').expect("a readable time");
             assert_eq!(millis, r#"{"timestamp":"1767225600000"#);
             let (readable, rest) = rest.split_once(')').expect("its end");
@@ -195,9 +195,9 @@ fn a_client_of_leaf_gets_numbers_and_snowflake_ids() {
     }
 }
 
-/// A checker that accepts anything would accept these.
+/// Negative control: a checker that accepts anything would accept these.
 #[test]
-fn another_type_and_another_header_are_noticed() {
+fn the_checker_notices_a_wrong_type_and_a_wrong_header() {
     let server = Server::usual(service(), None);
     let caught = |wrong: fn(&mut Speaks)| {
         let mut client = JAVA.to(&server);

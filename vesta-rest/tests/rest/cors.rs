@@ -1,4 +1,4 @@
-//! Web pages of other origins, as browsers ask for them.
+//! CORS: requests of web pages from other origins, as browsers send them.
 
 use crate::limits::{PATIENT, Server};
 use crate::support::{Raw, service};
@@ -24,7 +24,7 @@ fn ask(server: &Server, request: &str, origin: &str, more: &str) -> (u16, String
 const PREFLIGHT: &str = "access-control-request-method: POST\r\naccess-control-request-headers: authorization, content-type\r\n";
 
 #[test]
-fn pages_of_the_origins_that_are_named_may_read_the_answers() {
+fn pages_of_listed_origins_may_read_the_answers() {
     let server = server(&[SHOP]);
     for path in ["/genid", "/v1/id", "/v1/layout"] {
         let (status, allowed, _) = ask(&server, &format!("GET {path}"), SHOP, "");
@@ -32,7 +32,7 @@ fn pages_of_the_origins_that_are_named_may_read_the_answers() {
     }
     let (status, allowed, body) = ask(&server, "GET /v1/id?x=1", SHOP, "");
     assert_eq!((status, allowed.as_str()), (400, SHOP), "errors too");
-    assert!(body.contains("there is no parameter"));
+    assert!(body.contains("unknown parameter"));
     let (status, allowed, _) = ask(&server, "OPTIONS /v1/ids:make", SHOP, PREFLIGHT);
     assert_eq!((status, allowed.as_str()), (200, SHOP));
     let (_, allowed, _) = ask(&server, "GET /genid", "https://evil.example.com", "");
@@ -47,7 +47,7 @@ fn pages_of_the_origins_that_are_named_may_read_the_answers() {
 }
 
 #[test]
-fn every_origin_may_if_all_are_named_and_none_by_default() {
+fn a_star_allows_every_origin_and_the_default_none() {
     let all = server(&["*"]);
     assert_eq!(ask(&all, "GET /genid", SHOP, "").1, "*");
     let none = server(&[]);

@@ -1,4 +1,4 @@
-//! IDs as text in any format: given, read, and refused where they are malformed.
+//! ID text in every format: issued, parsed, and refused if malformed.
 
 use serde_json::{Value, json};
 use vesta_intf::IdFormat;
@@ -6,8 +6,8 @@ use vesta_intf::IdFormat;
 use crate::support::{MACHINE, get, post, service};
 use crate::vesta::GOLDEN;
 
-/// The IDs of [`GOLDEN`] from the fifth on, in every format but decimal. Computed apart from this code, in
-/// Python: `f"{n:020}"`, `f"{n:016x}"`, repeated division by 36, 62 and by 32, and check symbols digit by digit.
+/// The IDs of [`GOLDEN`] from the fifth on, in every format but decimal. Computed independently in Python:
+/// `f"{n:020}"`, `f"{n:016x}"`, repeated division by 36, 62 and 32, and check symbols digit by digit.
 const TEXTS: [&str; 5] = [
     "13835058055282163711 bfffffffffffffff 2X41IRSMLLCLB GU0iBVp7iAB BZZZZZZZZZZZZ BZZZZZZZZZZZZ8 138350580552821637115 1383505805528216371185 138350580552821637115",
     "02407837855670862845 216a5bc5c00003fd 0IAKJA8DRATQ5 2rrvDihMXHR 22TJVRQ0000ZX 22TJVRQ0000ZX1 24078378556708628453 240783785567086284524 24078378556708628451",
@@ -35,7 +35,7 @@ fn golden() -> impl Iterator<Item = ([u64; 6], u64, IdFormat, String)> {
 }
 
 #[actix_web::test]
-async fn golden_ids_are_put_together_in_every_format() {
+async fn golden_ids_are_assembled_in_every_format() {
     let service = service();
     for ([id_type, machine, seq, time, gen_method, version], _, format, text) in golden() {
         let uri = format!(
@@ -102,7 +102,7 @@ async fn golden_ids_are_explained_from_every_format() {
 }
 
 #[actix_web::test]
-async fn new_ids_come_in_the_format_asked_for() {
+async fn new_ids_use_the_requested_format() {
     let service = service();
     let mut last = 0;
     let mut newer = |format: IdFormat, text: &str| {
@@ -145,7 +145,7 @@ async fn new_ids_come_in_the_format_asked_for() {
 }
 
 #[actix_web::test]
-async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
+async fn an_unknown_format_is_refused_and_takes_no_id() {
     let service = service();
     let before = service.gen_id().unwrap();
     for path in [
@@ -177,7 +177,7 @@ async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
         let detail = get(&service, &format!("{path}format=hex&format=hex"))
             .await
             .problem(400, "INVALID");
-        assert_eq!(detail, "format must be given once only");
+        assert_eq!(detail, "format must be given only once");
         let long = get(&service, &format!("{path}format={}", "x".repeat(2000))).await;
         assert!(long.problem(400, "INVALID").len() < 200);
     }
@@ -189,7 +189,7 @@ async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
         ),
         (
             "x=1",
-            "there is no parameter `x`; this endpoint takes format".to_owned(),
+            "unknown parameter `x`; this endpoint takes format".to_owned(),
         ),
     ] {
         let answer = post(&service, &format!("/v1/ids:make?{query}"), body).await;
@@ -202,7 +202,7 @@ async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
         "a refused request takes no ID"
     );
 
-    // Leaf's and uid-generator's answers are digits, as their callers know them.
+    // Leaf's and uid-generator's answers stay digits, as their callers expect.
     for query in [
         "/api/snowflake/get/order?",
         "/decodeSnowflakeId?snowflakeId=1&",
@@ -217,9 +217,9 @@ async fn a_format_that_there_is_not_is_refused_and_no_id_is_taken() {
 
 const MISTYPED: &str = "a character of it was mistyped, swapped, lost or added";
 
-/// What is wrong with a text of a format, vesta-intf says and tests.
+/// vesta-intf describes and tests the faults of each format.
 #[actix_web::test]
-async fn a_text_that_is_no_id_of_its_format_is_refused() {
+async fn malformed_id_text_is_refused_in_every_format() {
     let service = service();
     let decimal = "id must be a whole number 0 to 18446744073709551615, but is";
     for (format, text, kind, says) in [
@@ -236,7 +236,7 @@ async fn a_text_that_is_no_id_of_its_format_is_refused() {
             "OUT_OF_RANGE",
             format!("{decimal} `18446744073709551616`"),
         ),
-        // Digits alone are not taken for decimal.
+        // Digits alone are not taken as decimal.
         (
             "hex",
             "2407837855670862845",
@@ -262,7 +262,7 @@ async fn a_text_that_is_no_id_of_its_format_is_refused() {
         .await
         .problem(400, "INVALID");
     assert_eq!(detail, "id is missing; it must be an ID as base62");
-    // Without `format` nothing is guessed.
+    // Without `format`, nothing is guessed.
     let texts = TEXTS.iter().flat_map(|texts| texts.split(' ').skip(1));
     for text in texts.filter(|text| text.contains(|c: char| !c.is_ascii_digit())) {
         get(&service, &format!("/expid?id={text}"))

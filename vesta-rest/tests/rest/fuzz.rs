@@ -1,4 +1,4 @@
-//! Requests of arbitrary text: each gets an answer of the right form, and the server has no fault.
+//! Requests of arbitrary text: each gets a well-formed answer, and the server never faults.
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
@@ -28,7 +28,7 @@ use texts::{Changes, damaged, kept};
 #[path = "../../../scripts/fuzz/texts.rs"]
 mod texts;
 
-/// A request in the text of HTTP/1.1 without its version: what cannot be sent is `None`.
+/// A request in the text of HTTP/1.1 without its version; `None` for text that cannot be sent.
 fn request(text: &[u8]) -> Option<TestRequest> {
     let (head, body) = match text.windows(2).position(|pair| pair == b"\n\n") {
         Some(end) => (&text[..end], &text[end + 2..]),
@@ -56,8 +56,8 @@ fn request(text: &[u8]) -> Option<TestRequest> {
     Some(request.set_payload(body.to_vec()))
 }
 
-/// The layouts under which every request is made: Vesta's, uid-generator's, and one whose time reaches
-/// far beyond what calendars know.
+/// The layouts under which every request is made: Vesta's, uid-generator's, and one whose time field reaches far beyond
+/// any calendar.
 fn layouts() -> [IdMeta; 3] {
     let far = LayoutSpec {
         version_bits: 0,
@@ -106,7 +106,7 @@ async fn check_answer<B: MessageBody>(text: &[u8], response: ServiceResponse<B>)
             String::from_utf8_lossy(text)
         )
     };
-    // 501: what this layout or this server does not offer.
+    // 501: not offered by this layout or this server.
     assert!((200..500).contains(&status) || status == 501, "{}", say());
     let json =
         || serde_json::from_slice::<Value>(&body).unwrap_or_else(|e| panic!("{e}: {}", say()));
@@ -121,7 +121,7 @@ async fn check_answer<B: MessageBody>(text: &[u8], response: ServiceResponse<B>)
             assert!(status == 200 && !body.is_empty(), "{}", say());
             assert!(std::str::from_utf8(&body).is_ok(), "{}", say());
         }
-        // The files of the page under /docs, and the way there.
+        // The files of the Swagger UI under /docs, and the redirect to it.
         _ if text.windows(5).any(|part| part == b"/docs") => {
             assert!(
                 matches!(status, 200 | 301 | 302 | 304 | 307 | 308),
@@ -133,8 +133,8 @@ async fn check_answer<B: MessageBody>(text: &[u8], response: ServiceResponse<B>)
     }
 }
 
-/// Runs a target against one application of each layout, made once. Returns how many texts came, and
-/// how many requests they were.
+/// Runs a target against one application of each layout, made once. Returns the number of texts and the number of
+/// requests among them.
 fn with_applications(target: impl FnOnce(&dyn Fn(&[u8]))) -> (u32, u32) {
     let system = System::new();
     let (segments, serials) = (segments(), serials());
@@ -165,7 +165,7 @@ fn with_applications(target: impl FnOnce(&dyn Fn(&[u8]))) -> (u32, u32) {
     target(&|text| {
         all.set(all.get() + 1);
         for (clock, application) in &applications {
-            clock.advance(Duration::from_secs(1)); // IDs for the next one
+            clock.advance(Duration::from_secs(1)); // IDs for the next request
             let Some(request) = request(text) else { return };
             sent.set(sent.get() + 1);
             let response = system.block_on(application.call(request.to_request()));
@@ -181,7 +181,7 @@ fn inputs() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn requests_of_any_text() {
+fn requests_of_arbitrary_text() {
     with_applications(|check| {
         inputs().iter().for_each(|text| check(text));
         let check = AssertUnwindSafe(check);
@@ -192,7 +192,7 @@ fn requests_of_any_text() {
 }
 
 #[test]
-fn requests_that_are_damaged() {
+fn damaged_requests() {
     let (all, sent) = with_applications(|check| {
         let (inputs, check) = (inputs(), AssertUnwindSafe(check));
         bolero::check!()
@@ -213,9 +213,9 @@ fn requests_that_are_damaged() {
     );
 }
 
-/// A server that answers 500 where a number does not fit, and with text where it should be a problem.
+/// A server that answers 500 to a number out of range, and plain text in place of a problem.
 #[test]
-fn a_server_with_faults_is_noticed() {
+fn the_checks_notice_a_faulty_server() {
     let faults: [fn() -> HttpResponse; 3] = [
         || HttpResponse::InternalServerError().finish(),
         || {

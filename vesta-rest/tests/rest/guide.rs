@@ -1,4 +1,4 @@
-//! docs/REST.md says what the server does.
+//! docs/use/rest.md matches the server.
 
 use vesta_intf::{ErrorKind, IdFormat, IdMeta};
 use vesta_rest::app::ENDPOINTS;
@@ -11,7 +11,7 @@ fn it_names_every_endpoint_and_every_kind_of_error() {
         let path = endpoint.path.split("{file").next().unwrap();
         assert!(GUIDE.contains(path), "{path}");
     }
-    // What only a server with other modes would answer.
+    // Errors that only a server with other modes returns.
     let elsewhere = [ErrorKind::Unsupported];
     for kind in ErrorKind::all().filter(|kind| !elsewhere.contains(kind)) {
         let row = GUIDE

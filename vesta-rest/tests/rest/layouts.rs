@@ -1,4 +1,4 @@
-//! IDs that others made, explained by their layouts.
+//! Foreign IDs, explained by their layouts.
 
 use serde_json::{Value, json};
 use vesta_intf::{IdMeta, LayoutSpec, UnixMillis};
@@ -9,8 +9,8 @@ const NAMES: &str = "max-peak, min-granularity, snowflake, uid, js-safe, discord
     sonyflake-2, uid-boot, cosid, cosid-second, cosid-js, yitter, seata, cockroach, tso, tsid, linkedin, \
     clickhouse, tiktok, weibo, bluesky, shardingsphere, vesta-old";
 
-/// IDs that were published, and what is known of them: Discord's API reference, Mastodon's documentation of
-/// "Status", sony/sonyflake's `Decompose`. More are in vesta-intf/tests/contract/foreign.rs.
+/// Published IDs and their known fields: Discord's API reference, Mastodon's documentation of "Status",
+/// sony/sonyflake's `Decompose`. More are in vesta-intf/tests/contract/foreign.rs.
 const PUBLISHED: [(&str, u64, &str, u64, u64); 3] = [
     (
         "discord",
@@ -36,7 +36,7 @@ const PUBLISHED: [(&str, u64, &str, u64, u64); 3] = [
 ];
 
 #[actix_web::test]
-async fn published_ids_of_others_are_explained() {
+async fn published_foreign_ids_are_explained() {
     for service in [service(), service_of(IdMeta::JS_SAFE)] {
         for (layout, id, moment, machine, seq) in PUBLISHED {
             let answer = get(&service, &format!("/v1/ids/{id}?layout={layout}")).await;
@@ -73,7 +73,7 @@ async fn published_ids_of_others_are_explained() {
 }
 
 #[actix_web::test]
-async fn a_layout_that_there_is_not_is_refused_with_the_names_there_are() {
+async fn an_unknown_layout_is_refused_with_the_known_names() {
     let service = service();
     for (given, shown) in [
         ("", "``"),
@@ -97,7 +97,7 @@ async fn a_layout_that_there_is_not_is_refused_with_the_names_there_are() {
     let twice = get(&service, "/expid?id=1&layout=uid&layout=uid")
         .await
         .problem(400, "INVALID");
-    assert_eq!(twice, "layout must be given once only");
+    assert_eq!(twice, "layout must be given only once");
     for (uri, max) in [
         (
             "/expid?id=9223372036854775808&layout=sonyflake",
@@ -118,7 +118,7 @@ async fn a_layout_that_there_is_not_is_refused_with_the_names_there_are() {
 
 /// 2407837855670862845 has type 0, 7046982853636171783 type 1.
 #[actix_web::test]
-async fn of_vestas_two_layouts_only_the_one_of_the_type_bit_explains_an_id() {
+async fn the_type_bit_decides_between_vestas_two_layouts() {
     for service in [service(), service_of(IdMeta::SNOWFLAKE)] {
         for (id, right, wrong) in [
             (2_407_837_855_670_862_845_u64, "max-peak", "min-granularity"),
@@ -143,7 +143,7 @@ async fn of_vestas_two_layouts_only_the_one_of_the_type_bit_explains_an_id() {
 }
 
 #[actix_web::test]
-async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
+async fn each_listed_layout_can_be_requested() {
     let service = service();
     let answer = get(&service, "/v1/layouts").await;
     assert_eq!(
@@ -197,7 +197,7 @@ async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
             );
         }
     }
-    // The numbers of Discord's API reference; the end is 2^42 ms after the epoch.
+    // Numbers from Discord's API reference; the end is 2^42 ms after the epoch.
     let discord = layouts
         .iter()
         .find(|layout| layout["name"] == "discord")
@@ -221,7 +221,7 @@ async fn the_known_layouts_are_listed_and_each_can_be_asked_for() {
 }
 
 #[actix_web::test]
-async fn a_layout_of_ones_own_is_listed_and_explains_too() {
+async fn a_custom_layout_is_listed_and_explains_ids() {
     let epoch = UnixMillis(1_704_067_200_000); // 2024-01-01T00:00:00Z
     let spec = LayoutSpec {
         epoch,
@@ -273,7 +273,7 @@ async fn a_layout_of_ones_own_is_listed_and_explains_too() {
 }
 
 #[actix_web::test]
-async fn an_id_in_the_shape_of_a_rounded_one_comes_with_those_that_become_it() {
+async fn an_id_that_looks_rounded_comes_with_the_range_it_stands_for() {
     let service = service();
     for (id, rounded) in [
         (
@@ -294,7 +294,7 @@ async fn an_id_in_the_shape_of_a_rounded_one_comes_with_those_that_become_it() {
             "{id}: absent, not null"
         );
     }
-    // What is no decimal number is not rounded.
+    // Only decimal text is checked for rounding.
     let text = vesta_intf::IdFormat::Base62.encode(2_407_837_855_670_863_000);
     let explained = get(&service, &format!("/v1/ids/{text}?format=base62"))
         .await

@@ -12,7 +12,7 @@ use crate::limits::Server;
 use crate::segments::leafs;
 use crate::support::{NOW, Raw, get, get_with, service_of};
 
-/// The request of an HTTP client with no wishes, of a browser, of Spring's RestTemplate for a number.
+/// `Accept` of an HTTP client without preferences, of a browser, of Spring's RestTemplate for a number.
 const ACCEPTS: [(&str, &str); 6] = [
     ("*/*", "text/plain; charset=utf-8"),
     (
@@ -29,7 +29,7 @@ const ACCEPTS: [(&str, &str); 6] = [
 ];
 
 #[actix_web::test]
-async fn a_snowflake_id_is_the_same_digits_under_the_type_that_is_preferred() {
+async fn a_snowflake_id_has_the_same_digits_under_either_media_type() {
     let service = service_of(IdMeta::SNOWFLAKE);
     let mut last = 0;
     for (accept, expected) in ACCEPTS {
@@ -52,7 +52,7 @@ async fn a_snowflake_id_is_the_same_digits_under_the_type_that_is_preferred() {
 }
 
 #[test]
-fn superfluous_slashes_are_dropped_as_by_spring_mvc_5_and_counted_under_the_path() {
+fn superfluous_slashes_are_dropped_as_by_spring_mvc_5() {
     let server = Server::usual(service_of(uid_layout(WIDTHS[1])), Some(leafs()));
     let mut client = Raw::connect(server.address);
     let mut counted = BTreeMap::new();
@@ -114,7 +114,8 @@ async fn an_id_is_decoded_to_leafs_json() {
     let moment = body["timestamp"].as_str().expect("a string");
     let (millis, readable) = moment.split_once('(').expect("both");
     assert_eq!(millis, "1563000000000");
-    // The zone is the host's; dates and minutes are the same in any of them but for the day's edge.
+    // The time zone is the host's; dates and minutes are the same in every zone, except near
+    // midnight.
     assert_eq!(readable.len(), "2019-07-13 06:40:00.000)".len());
     assert!(
         readable.starts_with("2019-07-1") && readable.ends_with("00.000)"),
@@ -132,7 +133,7 @@ async fn an_id_is_decoded_to_leafs_json() {
     }
 }
 
-/// Default of uid-generator, default of its Spring Boot port, and two others, as (timeBits, workerBits, seqBits).
+/// Defaults of uid-generator and of its Spring Boot port, and two other widths, as (timeBits, workerBits, seqBits).
 const WIDTHS: [(u8, u8, u8); 4] = [(28, 22, 13), (31, 20, 12), (30, 18, 15), (33, 10, 20)];
 
 fn uid_layout((time_bits, machine_bits, seq_bits): (u8, u8, u8)) -> IdMeta {
@@ -148,7 +149,7 @@ fn uid_layout((time_bits, machine_bits, seq_bits): (u8, u8, u8)) -> IdMeta {
     IdMeta::new(spec).expect("it adds up")
 }
 
-/// The moment that uid-generator's JSON shows in the time zone of the host.
+/// The time that uid-generator's JSON shows in the host's time zone.
 fn shown(timestamp: &Value) -> i64 {
     let shown = jiff::civil::DateTime::strptime("%Y-%m-%d %H:%M:%S", timestamp.as_str().unwrap());
     let zoned = shown.unwrap().to_zoned(jiff::tz::TimeZone::system());
@@ -156,7 +157,7 @@ fn shown(timestamp: &Value) -> i64 {
 }
 
 #[actix_web::test]
-async fn a_uid_of_any_widths_is_made_parsed_and_explained_alike() {
+async fn uids_of_any_widths_are_made_parsed_and_explained() {
     for widths in WIDTHS {
         let layout = uid_layout(widths);
         let service = service_of(layout);
@@ -198,7 +199,7 @@ async fn a_uid_of_any_widths_is_made_parsed_and_explained_alike() {
 }
 
 #[actix_web::test]
-async fn a_server_of_another_layout_refuses_uids_and_never_explains_its_own_id_as_one() {
+async fn a_server_of_another_layout_refuses_uids() {
     let in_millis = LayoutSpec {
         unit: TimeUnit::Millisecond,
         time_bits: 41,
@@ -227,7 +228,7 @@ async fn a_server_of_another_layout_refuses_uids_and_never_explains_its_own_id_a
             let detail = get(&service, uri).await.problem(501, "UNSUPPORTED");
             let named = format!("layout {}", layout.name());
             assert!(
-                detail.contains(&named) && detail.contains("FROM-UID-GENERATOR"),
+                detail.contains(&named) && detail.contains("move/uid-generator.md"),
                 "{detail}"
             );
             assert!(detail.contains("/expid?layout=uid"), "{detail}");

@@ -1,4 +1,4 @@
-//! Limits of connections, over real sockets, with short time-outs in place of the real ones.
+//! Connection limits over real sockets, with short time-outs in place of the real ones.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vesta_service::testing::ManualClock;
 use crate::support::{Answer, NOW, Raw, builder, service};
 use crate::vesta::tiny;
 
-/// A server inside this process; it stops on drop.
+/// A server in this process; it stops on drop.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) security: Security,
@@ -29,7 +29,7 @@ impl Server {
         Self::start_with(service, limits, |_| ())
     }
 
-    /// With the limits that a server has, and segment mode.
+    /// A server with the default limits, and segment mode.
     pub(crate) fn usual(
         service: Arc<LocalIdService>,
         segments: Option<Arc<SegmentService>>,
@@ -102,7 +102,7 @@ pub(crate) const PATIENT: Limits = Limits {
     head: Duration::from_secs(60),
     keep_alive: Duration::from_secs(60),
 };
-/// actix counts from a clock that it reads twice a second only.
+/// Short limits; actix counts by a clock that it reads only twice a second.
 pub(crate) const HASTY: Limits = Limits {
     head: Duration::from_secs(1),
     keep_alive: Duration::from_secs(60),
@@ -147,7 +147,7 @@ fn a_connection_that_stalls_in_a_head_is_closed() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_408() {
+fn a_missing_body_is_408() {
     let server = Server::start(service(), PATIENT);
     let mut client = Raw::connect(server.address);
     client.send("POST /v1/ids:make HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{");
@@ -160,7 +160,7 @@ fn a_body_that_does_not_come_is_408() {
 fn an_answer_that_is_not_read_closes_the_connection() {
     let server = Server::start(service(), HASTY);
     let mut client = Raw::connect(server.address);
-    // More than the buffers of both sockets hold, and none of it read.
+    // More than the buffers of both sockets hold; none of it is read.
     let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.send(&request.repeat(20));
     let mut healthy = Raw::connect(server.address);
@@ -169,7 +169,7 @@ fn an_answer_that_is_not_read_closes_the_connection() {
 }
 
 #[test]
-fn the_way_around_the_router_answers_as_the_router_does() {
+fn the_fast_path_answers_as_the_router_does() {
     let server = Server::start(service(), PATIENT);
     let mut client = Raw::connect(server.address);
     let shape = |answer: Answer| {
@@ -215,7 +215,7 @@ fn an_idle_connection_is_kept_for_its_next_request() {
 }
 
 #[test]
-fn connections_over_the_limit_are_told_so() {
+fn connections_over_the_limit_get_503() {
     let server = Server::start_with(service(), PATIENT, |config| {
         config.limits.max_connections = 2;
         config.limits.max_connections_per_address = Some(2);
@@ -239,7 +239,7 @@ fn connections_over_the_limit_are_told_so() {
 }
 
 #[test]
-fn one_address_leaves_half_of_the_connections_to_others() {
+fn one_address_gets_at_most_half_of_the_connections() {
     let server = Server::start_with(service(), PATIENT, |config| {
         config.limits.max_connections = 4
     });
@@ -281,7 +281,7 @@ fn a_head_may_come_in_pieces_and_end_its_lines_in_bare_lf() {
 }
 
 #[test]
-fn heads_that_are_malformed_or_too_large_or_of_unclear_length_are_refused() {
+fn malformed_oversized_and_ambiguous_heads_are_refused() {
     let server = Server::start(service(), PATIENT);
     let unclear = |end: &str| {
         format!("POST /v1/ids:make HTTP/1.1\r\nhost: localhost\r\n{end}\r\n\r\n0\r\n\r\n")
@@ -357,7 +357,7 @@ fn a_stop_lets_the_request_in_flight_finish() {
     for _ in 0..2 {
         assert_eq!(client.get("/genid").status, 200);
     }
-    // Both are in one segment: with the answer to the first, the second is being waited for.
+    // Both are in one segment: once the first is answered, the server waits for the second.
     let request = |uri| format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     client.send(&(request("/v1/layout") + &request("/genid")));
     assert_eq!(client.answer().status, 200);

@@ -1,4 +1,4 @@
-//! The OpenAPI document says what the router does.
+//! The OpenAPI document matches the router.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -145,7 +145,7 @@ async fn it_is_a_valid_document() {
 }
 
 #[actix_web::test]
-async fn it_names_the_errors_of_making_ids() {
+async fn it_names_the_errors_of_id_generation() {
     let document = document().await;
     for path in ["/genid", "/v1/id", "/v1/ids"] {
         let responses = &operations(&document)[&(path.to_owned(), "get".to_owned())]["responses"];
@@ -239,7 +239,7 @@ async fn it_names_every_format_and_every_layout() {
 }
 
 #[actix_web::test]
-async fn its_examples_are_what_the_server_answers() {
+async fn its_examples_are_real_answers() {
     let document = document().await;
     let service = service();
     let schemas = &document["components"]["schemas"];

@@ -1,4 +1,4 @@
-//! The page and the Swagger UI: complete, and from this server alone.
+//! The ID page and the Swagger UI: complete, and served by this server alone.
 
 use actix_web::App;
 use actix_web::body::to_bytes;
@@ -42,7 +42,7 @@ async fn the_page_is_one_file_and_its_links_lead_somewhere() {
 }
 
 #[actix_web::test]
-async fn the_protocol_of_grpc_is_served_as_it_is_in_the_sources() {
+async fn the_served_proto_file_is_the_one_in_the_sources() {
     let answer = get(&service(), "/vesta.proto").await;
     assert_eq!(
         (answer.status, answer.header("content-type")),
@@ -57,7 +57,7 @@ async fn the_protocol_of_grpc_is_served_as_it_is_in_the_sources() {
 }
 
 #[actix_web::test]
-async fn documents_are_compressed_for_who_can_read_that() {
+async fn documents_are_compressed_if_the_client_accepts_it() {
     for (uri, packed) in [("/openapi.json", "gzip"), ("/", "gzip"), ("/v1/layout", "")] {
         let request = TestRequest::get()
             .uri(uri)

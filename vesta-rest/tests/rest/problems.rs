@@ -1,4 +1,4 @@
-//! Paths and methods that are not there.
+//! Unknown paths and unsupported methods.
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
@@ -19,7 +19,7 @@ async fn unknown_paths_are_404() {
         "/%2e%2e/etc/passwd",
     ] {
         let detail = get(&service, uri).await.problem(404, "NOT_FOUND");
-        assert!(detail.starts_with("nothing is at `/"), "{uri}: {detail}");
+        assert!(detail.starts_with("unknown path `/"), "{uri}: {detail}");
     }
     let long = get(&service, &format!("/{}", "x".repeat(5000))).await;
     assert!(
@@ -29,7 +29,7 @@ async fn unknown_paths_are_404() {
 }
 
 #[actix_web::test]
-async fn other_methods_are_405_and_say_what_there_is() {
+async fn other_methods_get_405_with_the_supported_ones() {
     let service = service();
     for endpoint in ENDPOINTS {
         let uri = endpoint
@@ -58,7 +58,7 @@ async fn other_methods_are_405_and_say_what_there_is() {
 }
 
 #[actix_web::test]
-async fn the_paths_of_the_originals_take_forms_and_what_they_do_not_know() {
+async fn legacy_paths_take_forms_and_ignore_unknown_parameters() {
     let service = service();
     let post = |uri| TestRequest::post().uri(uri);
     let form = "application/x-www-form-urlencoded; charset=UTF-8";
@@ -85,7 +85,7 @@ async fn the_paths_of_the_originals_take_forms_and_what_they_do_not_know() {
         assert_eq!(ask(&service, post(uri)).await.status, 200, "{uri}");
         assert_eq!(ask(&service, form(uri, "a=b")).await.status, 200, "{uri}");
     }
-    // What they know is as strict as elsewhere, and the JSON API stays as it is.
+    // Known parameters are as strict as elsewhere, and the JSON API stays strict.
     ask(&service, form("/expid?id=1", "id=1"))
         .await
         .problem(400, "INVALID");

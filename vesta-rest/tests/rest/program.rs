@@ -1,4 +1,4 @@
-//! The real program: its start, its answers, its end.
+//! The real program: start, answers, end.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -32,7 +32,7 @@ fn run(args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Starts it in a folder, on free ports, and reads what it says until it is ready.
+/// Starts the program in a folder, on free ports, and reads its output until it is ready.
 pub(crate) fn start(dir: &Path, args: &[&str]) -> Program {
     start_by(Command::new(PROGRAM), dir, args)
 }
@@ -111,13 +111,13 @@ fn restarts_never_repeat_even_after_a_kill() {
 }
 
 #[test]
-fn its_most_talkative_log_has_no_token() {
+fn its_most_verbose_log_has_no_token() {
     let dir = TempDir::new().unwrap();
     let made = run(&["token", "new", "--name", "maker", "--scopes", "generate"]).stdout;
     let made = String::from_utf8(made).unwrap();
     let (token, table) = made.split_once("\n\n").unwrap();
     std::fs::write(dir.path().join("vesta.toml"), table).unwrap();
-    // Into a file: a pipe would not be read meanwhile.
+    // Into a file: a pipe would not be read in the meantime.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"exec "$0" "$@" 2>trace.log"#, PROGRAM]);
     let args = [
@@ -164,7 +164,7 @@ fn its_most_talkative_log_has_no_token() {
 }
 
 #[test]
-fn two_of_them_in_one_folder_get_different_machine_ids() {
+fn two_programs_in_one_folder_get_different_machine_ids() {
     let dir = TempDir::new().unwrap();
     let programs = [start(dir.path(), &[]), start(dir.path(), &[])];
     let machines = programs
@@ -174,7 +174,7 @@ fn two_of_them_in_one_folder_get_different_machine_ids() {
 }
 
 #[test]
-fn it_survives_having_no_file_descriptor_left() {
+fn it_survives_running_out_of_file_descriptors() {
     let dir = TempDir::new().unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"ulimit -n 64; exec "$0" "$@""#, PROGRAM]);
@@ -192,7 +192,7 @@ fn it_survives_having_no_file_descriptor_left() {
 }
 
 #[test]
-fn a_wrong_setting_ends_it_with_64_and_one_sentence() {
+fn a_wrong_setting_exits_with_64_and_one_sentence() {
     for args in [
         &["--machine-id", "1024"][..],
         &["--listen", "0.0.0.0:0"],
@@ -212,7 +212,7 @@ fn a_wrong_setting_ends_it_with_64_and_one_sentence() {
 }
 
 #[test]
-fn it_has_the_commands_for_the_store_too() {
+fn it_has_the_store_commands_too() {
     let dir = TempDir::new().unwrap();
     let store = |args: &[&str]| {
         let output = command(dir.path(), &[&["store"], args].concat())

@@ -1,5 +1,5 @@
-//! What stands between callers and the program: offers of another protocol, names of another site, and a load
-//! balancer that notices a stop late.
+//! Between callers and the program: offers of another protocol, host names of another site, and a load balancer that
+//! notices a stop late.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -20,10 +20,10 @@ use vesta_testkit::programs::Program;
 use crate::program::start;
 use crate::support::Raw;
 
-/// As Java's client offers HTTP/2.
+/// Java's client offers HTTP/2 like this.
 const H2C: &str = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\
     HTTP2-Settings: AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA\r\n";
-/// As nginx sends the lines for WebSocket, and a browser the handshake.
+/// nginx sends these headers for WebSocket; a browser sends the handshake.
 const WEBSOCKET: &str = "connection: upgrade\r\n";
 const HANDSHAKE: &str = "connection: keep-alive, Upgrade\r\nupgrade: websocket\r\n\
     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
@@ -50,9 +50,9 @@ fn an_offer_of_another_protocol_is_declined_and_no_request_is_lost() {
                 "{request} HTTP/1.1\r\nhost: localhost\r\n{offer}{body}"
             ));
             let answer = client.answer();
-            // A client that reads this sends its next request on another connection.
+            // A client that reads this sends its next request on a new connection.
             let seen = (answer.status, answer.header("connection"));
-            // actix-http takes all that follows this offer for the other protocol.
+            // actix-http takes everything after this offer for the other protocol.
             let unread = offer == HANDSHAKE && request.starts_with("POST");
             let status = if unread { 408 } else { status };
             assert_eq!(seen, (status, "close"), "{request} {offer}");
@@ -70,7 +70,7 @@ fn an_offer_of_another_protocol_is_declined_and_no_request_is_lost() {
     }
 }
 
-/// nginx in front of a program, ended with its test.
+/// nginx in front of a program; stops with its test.
 struct Nginx(Child);
 
 impl Nginx {
@@ -86,7 +86,7 @@ impl Nginx {
         std::fs::write(folder.join("nginx.conf"), conf).unwrap();
         let mut nginx = Command::new("nginx");
         let path = std::env::var("PATH").unwrap_or_default();
-        nginx.env("PATH", path + ":/usr/sbin"); // where Debian has it
+        nginx.env("PATH", path + ":/usr/sbin"); // its path on Debian
         nginx
             .current_dir(folder)
             .args(["-e", "stderr", "-p", ".", "-c", "nginx.conf"]);
@@ -110,7 +110,7 @@ impl Drop for Nginx {
     }
 }
 
-/// Sends `times` requests over one connection to nginx; returns how often each status came.
+/// Sends `times` requests over one connection to nginx; returns the count of each status.
 fn curl(folder: &Path, times: usize, path: &str, more: &[&str]) -> BTreeMap<String, usize> {
     let mut curl = Command::new("curl");
     curl.current_dir(folder)
@@ -129,7 +129,7 @@ fn curl(folder: &Path, times: usize, path: &str, more: &[&str]) -> BTreeMap<Stri
 }
 
 #[test]
-fn the_websocket_lines_of_nginx_break_nothing() {
+fn the_websocket_headers_of_nginx_break_nothing() {
     if vesta_testkit::lacks("nginx") {
         return;
     }
@@ -159,7 +159,7 @@ fn a_proxy_on_the_same_host_needs_its_name_in_the_settings() {
     let dir = TempDir::new().unwrap();
     for (hosts, status) in [("", "403"), ("vesta", "200"), ("*", "200")] {
         let program = start(dir.path(), &["--hosts", hosts]);
-        let nginx = Nginx::start(dir.path(), program.address(), ""); // by the name of the upstream
+        let nginx = Nginx::start(dir.path(), program.address(), ""); // proxies under the name of the upstream
         let expected = BTreeMap::from([(status.to_owned(), 1)]);
         assert_eq!(curl(dir.path(), 1, "/genid", &[]), expected, "{hosts}");
         drop(nginx);
@@ -234,7 +234,7 @@ fn a_name_of_another_site_is_refused_on_loopback() {
         }
     }
     for address in [public, admin] {
-        let mut old = Raw::connect(address); // as probes of old load balancers
+        let mut old = Raw::connect(address); // like probes of old load balancers
         old.send("GET / HTTP/1.0\r\n\r\n");
         assert!(
             old.closed().starts_with("HTTP/1.0 200"),
@@ -244,7 +244,7 @@ fn a_name_of_another_site_is_refused_on_loopback() {
 }
 
 #[test]
-fn probes_are_answered_beside_two_hundred_halves_of_requests() {
+fn probes_are_answered_beside_two_hundred_half_sent_requests() {
     let dir = TempDir::new().unwrap();
     let program = start(dir.path(), &[]);
     let halves: Vec<_> = (0..200)
@@ -270,7 +270,7 @@ fn probes_are_answered_beside_two_hundred_halves_of_requests() {
     );
 }
 
-/// Servers behind a load balancer, which sees what `/readyz` says a second late.
+/// Servers behind a load balancer that sees `/readyz` a second late.
 #[derive(Default)]
 struct Balancer {
     ready: Mutex<Vec<SocketAddr>>,
@@ -280,7 +280,7 @@ struct Balancer {
 const LATE: Duration = Duration::from_secs(1);
 
 impl Balancer {
-    /// Looks at a server twenty times a second until it is gone.
+    /// Polls a server twenty times a second until it is gone.
     async fn watch(self: Arc<Self>, server: SocketAddr, admin: SocketAddr) {
         let mut ticks = interval(LATE / 20);
         loop {
@@ -301,7 +301,7 @@ impl Balancer {
         }
     }
 
-    /// Carries connections, each to the next server that seems ready.
+    /// Forwards connections, each to the next server that seems ready.
     async fn carry(self: Arc<Self>, listener: TcpListener) {
         loop {
             let (mut client, _) = listener.accept().await.unwrap();
@@ -361,7 +361,7 @@ async fn rolling_update() {
     let address = listener.local_addr().unwrap();
     spawn_local(Arc::clone(&balancer).carry(listener));
 
-    // Open-loop load: a request every 5 ms, whether earlier ones were answered or not.
+    // Open-loop load: a request every 5 ms, whether or not earlier ones were answered.
     let over = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&over);
     let load = spawn_local(async move {

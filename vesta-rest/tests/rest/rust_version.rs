@@ -1,4 +1,4 @@
-//! The Rust versions in Cargo.toml files and documents, against those that the dependencies state.
+//! The Rust versions in Cargo.toml files and documents match those that the dependencies state.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -10,7 +10,7 @@ const READMES: [&str; 2] = [
     include_str!("../../../README.zh-CN.md"),
 ];
 
-/// Programs without the two stores that need a newer Rust than all others.
+/// Programs without the two stores that need a newer Rust than everything else.
 const LEAN: [&str; 2] = ["--no-default-features", "--features=redis,zookeeper,etcd"];
 
 /// The minor number of a Rust version, such as 89.
@@ -23,7 +23,7 @@ fn minor(version: &str) -> u32 {
         .unwrap_or_else(|| panic!("{version}"))
 }
 
-/// The output of cargo. It fetches nothing where the whole workspace was built.
+/// The output of cargo. It fetches nothing if the whole workspace has been built.
 fn cargo(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -39,7 +39,7 @@ fn cargo(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The Rust version that each package states, by `NAME vVERSION`.
+/// The Rust version that each package states, keyed by `NAME vVERSION`.
 struct Stated(HashMap<String, u32>);
 
 impl Stated {
@@ -70,8 +70,9 @@ impl Stated {
         )
     }
 
-    /// The highest version among what a build of the crate compiles, and what states it. Crates of
-    /// this workspace count too: cargo refuses a toolchain older than any of them states.
+    /// The highest version stated by anything that a build of the crate compiles, and the package
+    /// that states it. Crates of this workspace count too: cargo refuses a toolchain older than any
+    /// of them states.
     fn needed(&self, name: &str, features: &[&str]) -> (u32, String) {
         let args = [
             "tree",
@@ -130,5 +131,8 @@ fn the_documents_name_what_the_programs_need() {
     for readme in READMES {
         assert_eq!(named(readme), [all, lean]);
     }
-    assert_eq!(named(include_str!("../../../docs/operate/configuration.md")), [lean, all]);
+    assert_eq!(
+        named(include_str!("../../../docs/operate/install.md")),
+        [all, lean]
+    );
 }

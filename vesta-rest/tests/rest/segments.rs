@@ -1,4 +1,4 @@
-//! Segment mode over HTTP, with the requests of a client that was written for Leaf.
+//! Segment mode over HTTP, with the requests of a Leaf client.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn started() -> Segments {
     }
 }
 
-/// Segment mode with a tag of Leaf's own tests.
+/// Segment mode with a tag from Leaf's own tests.
 pub(crate) fn leafs() -> Arc<SegmentService> {
     let store = Arc::new(MemorySegmentStore::new());
     for (key, step) in [("leaf-segment-test", 2000), ("a/b <i>", 10)] {
@@ -51,7 +51,7 @@ impl Segments {
 }
 
 #[actix_web::test]
-async fn leafs_client_gets_the_numbers_of_a_tag_as_digits() {
+async fn leaf_clients_get_the_numbers_of_a_tag_as_digits() {
     let segments = started();
     for expected in 1..=5 {
         let answer = segments.get("/api/segment/get/leaf-segment-test").await;
@@ -73,7 +73,7 @@ async fn leafs_client_gets_the_numbers_of_a_tag_as_digits() {
 }
 
 #[actix_web::test]
-async fn the_json_api_gives_one_or_several() {
+async fn the_json_api_returns_one_or_several_numbers() {
     let segments = started();
     let uri = "/v1/segments/leaf-segment-test/next";
     assert_eq!(segments.get(uri).await.body, r#"{"id":"1"}"#);
@@ -103,7 +103,7 @@ async fn the_json_api_gives_one_or_several() {
 }
 
 #[actix_web::test]
-async fn an_unknown_tag_is_404_and_a_mode_that_is_off_is_501_and_never_0() {
+async fn an_unknown_tag_is_404_and_a_disabled_mode_501_never_0() {
     let segments = started();
     for uri in ["/api/segment/get/nothing", "/v1/segments/nothing/next"] {
         let detail = segments.get(uri).await.problem(404, "NOT_FOUND");
@@ -123,7 +123,7 @@ async fn an_unknown_tag_is_404_and_a_mode_that_is_off_is_501_and_never_0() {
 }
 
 #[actix_web::test]
-async fn the_pages_show_each_tag_and_escape_what_it_is_called() {
+async fn the_pages_show_each_tag_and_escape_its_name() {
     let segments = started();
     segments.get("/api/segment/get/leaf-segment-test").await;
     for uri in ["/cache", "/db"] {

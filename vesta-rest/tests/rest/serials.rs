@@ -1,4 +1,4 @@
-//! Serials over HTTP: given out, read back and refused.
+//! Serials over HTTP: issued, parsed and refused.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::support::{Answer, ask_with, get, running, service};
 /// 2026-11-22T12:00 in Shanghai.
 const NOON: UnixMillis = UnixMillis(1_795_320_000_000);
 
-/// That of the shuffled tags, and another.
+/// The key of the shuffled tags, and another one.
 fn keys() -> [ShuffleKey; 2] {
     [std::array::from_fn(|i| i as u8), [7; 32]].map(|key| ShuffleKey::new(&key))
 }
 
-/// Serials with invoices that begin at 42, coupons, and tags whose keys are not here.
+/// Serials with invoices that begin at 42, coupons, and tags whose keys are missing.
 pub(crate) fn serials() -> Arc<SerialService> {
     let [key, other] = keys();
     let service = SerialService::builder(Arc::new(MemoryStore::new()))
@@ -78,7 +78,7 @@ impl Serials {
 }
 
 #[actix_web::test]
-async fn one_or_several_are_given_out_in_order() {
+async fn single_and_multiple_serials_are_issued_in_order() {
     let serials = started();
     let uri = "/v1/serials/invoices/next";
     let one = serials.get(uri).await;
@@ -144,7 +144,7 @@ async fn a_serial_says_what_applies_to_its_pattern() {
 }
 
 #[actix_web::test]
-async fn what_is_no_serial_of_the_tag_is_refused_with_what_is_wrong() {
+async fn an_invalid_serial_is_refused_with_its_fault() {
     let serials = started();
     for (query, expected) in [
         (
@@ -174,7 +174,7 @@ async fn what_is_no_serial_of_the_tag_is_refused_with_what_is_wrong() {
     }
 }
 
-/// Both endpoints, of a tag.
+/// Both endpoints of a tag.
 fn both(tag: &str) -> [String; 2] {
     ["next", "parse?serial=1"].map(|rest| format!("/v1/serials/{tag}/{rest}"))
 }
@@ -234,7 +234,7 @@ async fn a_counter_that_is_used_up_is_503() {
 }
 
 #[actix_web::test]
-async fn a_server_without_serials_answers_501_and_names_the_setting() {
+async fn without_serials_the_server_answers_501_and_names_the_setting() {
     let off = service();
     for uri in both("invoices") {
         let detail = get(&off, &uri).await.problem(501, "UNSUPPORTED");
@@ -243,7 +243,7 @@ async fn a_server_without_serials_answers_501_and_names_the_setting() {
 }
 
 #[actix_web::test]
-async fn the_examples_of_the_document_are_what_is_answered() {
+async fn the_documented_examples_are_real_answers() {
     let serials = started();
     let document = serials.get("/openapi.json").await.json();
     let example = |schema| &document["components"]["schemas"][schema]["example"];

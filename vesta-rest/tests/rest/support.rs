@@ -1,4 +1,4 @@
-//! An application over a scripted clock, and HTTP/1.1 by hand.
+//! An application over a scripted clock, and hand-written HTTP/1.1.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 /// The machine ID of every service in these tests.
 pub(crate) const MACHINE: u64 = 1021;
 
-/// A service as vesta-rest has it, over a clock that stands still.
+/// A service as vesta-rest builds it, over a clock that stands still.
 pub(crate) fn builder() -> Builder {
     LocalIdService::builder()
         .gen_method(GenMethod::Rest)
@@ -77,7 +77,7 @@ pub(crate) fn running(
     }
 }
 
-/// An answer, from either way of asking.
+/// An answer from the application or from a socket.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -94,7 +94,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// The detail of a problem, after a look at the shape that every problem has.
+    /// The detail of a problem, after checking the shape that every problem has.
     #[track_caller]
     pub(crate) fn problem(&self, status: u16, kind: &str) -> String {
         assert_eq!(self.status, status, "{self:?}");
@@ -121,7 +121,7 @@ impl Answer {
     }
 }
 
-/// Asks an application that is made for this one request.
+/// Sends a request to an application made for it.
 pub(crate) async fn ask(service: &Arc<LocalIdService>, request: TestRequest) -> Answer {
     ask_with(state(service.clone()), request).await
 }
@@ -167,7 +167,7 @@ pub(crate) async fn post(
     ask(service, request).await
 }
 
-/// A connection that speaks HTTP/1.1 by hand. It never waits longer than 20 s.
+/// A connection for hand-written HTTP/1.1. It never waits longer than 20 s.
 #[derive(Debug)]
 pub(crate) struct Raw {
     stream: TcpStream,
@@ -198,7 +198,7 @@ impl Raw {
         self.answer()
     }
 
-    /// Reads one answer; its body must come with a length.
+    /// Reads one answer; its body must have a length.
     pub(crate) fn answer(&mut self) -> Answer {
         let head = loop {
             if let Some(end) = self.seen.windows(4).position(|w| w == b"\r\n\r\n") {
@@ -241,7 +241,7 @@ impl Raw {
         read
     }
 
-    /// Waits for the server to close the connection; gives what it said before.
+    /// Waits for the server to close the connection; returns what it sent before.
     pub(crate) fn closed(mut self) -> String {
         let mut said = self.seen;
         match self.stream.read_to_end(&mut said) {

@@ -1,5 +1,5 @@
-//! HTTPS: with curl, and by hand. Both servers share the handshake: the tests of vesta-server show which
-//! certificates it accepts.
+//! HTTPS, with curl and by hand. Both servers share the handshake: vesta-server's tests cover which certificates it
+//! accepts.
 
 use std::io::{Read, Write};
 use std::process::Command;
@@ -12,7 +12,7 @@ use vesta_testkit::certificates::{Authority, TlsStream, socket, until_closed};
 use crate::limits::{HASTY, PATIENT, Server};
 use crate::support::service;
 
-/// A server with a certificate of this authority.
+/// A server with a certificate issued by this authority.
 fn serving(own: &Authority, limits: Limits) -> (Server, TempDir) {
     let folder = TempDir::new().unwrap();
     let files = own.server().write(folder.path(), TlsFiles::new);
@@ -20,7 +20,7 @@ fn serving(own: &Authority, limits: Limits) -> (Server, TempDir) {
     (server, folder)
 }
 
-/// Exit code, output and complaint of curl; the authority's certificate is the first file.
+/// Exit code, output and errors of curl; the authority's certificate is the first file.
 fn curl(authority: &Authority, args: &[&str]) -> (Option<i32>, String, String) {
     let folder = TempDir::new().unwrap();
     let ca = folder.path().join("ca.pem");
@@ -67,7 +67,7 @@ fn curl_gets_ids_by_https() {
     assert_eq!((code, said.lines().last()), (Some(0), Some("1.1")));
 }
 
-/// The whole answer to a request; its body comes with a length.
+/// The whole answer to a request; its body has a length.
 fn get(stream: &mut TlsStream, uri: &str) -> String {
     stream
         .write_all(format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes())
@@ -102,7 +102,7 @@ fn http_1_is_agreed_on() {
 }
 
 #[test]
-fn a_client_that_stalls_before_or_after_the_handshake_is_until_closed() {
+fn a_client_that_stalls_around_the_handshake_is_disconnected() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority, HASTY);
     assert_eq!(
@@ -111,7 +111,7 @@ fn a_client_that_stalls_before_or_after_the_handshake_is_until_closed() {
         "silent, and no word in plain text"
     );
     let mut half = socket(server.address);
-    // The head of a record with a ClientHello of 512 bytes, and three of them.
+    // The header of a record with a ClientHello of 512 bytes, and its first three bytes.
     half.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap();
     assert_eq!(until_closed(half), "");
     assert_eq!(server.security.tls.as_ref().unwrap().handshakes_failed(), 2);
@@ -133,7 +133,7 @@ fn an_answer_that_is_not_read_closes_the_connection() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority, HASTY);
     let mut client = authority.connect(server.address).unwrap();
-    // More than the buffers of both sockets hold, and none of it read.
+    // More than the buffers of both sockets hold; none of it is read.
     let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.write_all(request.repeat(20).as_bytes()).unwrap();
     client.flush().unwrap();
@@ -154,16 +154,16 @@ fn an_answer_that_is_not_read_closes_the_connection() {
 }
 
 #[test]
-fn over_the_limit_of_connections_nothing_is_said_in_plain_text() {
+fn a_full_tls_listener_sends_no_plain_text() {
     let authority = Authority::new("one");
     let folder = TempDir::new().unwrap();
     let files = authority.server().write(folder.path(), TlsFiles::new);
     let server = Server::start_with(service(), PATIENT, |config| {
         config.tls = Some(files);
         config.limits.max_connections = 1;
-        config.limits.workers = 1; // which takes them in order
+        config.limits.workers = 1; // which accepts connections in order
     });
-    // A handshake takes a place too.
+    // A handshake counts towards the limit too.
     let waiting = socket(server.address);
     let refused = socket(server.address);
     assert_eq!(until_closed(refused), "");
@@ -172,7 +172,7 @@ fn over_the_limit_of_connections_nothing_is_said_in_plain_text() {
 }
 
 #[test]
-fn a_client_that_speaks_http_without_tls_is_told_by_an_alert() {
+fn plain_http_to_a_tls_listener_gets_an_alert() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority, PATIENT);
     let mut client = socket(server.address);

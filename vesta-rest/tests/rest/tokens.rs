@@ -1,4 +1,4 @@
-//! Which token opens which endpoint.
+//! Which scopes open which endpoint.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -83,7 +83,8 @@ async fn ask(state: &web::Data<Running>, verb: Verb, path: &str, header: Option<
     ask_with(state.clone(), asked).await
 }
 
-/// Refused for its layout, with any token, or where Tinyid's clients are not served.
+/// True for an endpoint that refuses every token: its layout is another, or Tinyid's clients are
+/// not served.
 fn is_elsewhere(path: &str) -> bool {
     path.starts_with("/uid/") || path.starts_with("/tinyid/")
 }
@@ -159,7 +160,7 @@ async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
 }
 
 #[actix_web::test]
-async fn what_does_not_exist_asks_for_some_token() {
+async fn unknown_paths_require_a_token() {
     let state = guarded();
     for path in ["/no-such-path", "/v1", "/v1/id/", "/GENID"] {
         ask(&state, Verb::Get, path, None)
@@ -177,7 +178,7 @@ async fn what_does_not_exist_asks_for_some_token() {
 }
 
 #[test]
-fn no_spelling_of_a_path_leads_around_its_scope() {
+fn no_spelling_of_a_path_bypasses_its_scope() {
     let server = Server::start_with(service(), PATIENT, |config| config.auth = Some(auth()));
     let mut client = Raw::connect(server.address);
     let mut get = |uri: &str, token: &str| {
@@ -280,7 +281,7 @@ async fn the_document_of_a_server_without_tokens_has_no_padlocks() {
 }
 
 #[actix_web::test]
-async fn of_two_tokens_none_counts() {
+async fn two_tokens_in_one_request_are_refused() {
     let state = guarded();
     for uri in ["/genid", "/v1/id"] {
         let request = TestRequest::get().uri(uri);

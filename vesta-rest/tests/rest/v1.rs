@@ -38,7 +38,7 @@ async fn ids_are_strings_strictly_ascending_and_not_cached() {
 }
 
 #[actix_web::test]
-async fn counts_outside_1_to_1000_are_refused_not_cut_down() {
+async fn counts_outside_1_to_1000_are_refused_not_clamped() {
     let service = service();
     for (query, kind) in [
         ("?count=0", "OUT_OF_RANGE"),
@@ -133,7 +133,7 @@ async fn golden_ids_are_made() {
 }
 
 #[actix_web::test]
-async fn bodies_that_do_not_fit_are_refused_with_name_and_range() {
+async fn invalid_bodies_are_refused_with_name_and_range() {
     let service = service();
     for (body, kind, detail) in [
         ("", "INVALID", "EOF"),

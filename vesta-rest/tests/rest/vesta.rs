@@ -62,7 +62,7 @@ async fn makeid_fills_in_the_servers_own_fields() {
 }
 
 #[actix_web::test]
-async fn transtime_tells_the_moment_in_the_zone_asked_for() {
+async fn transtime_returns_the_time_in_the_requested_zone() {
     let service = service();
     for (query, text) in [
         ("time=0", "2014-12-31T16:00:00.000Z"),
@@ -92,7 +92,7 @@ async fn transtime_tells_the_moment_in_the_zone_asked_for() {
 }
 
 #[actix_web::test]
-async fn genid_is_a_new_id_of_this_server_and_no_cache_keeps_it() {
+async fn genid_returns_a_new_id_that_no_cache_keeps() {
     let service = service();
     let mut last = 0;
     for _ in 0..100 {
@@ -113,7 +113,7 @@ async fn genid_is_a_new_id_of_this_server_and_no_cache_keeps_it() {
 
 /// A path with its query, the kind of the problem, and its detail.
 const REFUSED: &str = "
-/v1/id?x=1 INVALID there is no parameter `x`; this endpoint takes format
+/v1/id?x=1 INVALID unknown parameter `x`; this endpoint takes format
 /expid INVALID id is missing; it must be a whole number 0 to {max}
 /expid?id= INVALID id must be a whole number 0 to {max}, but is empty
 /expid?id=-1 INVALID id must be a whole number 0 to {max}, but is `-1`
@@ -121,7 +121,7 @@ const REFUSED: &str = "
 /expid?id=abc INVALID id must be a whole number 0 to {max}, but is `abc`
 /expid?id=1.5 INVALID id must be a whole number 0 to {max}, but is `1.5`
 /expid?id=18446744073709551616 OUT_OF_RANGE id must be a whole number 0 to {max}, but is `18446744073709551616`
-/expid?id=1&id=1 INVALID id must be given once only
+/expid?id=1&id=1 INVALID id must be given only once
 /expid?ID=1 INVALID id is missing; it must be a whole number 0 to {max}
 /transtime INVALID time is missing; it must be a whole number 0 to 1073741823
 /transtime?time=1073741824 OUT_OF_RANGE time must be a whole number 0 to 1073741823, but is `1073741824`
@@ -135,10 +135,10 @@ const REFUSED: &str = "
 /makeid?time=0&seq=0&genMethod=4 OUT_OF_RANGE genMethod must be a whole number 0 to 3, but is `4`
 /makeid?time=0&seq=0&type=2 OUT_OF_RANGE type must be a whole number 0 to 1, but is `2`
 /makeid?time=0&seq=0&version=2 OUT_OF_RANGE version must be a whole number 0 to 1, but is `2`
-/makeid?time=0&seq=0&seq=1 INVALID seq must be given once only";
+/makeid?time=0&seq=0&seq=1 INVALID seq must be given only once";
 
 #[actix_web::test]
-async fn what_does_not_fit_is_refused_with_its_name_and_range() {
+async fn invalid_parameters_are_refused_with_name_and_range() {
     let service = service();
     for line in REFUSED.lines().skip(1) {
         let (uri, rest) = line.split_once(' ').unwrap();
@@ -184,7 +184,7 @@ pub(crate) fn tiny() -> IdMeta {
 }
 
 #[actix_web::test]
-async fn when_there_is_none_in_time_the_answer_says_when() {
+async fn without_an_id_in_time_the_answer_has_retry_after() {
     let service = builder()
         .layout(tiny())
         .pacing(false)
@@ -199,7 +199,7 @@ async fn when_there_is_none_in_time_the_answer_says_when() {
         let answer = get(&service, uri).await;
         answer.problem(429, "SEQUENCE_USED_UP");
         assert_eq!(answer.header("retry-after"), "1", "{uri}");
-        // A second, less the tenth for which the refusal is held back.
+        // A second, less the tenth during which the refusal is held back.
         let left = answer.json()["retry_after_ms"].as_u64();
         assert!(
             left.is_some_and(|left| (900..1000).contains(&left)),
@@ -210,8 +210,8 @@ async fn when_there_is_none_in_time_the_answer_says_when() {
 }
 
 #[actix_web::test]
-async fn no_request_waits_longer_than_it_may() {
-    // This clock stands still, so that the next second never comes; tokio's jumps to its next timer.
+async fn no_request_waits_beyond_its_limit() {
+    // This clock stands still, so the next second never comes; tokio's clock jumps to its next timer.
     let service = std::sync::Arc::new(builder().layout(tiny()).pacing(false).build().unwrap());
     for _ in 0..2 {
         assert_eq!(get(&service, "/genid").await.status, 200);

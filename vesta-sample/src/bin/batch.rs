@@ -1,4 +1,4 @@
-//! Batches and prefetch: many IDs from a server, even while it is down for a moment.
+//! Batches and prefetch: many IDs from a server, even while it is briefly down.
 //!
 //! Start a server (`scripts/run.sh server`), then `cargo run -p vesta-sample --bin batch`.
 #![forbid(unsafe_code)]
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or_else(|| "http://127.0.0.1:50051".into());
 
     // The blocking client is an `IdService` like the embedded one: code written against the trait
-    // does not know the difference.
+    // works with both.
     let ids = Client::builder()
         .endpoint(endpoint)
         .prefetch(Prefetch {

@@ -33,5 +33,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut batch = vec![0; 1000];
     ids.gen_ids(&mut batch)?;
     println!("{} more, from {} to {}", batch.len(), batch[0], batch[999]);
-    Ok(()) // dropping the service saves how far it came
+    Ok(()) // dropping the service saves its position
 }

@@ -17,8 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or_else(|| "http://127.0.0.1:50051".into());
     let key = args.next().unwrap_or_else(|| "orders".into());
 
-    // Keeps numbers in memory and goes on for a while when the server is down. The asynchronous
-    // client has the same.
+    // Keeps numbers in memory, so it continues for a while when the server is down. The
+    // asynchronous client does the same.
     let client = Client::builder().endpoint(endpoint).build_blocking()?;
     let orders = client.segment(&key)?;
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Serials: numbers for people, invoices counted anew each day, and coupons that do not tell how many there are.
+//! Serials: invoice numbers that restart each day, and coupons that do not reveal how many there are.
 //!
 //! `cargo run -p vesta-sample --bin serial [-- FOLDER]`; run it twice: it never repeats a serial.
 #![forbid(unsafe_code)]
@@ -18,14 +18,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map_or_else(default_state_dir, PathBuf::from);
     fs::create_dir_all(&folder)?;
 
-    // All processes over the same store share the tags: on several hosts it is a database server.
+    // All processes that use the same store share the tags: on several hosts it is a database
+    // server.
     let store = vesta_store::open(&format!("sqlite:{}/serials.db", folder.display()).parse()?)?;
     let key = key(&folder.join("coupons.key"))?;
     let serials = SerialService::builder(store)
         .key("coupons", key.clone())
         .build()?;
 
-    // A tag that is there already stays as it is.
+    // An existing tag stays as it is.
     let pattern = Pattern::new("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day)?;
     serials.create(&NewSerialTag::new(
         "invoices",
@@ -52,8 +53,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The key in a file, drawn at random the first time. Keep it secret, and for good: the tag refuses another,
-/// with which coupons would repeat.
+/// The key in a file, drawn at random the first time. Keep it secret and never lose it: the tag refuses any
+/// other key, with which coupons would repeat.
 fn key(path: &Path) -> Result<ShuffleKey, Box<dyn Error>> {
     if !path.exists() {
         let mut random = [0; 32];

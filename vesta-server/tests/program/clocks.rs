@@ -1,4 +1,4 @@
-//! Wrong clocks under the program as it is shipped.
+//! The shipped program with wrong clocks.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn start(clock: &WallClock, folder: &Path, args: &[&str]) -> Program {
 }
 
 #[tokio::test]
-async fn a_member_of_a_pool_lives_through_every_step() {
+async fn a_pool_member_survives_every_clock_step() {
     if vesta_testkit::lacks("faketime") {
         return;
     }
@@ -44,7 +44,7 @@ async fn a_member_of_a_pool_lives_through_every_step() {
         clock.step(step);
         caller.in_the_end(step).await;
     }
-    // A jump far ahead is not followed: nothing that lasts is written down for then.
+    // A jump far ahead is ignored: no bound is made durable for that time.
     for step in ["+1d", "+365d", "+20y", "+0"] {
         clock.step(step);
         caller.in_the_end(step).await;
@@ -60,7 +60,7 @@ async fn a_member_of_a_pool_lives_through_every_step() {
 }
 
 #[tokio::test]
-async fn a_fixed_machine_id_waits_until_the_clock_is_right_again() {
+async fn a_fixed_machine_id_waits_for_the_right_time() {
     if vesta_testkit::lacks("faketime") {
         return;
     }
@@ -83,7 +83,7 @@ async fn a_fixed_machine_id_waits_until_the_clock_is_right_again() {
 }
 
 #[tokio::test]
-async fn the_bound_decides_when_the_clock_was_set_back_across_a_restart() {
+async fn after_a_clock_step_back_and_a_restart_the_bound_decides() {
     if vesta_testkit::lacks("faketime") {
         return;
     }

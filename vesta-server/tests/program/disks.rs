@@ -1,5 +1,5 @@
-//! Disks that are full. The program runs in a mount namespace of its own, where its state folder is
-//! a file system of half a mebibyte.
+//! Full disks. The program runs in its own mount namespace, where its state folder is a file system
+//! of half a mebibyte.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -23,7 +23,7 @@ const SHORT: [&str; 6] = [
     "600",
 ];
 
-/// The program with a small disk, once `before` was done on it.
+/// The program with a small disk, after `before` has run on it.
 fn on_a_small_disk(folder: &Path, before: &str) -> Command {
     fs::create_dir(folder.join("vesta-data")).expect("a folder");
     let mut command = Command::new("unshare");
@@ -42,7 +42,7 @@ fn on_a_small_disk(folder: &Path, before: &str) -> Command {
     command
 }
 
-/// Fills the disk of a running program to the last byte. Returns what to remove afterwards.
+/// Fills the disk of a running program to the last byte. Returns the file to remove afterwards.
 fn fill(running: &Program, folder: &Path) -> PathBuf {
     let root = PathBuf::from(format!("/proc/{}/root", running.id()));
     let folder = folder.strip_prefix("/").expect("an absolute path");
@@ -53,9 +53,9 @@ fn fill(running: &Program, folder: &Path) -> PathBuf {
     filler
 }
 
-/// SQLite may still find room in what it has; if it does not, IDs end with the window.
+/// SQLite may still find room in its files; if not, IDs end with the window.
 #[tokio::test]
-async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room() {
+async fn a_pool_on_a_full_disk_repeats_nothing_and_recovers() {
     if vesta_testkit::lacks("namespaces") {
         return;
     }
@@ -68,7 +68,7 @@ async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room
     let mut caller = Caller::new(Ledger::new(IdMeta::MAX_PEAK), &running);
     caller.undisturbed("room").await;
     let filler = fill(&running, folder.path());
-    // Beside the connection, which has to answer the server's pings meanwhile.
+    // In parallel with the connection, which has to answer the server's pings in the meantime.
     let reading = tokio::task::spawn_blocking(move || {
         running.logs("the disk is full; free some space");
         running.ignore_log();
@@ -86,7 +86,7 @@ async fn a_full_disk_under_a_pool_repeats_nothing_and_is_over_when_there_is_room
 }
 
 #[tokio::test]
-async fn a_state_file_needs_no_room_once_it_is_there() {
+async fn an_existing_state_file_needs_no_free_space() {
     if vesta_testkit::lacks("namespaces") {
         return;
     }

@@ -8,7 +8,7 @@ use vesta_testkit::fleet::Ledger;
 use crate::support::Program;
 
 const BATCH: u32 = 1000;
-/// IDs to see after each change.
+/// Number of IDs to check after each change.
 const ENOUGH: usize = 20_000;
 
 /// The only caller of a program.
@@ -42,7 +42,7 @@ impl Caller {
         Ok(ids.len())
     }
 
-    /// Gets IDs; none of the calls may fail.
+    /// Gets IDs; no call may fail.
     pub(crate) async fn undisturbed(&mut self, after: &str) {
         let mut got = 0;
         while got < ENOUGH {
@@ -64,7 +64,7 @@ impl Caller {
         }
     }
 
-    /// Goes on until a call is refused.
+    /// Calls until a call is refused.
     pub(crate) async fn refused(&mut self) -> Status {
         loop {
             if let Err(status) = self.call().await {

@@ -1,4 +1,4 @@
-//! From the start-up lines to the exit code.
+//! The program's life from the start-up lines to the exit code.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
@@ -126,7 +126,7 @@ fn json_logs_carry_the_start_up_as_one_event() {
 }
 
 #[test]
-fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_at_once() {
+fn sigterm_exits_with_0_and_releases_the_machine_id() {
     for machine in [&["--machine-id", "7"][..], &[]] {
         let folder = folder();
         let mut last = 0;
@@ -148,7 +148,7 @@ fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_a
             );
         }
         assert!(machines.iter().all(|id| *id == machines[0]), "{machines:?}");
-        // Nothing was held back: three starts within a few ticks of now.
+        // No ID was held back: three starts within a few ticks of now.
         let moment = IdMeta::MAX_PEAK.unpack(last).expect("its parts").time;
         let moment = IdMeta::MAX_PEAK.moment_of(moment).expect("a moment");
         let file = std::fs::metadata(folder.path().join("vesta-data")).and_then(|it| it.modified());
@@ -165,7 +165,7 @@ fn sigterm_ends_with_0_and_gives_the_machine_id_back_so_that_a_restart_goes_on_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_second_signal_ends_at_once_unless_it_comes_within_a_second() {
+async fn a_second_signal_exits_at_once_unless_within_a_second() {
     let folder = folder();
     let mut running = start(
         folder.path(),
@@ -210,7 +210,7 @@ async fn a_second_signal_ends_at_once_unless_it_comes_within_a_second() {
 }
 
 #[tokio::test]
-async fn a_stop_is_announced_before_it_begins_and_a_second_signal_ends_the_delay() {
+async fn readiness_drops_first_and_a_second_signal_ends_the_delay() {
     let folder = folder();
     let mut running = start(
         folder.path(),
@@ -232,7 +232,7 @@ async fn a_stop_is_announced_before_it_begins_and_a_second_signal_ends_the_delay
         .await
         .expect("an ID");
     while TcpStream::connect(running.address()).is_ok() {
-        running.signal("-TERM"); // those within a second are echoes of the first
+        running.signal("-TERM"); // signals within a second are echoes of the first
     }
     assert!(
         began.elapsed() >= Duration::from_millis(900),
@@ -266,9 +266,9 @@ fn without_anything_to_serve_a_stop_has_no_delay() {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// As `timeout` and process groups send them.
+/// `timeout` and process groups send signals like this.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn two_signals_at_once_are_one_drain_and_the_machine_id_is_given_back() {
+async fn two_signals_at_once_drain_once_and_release_the_machine_id() {
     let folder = folder();
     let mut running = start(
         folder.path(),
@@ -289,7 +289,7 @@ async fn two_signals_at_once_are_one_drain_and_the_machine_id_is_given_back() {
         .expect("a connection");
     let mut client =
         tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
-    let open = client.server_reflection_info(tokio_stream::pending()).await; // which is drained
+    let open = client.server_reflection_info(tokio_stream::pending()).await; // the stop drains it
     running.signal("-TERM");
     running.logs("stopping");
     running.signal("-TERM");
@@ -303,7 +303,7 @@ async fn two_signals_at_once_are_one_drain_and_the_machine_id_is_given_back() {
 }
 
 #[test]
-fn nobody_has_to_read_what_it_says() {
+fn unread_output_does_not_block_the_program() {
     let folder = folder();
     let mut running = start(
         folder.path(),
@@ -311,7 +311,7 @@ fn nobody_has_to_read_what_it_says() {
     );
     running.ignore_log();
     assert_eq!(running.get("/readyz").0, 200);
-    running.signal("-TERM"); // which it logs
+    running.signal("-TERM"); // the stop is logged
     assert_eq!(running.wait().0, Some(0));
 }
 
@@ -337,7 +337,7 @@ fn the_same_fixed_machine_id_twice_is_refused() {
 }
 
 #[test]
-fn the_first_id_is_there_within_a_second() {
+fn the_first_id_is_ready_within_a_second() {
     let folder = folder();
     let began = tokio::time::Instant::now();
     let running = start(folder.path(), &[]);
@@ -351,7 +351,7 @@ fn the_first_id_is_there_within_a_second() {
 }
 
 #[test]
-fn a_store_that_does_not_answer_does_not_hold_up_the_end() {
+fn an_unresponsive_store_does_not_delay_the_exit() {
     let folder = folder();
     let running = start(folder.path(), &["--drain-limit-ms", "300"]);
     let database = folder.path().join("vesta-data/vesta.db");

@@ -1,4 +1,4 @@
-//! One host remembers in one place: files that are reached by two names, and folders that nobody named.
+//! One state per host: files reached by two names, and default folders.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 
 use crate::support::{FREE_PORTS, folder, namespace_of, program, serve, start, text};
 
-/// Two containers: the same file of the host under two names.
+/// Two containers: the same host file under two names.
 const MOUNTED: &str = "touch two/vesta.db && mount --bind vesta-data/vesta.db two/vesta.db && \
                        exec \"$0\" \"$@\"";
 
 #[test]
-fn a_pool_that_is_reached_by_a_second_name_is_refused() {
+fn a_pool_file_with_a_second_name_is_refused() {
     if vesta_testkit::lacks("namespaces") {
         return;
     }
@@ -48,12 +48,12 @@ fn a_pool_that_is_reached_by_a_second_name_is_refused() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(64), "{said}");
     assert!(said.contains("has another hard link"), "{said}");
-    // The owner is not harmed: somebody may make a backup in this way.
+    // The owner is not harmed: a hard link may be someone's backup.
     assert_eq!(running.stop().0, Some(0));
 }
 
 #[test]
-fn a_state_file_that_is_reached_by_a_second_name_is_in_use() {
+fn a_state_file_with_a_second_name_is_in_use() {
     let folder = folder();
     let args = ["--machine-id", "7"];
     let running = start(folder.path(), &args);
@@ -90,9 +90,9 @@ fn two_working_folders_of_one_user_share_a_pool() {
     assert_ne!(one.machine(), two.machine());
 }
 
-/// Whoever can open a file can lock it.
+/// Any user who can open a file can lock it.
 #[test]
-fn state_is_for_its_user_alone() {
+fn state_is_private_to_its_user() {
     let folder = folder();
     let pool = start(folder.path(), &[]);
     let fixed = start(

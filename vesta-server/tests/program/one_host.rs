@@ -1,4 +1,4 @@
-//! One host: its users, its state folders, and folders that are not its own.
+//! One host: its users, its state folders, and folders on other hosts.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -13,9 +13,9 @@ use crate::support::{FREE_PORTS, Program, folder, program, run, serve, start, te
 const ON_FUSE: &str = "is on a network file system (FUSE), whose locks may not keep two hosts apart; name a \
                        folder on a local disk (--state-dir)";
 
-/// Two mounts of one folder stand for two hosts that reach it.
+/// Two mounts of one folder act as two hosts that reach it.
 #[test]
-fn state_on_a_network_file_system_is_refused_unless_it_is_insisted_on() {
+fn state_on_a_network_file_system_is_refused_unless_forced() {
     if lacks("bindfs") {
         return;
     }
@@ -58,9 +58,10 @@ fn state_on_a_network_file_system_is_refused_unless_it_is_insisted_on() {
     assert!(log.contains(ON_FUSE), "{log}");
 }
 
-/// It shows two links of the new database for a minute after one of them is gone.
+/// For a minute after one of the new database's two links is gone, the file system still shows
+/// both.
 #[test]
-fn a_first_start_is_not_misled_by_a_file_system_that_shows_old_attributes() {
+fn a_first_start_tolerates_stale_file_attributes() {
     if lacks("bindfs") {
         return;
     }
@@ -75,9 +76,9 @@ fn a_first_start_is_not_misled_by_a_file_system_that_shows_old_attributes() {
     assert_eq!(running.stop().0, Some(0));
 }
 
-/// The program, as a user of this host starts it who has set nothing.
+/// The program as a user of this host starts it without any setting.
 fn as_user(folder: &Path, user: u32) -> Command {
-    // The folder of the build may be closed to other users.
+    // The build folder may be closed to other users.
     let (copy, home) = (folder.join("vesta-server"), folder.join(user.to_string()));
     if !copy.exists() {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("a folder of ours");
@@ -112,9 +113,9 @@ fn two_users_of_a_host_get_different_machine_ids_without_any_setting() {
     assert_ne!(running[0].machine(), running[1].machine());
 }
 
-/// Where they would like the same one.
+/// Both would prefer the same machine ID.
 #[test]
-fn two_users_of_a_host_share_the_machine_ids_of_a_small_range() {
+fn two_users_of_a_host_share_a_small_range_of_machine_ids() {
     if lacks("root") {
         return;
     }
@@ -130,7 +131,7 @@ fn two_users_of_a_host_share_the_machine_ids_of_a_small_range() {
     let said = text(&third.stderr);
     assert_eq!(third.status.code(), Some(69), "{said}");
     assert!(
-        said.contains("another process of this host holds this machine ID"),
+        said.contains("another process on this host holds this machine ID"),
         "{said}"
     );
     let (code, log) = one.stop();
@@ -139,7 +140,7 @@ fn two_users_of_a_host_share_the_machine_ids_of_a_small_range() {
 }
 
 #[test]
-fn a_fixed_machine_id_is_refused_to_another_state_folder_of_the_host() {
+fn a_fixed_machine_id_in_use_on_the_host_is_refused() {
     let folder = folder();
     let running = start(folder.path(), &["--machine-id", "7"]);
     let again = |state: &str| {
@@ -171,9 +172,9 @@ fn a_fixed_machine_id_is_refused_to_another_state_folder_of_the_host() {
     assert_eq!(start(folder.path(), &moved).machine(), 7);
 }
 
-/// Two hosts whose names are addresses: both end in 17.
+/// Two hosts whose names are IP addresses, both ending in 17.
 #[test]
-fn an_ordinal_is_taken_from_a_name_with_one_number_alone() {
+fn an_ordinal_comes_only_from_a_name_with_one_number() {
     if lacks("namespaces") {
         return;
     }

@@ -1,4 +1,4 @@
-//! Too many callers, and callers that mean no good.
+//! Too many callers, and malicious ones.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -17,7 +17,7 @@ use crate::support::{Program, folder, start};
 const SOCKETS: usize = 2000;
 const MIB: u64 = 1024 * 1024;
 
-/// Lets this process have as many open files as it may.
+/// Raises the limit of open files to the maximum.
 fn raise_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let limit = Rlimit {
@@ -27,7 +27,7 @@ fn raise_limit() {
     setrlimit(Resource::Nofile, limit).expect("more file descriptors");
 }
 
-/// The memory that a process has in use, in bytes.
+/// The resident memory of a process, in bytes.
 fn resident(running: &Program) -> u64 {
     let path = format!("/proc/{}/status", running.id());
     let status = std::fs::read_to_string(path).expect("it runs");
@@ -53,7 +53,7 @@ fn quantile(sorted: &[u128], of: usize) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_thousand_silent_and_slow_sockets_go_and_healthy_callers_notice_nothing() {
+async fn two_thousand_silent_and_slow_sockets_harm_no_healthy_caller() {
     raise_limit();
     let folder = folder();
     let running = start(folder.path(), &["--machine-id", "7"]);
@@ -79,7 +79,7 @@ async fn two_thousand_silent_and_slow_sockets_go_and_healthy_callers_notice_noth
         let all_gone = all_gone.clone();
         tokio::task::spawn_blocking(move || {
             for mut socket in crowd {
-                let _ = socket.read_to_end(&mut Vec::new()); // closed or reset: both are an end
+                let _ = socket.read_to_end(&mut Vec::new()); // closed or reset: both end the connection
             }
             all_gone.store(true, Ordering::SeqCst);
         })
@@ -111,10 +111,10 @@ async fn two_thousand_silent_and_slow_sockets_go_and_healthy_callers_notice_noth
     );
 }
 
-/// 64 callers ask for 2,000 IDs each, again and again: three times what one machine ID gives in the
-/// time that a call may wait.
+/// 64 callers ask for 2,000 IDs each, again and again: three times the output of one machine ID
+/// within the maximum wait of a call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overload_is_refused_and_pushes_nothing_ahead() {
+async fn overload_is_refused_and_no_position_runs_ahead() {
     const CALLERS: usize = 64;
     const SERVED: usize = 640;
     let folder = folder();

@@ -1,4 +1,5 @@
-//! The program with TLS and tokens: from `token new` to an ID, what it refuses, and what it never says.
+//! The program with TLS and tokens: from `token new` to an ID, what it refuses, and what it never
+//! prints.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +38,7 @@ fn args(files: &TlsFiles) -> [String; 4] {
 }
 
 #[test]
-fn a_new_token_is_random_and_said_once() {
+fn a_new_token_is_random_and_printed_once() {
     let folder = folder();
     let (one, table) = token(folder.path(), "ci", "generate,read");
     let (other, _) = token(folder.path(), "ci", "generate,read");
@@ -63,7 +64,7 @@ fn a_new_token_is_random_and_said_once() {
 }
 
 #[test]
-fn files_that_tls_cannot_use_end_it_with_64_and_one_sentence() {
+fn unusable_tls_files_exit_with_64_and_one_sentence() {
     let folder = folder();
     let authority = Authority::new("one");
     let files = authority.server().write(folder.path(), TlsFiles::new);
@@ -115,7 +116,7 @@ fn files_that_tls_cannot_use_end_it_with_64_and_one_sentence() {
         );
         assert_eq!(said.lines().count(), 1, "{said}");
     }
-    // What only serving needs is not asked of the other commands.
+    // Settings needed only for serving are not required by the other commands.
     let mut store = program(folder.path());
     store
         .args(args(&TlsFiles::new("none.pem", "none.pem")))
@@ -127,7 +128,7 @@ fn files_that_tls_cannot_use_end_it_with_64_and_one_sentence() {
 }
 
 #[test]
-fn a_certificate_that_has_expired_is_pointed_out() {
+fn an_expired_certificate_is_reported() {
     let folder = folder();
     let files = Authority::new("one")
         .expired()
@@ -142,7 +143,7 @@ fn a_certificate_that_has_expired_is_pointed_out() {
     );
 }
 
-/// The status of a page of the admin listener, by curl.
+/// The status of an admin listener page, by curl.
 fn curl(ca: &Path, client: &TlsFiles, token: &str, url: &str) -> String {
     let output = Command::new("curl")
         .args([
@@ -177,7 +178,7 @@ fn lines_of(key: &str) -> impl Iterator<Item = &str> {
 }
 
 #[tokio::test]
-async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret() {
+async fn with_all_security_on_it_serves_and_logs_no_secret() {
     let folder = folder();
     let path = |name: &str| {
         let path = folder.path().join(name);
@@ -208,7 +209,7 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
     );
     fs::write(folder.path().join("vesta.toml"), settings).expect("a file");
 
-    // Into a file: a pipe would not be read meanwhile.
+    // Into a file: a pipe would not be read in the meantime.
     let mut shell = Command::new("sh");
     shell.args([
         "-c",
@@ -255,7 +256,7 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
         .expect_err("an unknown token");
     assert_eq!(denied.kind(), ErrorKind::Unauthenticated);
 
-    // A client that does not mark its token as something to keep to oneself.
+    // A client that does not mark its token as sensitive.
     let tls = tonic::transport::ClientTlsConfig::new()
         .ca_certificate(tonic::transport::Certificate::from_pem(servers.pem()))
         .identity(tonic::transport::Identity::from_pem(
@@ -291,7 +292,7 @@ async fn with_everything_on_it_serves_and_its_most_talkative_log_has_no_secret()
             "{page}"
         );
     }
-    // A key in the place of a certificate is not quoted either.
+    // A key in place of a certificate is not quoted either.
     fs::write(&files.cert, &server.key).expect("a file");
 
     running.signal("-TERM");

@@ -1,4 +1,4 @@
-//! Segment mode: its commands, its numbers, and what happens without its database.
+//! Segment mode: its commands, its numbers, and its behaviour without the database.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use vesta_intf::grpc::v1::{NextIdRequest, NextIdsRequest};
 
 use crate::support::{Program, folder, run, start, text};
 
-/// The pool's own file may hold the tags.
+/// The pool's own file may also hold the tags.
 const STORE: [&str; 2] = ["--segment-store", "sqlite:vesta-data/vesta.db"];
 
 async fn client(running: &Program) -> SegmentServiceClient<Channel> {
@@ -27,7 +27,7 @@ async fn client(running: &Program) -> SegmentServiceClient<Channel> {
 }
 
 #[tokio::test]
-async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_restart() {
+async fn tags_made_by_command_never_repeat_numbers_over_a_restart() {
     let folder = folder();
     let segment = |args: &[&str]| {
         let output = run(folder.path(), &[&["segment"], args, &STORE].concat(), &[]);
@@ -90,7 +90,8 @@ async fn tags_are_created_by_command_and_their_numbers_never_repeat_over_a_resta
     assert!(next > last, "{next} after {last}");
 }
 
-/// Takes so many batches, each above all that this server's callers had before it began.
+/// Takes `batches` batches, each above everything that this server's callers had received before
+/// the call.
 async fn take(
     mut client: SegmentServiceClient<Channel>,
     batches: u32,
@@ -126,7 +127,7 @@ fn some_number_is_there_twice(taken: &mut [Range<u64>]) -> bool {
 }
 
 #[tokio::test]
-async fn four_servers_give_a_million_numbers_of_one_tag_to_many_callers_and_none_twice() {
+async fn four_servers_issue_a_million_numbers_of_one_tag_once_each() {
     const SERVERS: usize = 4;
     const CALLERS: u32 = 8;
     const BATCHES: u32 = 32;
@@ -201,7 +202,7 @@ async fn ids_do_not_need_the_database_of_the_segments() {
 }
 
 #[test]
-fn a_command_without_the_setting_says_so() {
+fn a_segment_command_without_its_setting_names_it() {
     let folder = folder();
     let output = run(folder.path(), &["segment", "list"], &[]);
     assert_eq!(output.status.code(), Some(64));

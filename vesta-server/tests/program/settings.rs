@@ -1,4 +1,4 @@
-//! Settings, and what is said about wrong ones.
+//! Settings, and the messages about wrong ones.
 
 use std::net::TcpListener;
 
@@ -7,7 +7,7 @@ use vesta_testkit::shape_in;
 use crate::support::{FREE_PORTS, Program, folder, program, run, text};
 
 #[test]
-fn help_and_version_are_answers() {
+fn help_and_version_exit_with_0() {
     let folder = folder();
     let help = run(
         folder.path(),
@@ -38,7 +38,7 @@ fn help_and_version_are_answers() {
 }
 
 #[test]
-fn a_wrong_setting_ends_with_64_and_one_sentence() {
+fn a_wrong_server_setting_exits_with_64_and_one_sentence() {
     let folder = folder();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("its address").to_string();
@@ -154,7 +154,7 @@ fn a_wrong_setting_ends_with_64_and_one_sentence() {
 }
 
 #[test]
-fn a_state_folder_that_cannot_be_used_ends_with_69() {
+fn an_unusable_state_folder_exits_with_69() {
     let folder = folder();
     std::fs::write(folder.path().join("file"), "").expect("a file");
     let args = ["--machine-id", "1", "--state-dir", "file/inside"];
@@ -164,7 +164,7 @@ fn a_state_folder_that_cannot_be_used_ends_with_69() {
 }
 
 #[test]
-fn an_unknown_flag_ends_with_64_too() {
+fn an_unknown_flag_exits_with_64() {
     let folder = folder();
     let output = run(folder.path(), &["--machine-idd", "1"], &[]);
     assert_eq!(output.status.code(), Some(64));
@@ -207,7 +207,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     has("max_wait_ms = 3 ", "# flag --max-wait-ms");
     has("request_timeout_ms = 2 ", "# env VESTA_REQUEST_TIMEOUT_MS");
     has("drain_limit_ms = 1 ", "# file vesta.toml line 3");
-    has("workers = 1 ", "# file vesta.toml line 4"); // an empty variable is no variable
+    has("workers = 1 ", "# file vesta.toml line 4"); // an empty variable counts as unset
     has("id = \"ordinal\" ", "# env VESTA_MACHINE_ID");
     has("max_connections = 4096 ", "# default");
 }
@@ -232,7 +232,7 @@ fn a_planted_secret_is_never_printed() {
 }
 
 #[test]
-fn a_misspelt_variable_is_pointed_out() {
+fn a_misspelt_variable_is_reported() {
     let folder = folder();
     let mut command = program(folder.path());
     command

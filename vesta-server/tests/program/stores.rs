@@ -1,4 +1,4 @@
-//! Several machine IDs, the commands for the store, and a store that is away at start.
+//! Several machine IDs, the store commands, and a store that is unreachable at start.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -8,7 +8,7 @@ use vesta_intf::IdMeta;
 
 use crate::support::{Waiting, folder, namespace_of, run, start, text};
 
-/// Exit code and what was said, on either channel.
+/// Exit code and output of both channels.
 fn store(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let output = run(folder, &[&["store"], args].concat(), &[]);
     (
@@ -26,7 +26,7 @@ fn records(folder: &Path, args: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn several_machine_ids_are_said_and_used() {
+fn several_machine_ids_are_printed_and_used() {
     let folder = folder();
     let args = [
         "--machine-count",
@@ -84,7 +84,7 @@ fn a_machine_id_for_each_start_is_never_used_again() {
 }
 
 #[test]
-fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
+fn only_init_creates_missing_tables_and_databases() {
     let folder = folder();
     let missing = "the database does not exist; have it created by `vesta-server store init`";
     for args in [
@@ -135,7 +135,7 @@ fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
 #[test]
 fn a_machine_id_is_freed_only_once_its_owner_has_expired() {
     let folder = folder();
-    // A layout of milliseconds, so that a short window has ticks enough.
+    // A layout in milliseconds, so that a short window has enough ticks.
     let layout = ["--layout", "min-granularity"];
     let lease = [
         "--machine-window-ms",
@@ -198,7 +198,7 @@ fn a_floor_is_raised_and_shown() {
 }
 
 #[test]
-fn settings_without_a_store_have_no_commands_for_it() {
+fn store_commands_require_a_store_in_the_settings() {
     let folder = folder();
     for (args, expected) in [
         (
@@ -227,7 +227,7 @@ fn settings_without_a_store_have_no_commands_for_it() {
 }
 
 #[test]
-fn a_program_that_waits_is_alive_and_not_ready_until_the_store_answers() {
+fn a_program_waiting_for_its_store_is_alive_but_not_ready() {
     let folder = folder();
     assert_eq!(store(folder.path(), &["init"]).0, Some(0));
     let database = folder.path().join("vesta-data/vesta.db");
@@ -253,7 +253,7 @@ fn a_program_that_waits_is_alive_and_not_ready_until_the_store_answers() {
 }
 
 #[test]
-fn a_program_that_waits_can_be_stopped() {
+fn a_waiting_program_can_be_stopped() {
     let folder = folder();
     assert_eq!(store(folder.path(), &["init"]).0, Some(0));
     let database = folder.path().join("vesta-data/vesta.db");

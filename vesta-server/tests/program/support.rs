@@ -7,7 +7,7 @@ pub(crate) use vesta_testkit::namespace_of;
 use vesta_testkit::programs;
 pub(crate) use vesta_testkit::programs::{FREE_PORTS, Program};
 
-/// The program in this folder, with state and a namespace that no other test uses, and no other variable.
+/// The program in this folder, with its own state and namespace, and no other environment variables.
 pub(crate) fn program(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vesta-server"));
     command.current_dir(folder).env_clear().stdin(Stdio::null());
@@ -28,12 +28,12 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
 }
 
-/// Starts the program on free ports, until it is ready.
+/// Starts the program on free ports and waits until it is ready.
 pub(crate) fn start(folder: &Path, args: &[&str]) -> Program {
     serve(program(folder).args(FREE_PORTS).args(args))
 }
 
-/// Starts a command, until it is ready.
+/// Starts a command and waits until it is ready.
 pub(crate) fn serve(command: &mut Command) -> Program {
     Program::serve(command).unwrap_or_else(|ended| panic!("it ended early: {ended:?}"))
 }
@@ -45,7 +45,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Starts the program and reads its log until it says where its admin listener is.
+    /// Starts the program and reads its log up to the address of its admin listener.
     pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
         let mut command = program(folder);
         let mut program =
@@ -60,7 +60,7 @@ impl Waiting {
         Self { program, admin }
     }
 
-    /// Reads the log up to a line with this in it.
+    /// Reads the log up to a line that contains `part`.
     pub(crate) fn until(&mut self, part: &str) {
         self.program.logs(part);
     }
@@ -69,7 +69,7 @@ impl Waiting {
         programs::get(&self.admin, path)
     }
 
-    /// Asks it to stop: its exit code and all that it said.
+    /// Stops the program; returns its exit code and all its output.
     pub(crate) fn stop(self) -> (Option<i32>, String) {
         self.program.signal("-TERM");
         let ended = self.program.end();

@@ -1,4 +1,4 @@
-//! Stores that cannot be reached, or that are silent: what is said about them, and what never is.
+//! Unreachable and silent stores: the messages about them, without passwords.
 
 use std::net::TcpListener;
 
@@ -6,7 +6,7 @@ use crate::support::{Waiting, folder, run, text};
 
 const SECRET: &str = "pl4nted-s3cret";
 
-/// A URL of every store on the network, for a server at this address.
+/// URLs of every networked store, for a server at this address.
 fn urls(address: &str) -> [String; 7] {
     [
         format!("mysql://vesta:{SECRET}@{address}/ids"),
@@ -19,15 +19,15 @@ fn urls(address: &str) -> [String; 7] {
     ]
 }
 
-/// Whatever there is to say.
+/// The most verbose log.
 const LEVEL: &str = "trace,zookeeper_client=trace";
 
-/// A loopback address without listener.
+/// A loopback address without a listener.
 const CLOSED: &str = "127.0.0.1:1";
 
 #[test]
 fn at_trace_level_no_password_is_shown() {
-    // Takes connections, and says nothing: clients get as far as to send what they send first.
+    // Accepts connections and sends nothing: clients get as far as their first message.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent = silent
         .local_addr()
@@ -52,7 +52,7 @@ fn at_trace_level_no_password_is_shown() {
 }
 
 #[test]
-fn a_program_that_waits_shows_no_password_either() {
+fn a_waiting_program_shows_no_password() {
     let folder = folder();
     for url in urls(CLOSED) {
         let args = ["--machine-store", &url, "--log-level", LEVEL];

@@ -1,4 +1,4 @@
-//! Bounds that HTTP/2 and gRPC have names for.
+//! Limits that HTTP/2 and gRPC define.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ const STREAMS: u16 = 3;
 const HEADERS: u16 = 6;
 
 #[test]
-fn clients_are_told_how_many_streams_and_how_long_headers_may_be() {
+fn settings_announce_the_limits_of_streams_and_headers() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut socket = TcpStream::connect(server.address).expect("a connection");
     socket
@@ -65,7 +65,7 @@ async fn no_service_reads_a_request_beyond_64_kib() {
         for (bytes, code) in [(63 * 1024, None), (65 * 1024, Some(Code::OutOfRange))] {
             let mut raw = tonic::client::Grpc::new(server.channel().await);
             raw.ready().await.expect("a connection");
-            // The text is field 1; to messages without a text there it is no field of theirs.
+            // The text is field 1; a message without a text there ignores it as unknown.
             let large = tonic_health::pb::HealthCheckRequest {
                 service: "x".repeat(bytes),
             };

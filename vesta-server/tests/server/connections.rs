@@ -1,4 +1,4 @@
-//! Connections that only answer pings: what one address may hold, and for how long.
+//! Connections that only answer pings: how many one address may hold, and for how long.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
@@ -24,8 +24,8 @@ const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 
-/// A peer that answers pings and does nothing else after `opening`. Its thread ends with the connection
-/// and returns the number of pings.
+/// A peer that sends `opening` and then only answers pings. Its thread ends with the connection and
+/// returns the number of pings.
 fn only_answers_pings(server: &Server, opening: &[u8]) -> JoinHandle<u32> {
     let mut socket = TcpStream::connect(server.address).expect("a connection");
     let _ = socket.write_all(opening); // it may be closed already
@@ -58,7 +58,7 @@ async fn from_another_address(server: &Server) -> Channel {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn one_address_leaves_half_of_the_connections_to_others() {
+async fn one_address_gets_at_most_half_of_the_connections() {
     let mut server = Server::with(IdMeta::MAX_PEAK, PINGED, |config| {
         config.limits.max_connections = 8;
     });
@@ -67,7 +67,7 @@ async fn one_address_leaves_half_of_the_connections_to_others() {
         .collect();
     let mut client = IdServiceClient::new(from_another_address(&server).await);
     client.gen_id(GenIdRequest {}).await.expect("an ID");
-    // Accepted in order: those before this client were counted.
+    // Accepted in order: the connections before this client were counted.
     assert_eq!(server.metrics.refused.get(), 4);
     assert_eq!(
         peers
@@ -97,7 +97,7 @@ async fn a_connection_without_requests_ends_and_an_open_stream_keeps_it() {
     };
     let mut watch = health.watch(request).await.expect("a stream").into_inner();
     watch.message().await.expect("a message");
-    // One after another, so that the stream outlives several limits.
+    // One after another, so that the stream outlives several time limits.
     for _ in 0..3 {
         let peer = only_answers_pings(&server, OPENING);
         let pings = tokio::task::spawn_blocking(|| peer.join())
@@ -117,11 +117,11 @@ async fn a_connection_without_requests_ends_and_an_open_stream_keeps_it() {
 }
 
 #[test]
-fn a_stream_that_is_not_read_is_no_use_of_a_connection() {
+fn an_unread_stream_does_not_keep_its_connection() {
     let server = Server::with(IdMeta::MAX_PEAK, PINGED, |config| {
         config.limits.idle_timeout = SHORT * 5;
     });
-    // Without an update of its window, 65,535 bytes are the last.
+    // Without a window update, the stream stops after 65,535 bytes.
     let peer = only_answers_pings(&server, &[OPENING, &stream_ids()].concat());
     assert!(peer.join().expect("no panic") > 0);
     assert!(

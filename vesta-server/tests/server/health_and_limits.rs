@@ -65,7 +65,7 @@ async fn a_service_that_has_stopped_is_not_serving() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn health_flips_when_the_server_drains_and_the_watch_does_not_hold_it_up() {
+async fn health_flips_on_drain_and_a_watch_does_not_delay_it() {
     let mut server = Server::start(IdMeta::MAX_PEAK);
     let mut client = HealthClient::new(server.channel().await);
     let mut watch = client.watch(of("")).await.expect("a stream").into_inner();
@@ -188,7 +188,7 @@ async fn reflection_lists_the_services_in_both_versions() {
     }
 }
 
-/// Connects, says `opening`, and waits for the server to close the connection.
+/// Connects, sends `opening`, and waits for the server to close the connection.
 fn is_closed_after(server: &Server, opening: &[u8]) -> bool {
     let mut socket = TcpStream::connect(server.address).expect("a connection");
     socket
@@ -240,7 +240,7 @@ fn the_default_timeouts_end_within_ten_seconds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn connections_beyond_the_limit_are_closed_and_a_free_place_is_used_again() {
+async fn connections_over_the_limit_are_closed_until_one_is_free() {
     let server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
         config.limits.max_connections = 1;
     });
@@ -252,7 +252,7 @@ async fn connections_beyond_the_limit_are_closed_and_a_free_place_is_used_again(
         .expect("an ID");
     assert!(is_closed_after(&server, b""), "one too many");
     drop(first);
-    // The server learns of the end a moment later.
+    // The server learns of the closed connection a moment later.
     loop {
         let endpoint =
             tonic::transport::Endpoint::from_shared(format!("http://{}", server.address));
@@ -267,7 +267,7 @@ async fn connections_beyond_the_limit_are_closed_and_a_free_place_is_used_again(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stop_waits_for_what_is_under_way_but_not_for_ever() {
+async fn a_stop_waits_for_calls_in_flight_up_to_the_drain_limit() {
     let limit = Duration::from_millis(200);
     let mut server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
         config.limits.drain_limit = limit;
@@ -276,16 +276,16 @@ async fn a_stop_waits_for_what_is_under_way_but_not_for_ever() {
     let mut client = server.client().await;
     let mut probe = client.clone();
     server.use_up();
-    // It waits for the next second, which does not come.
+    // It waits for the next second, which never comes.
     let mut waiting = std::pin::pin!(client.gen_id(vesta::GenIdRequest {}));
-    // On the same connection, so what is sent after it is answered when it has arrived.
+    // Sent on the same connection: once it is answered, the call before it has arrived.
     tokio::select! {
         biased;
         answer = &mut waiting => panic!("not to be answered: {answer:?}"),
         parts = probe.exp_id(vesta::ExpIdRequest { id: 1 }) => parts.expect("its parts"),
     };
     let began = tokio::time::Instant::now();
-    // Nothing but the drain limit ends it within a day; the time-out is for a server that never stops.
+    // Only the drain limit ends it within a day; the time-out is for a server that never stops.
     let stop = tokio::task::spawn_blocking(move || server.stop());
     tokio::time::timeout(Duration::from_secs(300), stop)
         .await

@@ -1,4 +1,4 @@
-//! A real server inside the test: its methods, health, limits, TLS and tokens.
+//! A real server inside the test: methods, health, limits, TLS and tokens.
 
 mod bounds;
 mod connections;

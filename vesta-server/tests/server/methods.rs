@@ -35,7 +35,7 @@ const MIN_GRANULARITY: [([u64; 6], u64); 3] = [
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn golden_ids_are_made_and_explained_whatever_the_servers_own_layout() {
+async fn golden_ids_are_made_and_explained_under_any_server_layout() {
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
         let server = Server::start(layout);
         let mut client = server.client().await;
@@ -67,7 +67,7 @@ async fn golden_ids_are_made_and_explained_whatever_the_servers_own_layout() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn parts_that_are_left_out_are_the_servers_own() {
+async fn omitted_parts_default_to_the_servers_own() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let request = v1::MakeIdRequest {
         time: 5,
@@ -87,7 +87,7 @@ async fn parts_that_are_left_out_are_the_servers_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_new_id_is_of_the_servers_clock_machine_and_method() {
+async fn a_new_id_has_the_servers_time_machine_and_method() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = server.client().await;
     for seq in 0..3 {
@@ -126,7 +126,7 @@ async fn batches_ascend_and_runs_add_up() {
     let mut client = server.client().await;
     let ticking = {
         let clock = server.clock.clone();
-        // 1,024 IDs in each millisecond: a batch needs ticks to go by.
+        // 1,024 IDs in each millisecond: a batch needs ticks to pass.
         tokio::spawn(async move {
             loop {
                 clock.advance(Duration::from_millis(1));
@@ -289,7 +289,7 @@ async fn a_request_beyond_64_kib_is_refused_and_the_connection_lives_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_caller_with_less_time_than_the_wait_is_told_at_once_and_costs_nothing() {
+async fn a_deadline_shorter_than_the_wait_fails_at_once_at_no_cost() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = server.client().await;
     assert_eq!(server.use_up(), 1 << 20);
@@ -302,7 +302,7 @@ async fn a_caller_with_less_time_than_the_wait_is_told_at_once_and_costs_nothing
             .expect_err("no ID in this second");
         assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
     }
-    // The clock did not move, and neither did the position.
+    // Neither the clock nor the position moved.
     assert!(matches!(
         server.service.try_gen_id(),
         Err(IdError::NotReady(_))
@@ -394,14 +394,14 @@ async fn a_stream_honours_its_total_and_ascends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stream_of_runs_brings_what_there_is_up_to_its_total() {
+async fn a_stream_of_runs_returns_available_ids_up_to_its_total() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = server.client().await;
     let mut last = 0;
     for (chunk, total, sizes) in [
         (0, 100_000, vec![65_536, 34_464]),
         (1, 2, vec![1, 1]),
-        // The rest of the second, and what is missing from the next.
+        // The rest of the second, and the shortfall from the next.
         (1 << 20, 1 << 20, vec![(1 << 20) / 16 * 15 - 100_002]),
     ] {
         let stream = client
@@ -434,7 +434,7 @@ async fn a_stream_of_runs_brings_what_there_is_up_to_its_total() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stream_that_is_not_read_generates_nothing_ahead() {
+async fn an_unread_stream_generates_nothing_ahead() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = server.client().await;
     let request = v1::StreamIdsRequest {
@@ -447,8 +447,8 @@ async fn a_stream_that_is_not_read_generates_nothing_ahead() {
         .expect("a stream")
         .into_inner();
     stream.message().await.expect("IDs").expect("IDs");
-    // The caller reads no more, while the server goes on answering on the same connection. What
-    // windows and buffers hold is far less than the second has.
+    // The caller reads no more, while the server still answers on the same connection. Windows and
+    // buffers hold far fewer IDs than the second has.
     for _ in 0..100 {
         client
             .exp_id(v1::ExpIdRequest { id: 1 })
@@ -461,7 +461,7 @@ async fn a_stream_that_is_not_read_generates_nothing_ahead() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stream_that_ends_with_its_server_says_so_if_something_is_missing() {
+async fn a_stream_cut_short_by_a_stop_reports_the_missing_ids() {
     for (total, code) in [(0, None), (u64::MAX, Some(Code::Unavailable))] {
         let server = Server::start(IdMeta::MAX_PEAK);
         let mut client = server.client().await;

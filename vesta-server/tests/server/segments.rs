@@ -70,7 +70,7 @@ fn counted(server: &Server, name: &str, outcome: Outcome) -> u64 {
 async fn numbers_of_a_key_are_dense_and_counted() {
     let server = with_orders();
     let mut client = client(&server).await;
-    // The first call may come before the tags were read: it waits.
+    // The first call may come before the tags are loaded: it waits.
     for expected in 1..=3 {
         assert_eq!(
             next_id(&mut client, "orders").await.expect("a number"),
@@ -163,7 +163,7 @@ async fn without_segment_mode_the_answer_names_the_setting() {
     }
 }
 
-/// A database that never answers before it is dropped, and then fails.
+/// A database that answers only once it is dropped, and then fails.
 #[derive(Debug)]
 struct Silent(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
@@ -236,7 +236,7 @@ async fn a_call_ends_in_time_while_the_database_is_silent_and_ids_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn segment_mode_has_a_health_of_its_own() {
+async fn segment_mode_has_its_own_health() {
     assert_eq!(
         health(&Server::start(IdMeta::MAX_PEAK)).await,
         ServingStatus::NotServing

@@ -66,7 +66,7 @@ async fn parse(client: &mut Client, tag: &str, serial: &str) -> Result<v1::Parse
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn serials_come_in_order_and_can_be_read_back() {
+async fn serials_come_in_order_and_can_be_parsed() {
     let server = server();
     let mut client = client(&server).await;
     let first = next(&mut client, "invoices", None).await.expect("a serial");
@@ -95,7 +95,7 @@ async fn serials_come_in_order_and_can_be_read_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_is_wrong_is_said() {
+async fn each_error_names_its_cause() {
     let server = server();
     let mut client = client(&server).await;
     let long = "t".repeat(129);

@@ -1,4 +1,4 @@
-//! A real server on 127.0.0.1:0 inside the test, with a clock that the test holds.
+//! A real server on 127.0.0.1:0 inside the test, with a clock that the test controls.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -31,7 +31,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Uses up the current second: what batches leave goes one by one. Returns the IDs that it took.
+    /// Uses up the current second: IDs left over by batches are taken one by one. Returns the number
+    /// of IDs taken.
     pub(crate) fn use_up(&self) -> u32 {
         let next = || {
             self.service
@@ -125,7 +126,7 @@ impl Server {
         IdServiceClient::new(self.channel().await)
     }
 
-    /// Asks for a graceful stop and waits for its end.
+    /// Requests a graceful stop and waits until the server has stopped.
     pub(crate) fn stop(&mut self) {
         self.shutdown.cancel();
         if let Some(thread) = self.thread.take() {

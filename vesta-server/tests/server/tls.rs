@@ -1,4 +1,5 @@
-//! TLS from the outside: who gets in, who does not and learns why, and what a stalled client costs.
+//! TLS from the outside: accepted clients, the errors of the others, and the cost of a
+//! stalled client.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -14,7 +15,7 @@ use vesta_testkit::certificates::{Authority, Issued, Usage, socket, until_closed
 
 use crate::support::Server;
 
-/// A server with this certificate; with an authority of clients, it asks for theirs.
+/// A server with this certificate; given a client authority, it requires client certificates.
 fn serving(own: &Issued, clients: Option<&Authority>) -> (Server, TempDir) {
     serving_with(own, clients, Timeouts::default(), usize::MAX)
 }
@@ -82,7 +83,7 @@ fn failures(server: &Server) -> u64 {
         .handshakes_failed()
 }
 
-/// A client may know of its failure before the server has counted it.
+/// Waits until the server has counted its failures: a client may know of them first.
 async fn until_failures(server: &Server, count: u64) {
     let counted = async {
         while failures(server) < count {
@@ -129,7 +130,7 @@ async fn the_blocking_client_speaks_tls_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_server_that_is_not_who_it_should_be_is_not_asked() {
+async fn a_server_with_the_wrong_identity_is_not_called() {
     let (authority, other) = (Authority::new("one"), Authority::new("another"));
     let (server, _folder) = serving(&authority.server_named(&["vesta.internal"]), None);
     let said = refused(client(&server, &authority)).await;
@@ -141,7 +142,7 @@ async fn a_server_that_is_not_who_it_should_be_is_not_asked() {
     let (expired, _folder) = serving(&authority.expired(), None);
     let said = refused(client(&expired, &authority)).await;
     assert!(said.contains("expired"), "{said}");
-    // Nor do the system's authorities vouch for it.
+    // The system's authorities do not vouch for it either.
     let address = format!("https://{}", server.address);
     let system = Client::builder().endpoint(address).retry(Retry {
         max_attempts: 1,
@@ -156,13 +157,13 @@ async fn a_server_that_is_not_who_it_should_be_is_not_asked() {
                 .to_string();
             assert!(said.contains("invalid peer certificate"), "{said}");
         }
-        // A system without any.
+        // A system without authorities.
         Err(error) => assert!(error.to_string().starts_with("ca_certificate: "), "{error}"),
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn without_tls_nobody_gets_anywhere() {
+async fn plain_text_clients_of_a_tls_server_fail() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority.server(), None);
     let plain = Client::builder().endpoint(format!("http://{}", server.address));
@@ -182,7 +183,7 @@ async fn without_tls_nobody_gets_anywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_server_that_asks_for_certificates_lets_in_only_who_has_one() {
+async fn mutual_tls_accepts_only_clients_with_a_certificate() {
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let (server, _folder) = serving(&servers.server(), Some(&clients));
     let own = clients.client();
@@ -205,7 +206,7 @@ async fn a_server_that_asks_for_certificates_lets_in_only_who_has_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_new_certificate_holds_for_new_connections_and_a_bad_one_never() {
+async fn new_connections_get_a_new_certificate_but_never_a_bad_one() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let (server, folder) = serving(&old.server(), None);
     let tls = server.security.tls.clone().expect("it is on");
@@ -243,18 +244,18 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
         socket
     };
     until_closed(connect(b""));
-    // The head of a record with a ClientHello of 512 bytes, and three of them.
+    // The header of a record with a ClientHello of 512 bytes, and its first three bytes.
     until_closed(connect(&[22, 3, 1, 2, 0, 1, 0, 1]));
     assert_eq!(failures(&server), 2);
-    // A busy machine may need more than `short` for a handshake.
+    // On a busy machine a handshake may need more than `short`.
     let stream = std::iter::repeat_with(|| authority.connect(server.address)).find_map(Result::ok);
     let stream = stream.expect("they never end");
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
     until_closed(stream); // silent after the handshake
-    // One address has one place of two: it was free whenever the client saw the end.
+    // One address may hold one of two connections: it was free whenever the client saw the end.
     assert_eq!(server.metrics.refused.get(), 0);
 
-    // One that does not go away after its handshake has failed holds its place for no longer either.
+    // A client that stays after its handshake has failed holds its connection no longer either.
     let mut said = Vec::new();
     let stuck = loop {
         let stuck = connect(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -266,7 +267,7 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     assert_eq!(said[0], 21, "an alert, and then the end: {said:?}");
     let _held = [connect(b""), stuck];
     loop {
-        // Both places become free again.
+        // Both connections become free again.
         if client(&server, &authority)
             .build()
             .expect("right options")
@@ -280,7 +281,7 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_handshake_holds_a_place_among_the_connections() {
+async fn a_handshake_counts_towards_the_connection_limit() {
     let authority = Authority::new("one");
     let (server, _folder) = serving_with(&authority.server(), None, Timeouts::default(), 1);
     let waiting = socket(server.address);
@@ -296,7 +297,7 @@ async fn a_handshake_holds_a_place_among_the_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stop_waits_for_a_handshake_no_longer_than_its_time_out() {
+async fn a_stop_waits_for_a_handshake_up_to_its_time_out() {
     let authority = Authority::new("one");
     let timeouts = Timeouts {
         opening: Duration::from_millis(300),
@@ -304,7 +305,7 @@ async fn a_stop_waits_for_a_handshake_no_longer_than_its_time_out() {
     };
     let (mut server, _folder) = serving_with(&authority.server(), None, timeouts, 9);
     let waiting = socket(server.address);
-    // Their handshakes may time out too, on a busy machine.
+    // On a busy machine these handshakes may time out too.
     while client(&server, &authority)
         .build()
         .expect("right options")
@@ -318,7 +319,7 @@ async fn a_stop_waits_for_a_handshake_no_longer_than_its_time_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn other_languages_way_of_health_works_over_tls() {
+async fn health_calls_of_other_languages_work_over_tls() {
     let authority = Authority::new("one");
     let (server, _folder) = serving(&authority.server(), None);
     let tls = tonic::transport::ClientTlsConfig::new()
@@ -339,7 +340,7 @@ async fn other_languages_way_of_health_works_over_tls() {
 }
 
 #[tokio::test]
-async fn a_client_with_the_wrong_scheme_is_asked_whether_it_is_the_other() {
+async fn an_error_from_the_wrong_scheme_suggests_the_other() {
     let authority = Authority::new("one");
     let (encrypted, _folder) = serving(&authority.server(), None);
     let plain = Server::start(IdMeta::MAX_PEAK);

@@ -1,4 +1,4 @@
-//! Which token opens which method.
+//! Which scopes open which method.
 
 use tonic::metadata::MetadataValue;
 use tonic::service::Interceptor;
@@ -35,7 +35,7 @@ fn guarded() -> Server {
     })
 }
 
-/// Sends a header as it is.
+/// Sends a header unchanged.
 #[derive(Clone)]
 struct Sends(Option<&'static str>);
 
@@ -133,7 +133,7 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
 async fn each_method_opens_to_tokens_of_its_scope_only() {
     let server = guarded();
     let channel = server.channel().await;
-    // Segment mode and serials are off here: who gets in learns that.
+    // Segment mode and serials are off here; only an authorized caller learns that.
     let (ok, off, no) = (Code::Ok, Code::Unimplemented, Code::PermissionDenied);
     for (header, expected) in [
         (
@@ -176,7 +176,7 @@ async fn each_method_opens_to_tokens_of_its_scope_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn health_needs_no_token_and_everything_else_needs_some() {
+async fn only_health_needs_no_token() {
     let server = guarded();
     let channel = server.channel().await;
     let mut health = HealthClient::new(channel.clone());
@@ -215,7 +215,7 @@ async fn health_needs_no_token_and_everything_else_needs_some() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_client_shows_its_token_and_hears_what_is_wrong_with_it() {
+async fn the_client_sends_its_token_and_reports_the_refusal() {
     let server = guarded();
     let client = |token: Option<&str>| {
         let builder = Client::builder().endpoint(format!("http://{}", server.address));

@@ -1,4 +1,5 @@
-//! Errors before the first message, as frames of HTTP/2: one HEADERS that ends the stream, and nothing else.
+//! Errors before the first message, as HTTP/2 frames: one HEADERS frame that ends the stream, and nothing
+//! else.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,7 +16,7 @@ const HEADERS: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Every method there is, and paths that lead nowhere.
+/// Every method, and unknown paths.
 const METHODS: [&str; 16] = [
     "vesta.v1.IdService/GenId",
     "vesta.v1.IdService/GenIds",
@@ -50,7 +51,7 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
-/// A message of gRPC whose length and compression may be lies.
+/// A gRPC message whose length and compression flag may be false.
 fn message(compressed: u8, length: u32, bytes: &[u8]) -> Vec<u8> {
     [&[compressed], &length.to_be_bytes()[..], bytes].concat()
 }
@@ -59,7 +60,7 @@ fn of(bytes: &[u8]) -> Vec<u8> {
     message(0, u32::try_from(bytes.len()).expect("a length"), bytes)
 }
 
-/// A connection with one request on its way.
+/// A connection with one request in flight.
 struct Asked(TcpStream);
 
 impl Asked {
@@ -129,12 +130,12 @@ fn server() -> Server {
 }
 
 #[test]
-fn a_message_is_no_error() {
+fn a_call_that_succeeds_is_not_trailers_only() {
     let server = server();
     for (path, message) in [
         ("vesta.v1.IdService/GenId", of(b"")),
         ("vesta.v1.IdService/StreamIds", of(b"")),
-        ("grpc.health.v1.Health/Watch", of(b"\x0a\x07nothing")), // a status of its own
+        ("grpc.health.v1.Health/Watch", of(b"\x0a\x07nothing")), // an unknown service, answered by a status of its own
     ] {
         let mut asked = Asked::new(&server, path, &message, &[]);
         assert_eq!(
@@ -179,8 +180,8 @@ fn refusals_of_methods_are_trailers_only() {
     );
     for version in ["v1", "v1alpha"] {
         let path = format!("grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
-        fails(&server, &path, &of(b""), &[]); // no question
-        fails(&server, &path, &of(b"\x22\x07nothing"), &[]); // nothing of that name
+        fails(&server, &path, &of(b""), &[]); // no request
+        fails(&server, &path, &of(b"\x22\x07nothing"), &[]); // an unknown name
     }
 }
 
@@ -193,9 +194,9 @@ fn requests_that_reach_no_method_fail_trailers_only() {
     let too_large = message(0, 65_537, b"");
     for path in METHODS {
         fails(&server, path, &too_large, &[]);
-        fails(&server, path, &of(b"\xff"), &[]); // no message of protobuf
-        fails(&server, path, &message(1, 1, b"x"), &[]); // compressed in no way that was named
-        fails(&server, path, &message(9, 1, b"x"), &[]); // no flag that there is
+        fails(&server, path, &of(b"\xff"), &[]); // not a protobuf message
+        fails(&server, path, &message(1, 1, b"x"), &[]); // compressed, without naming an encoding
+        fails(&server, path, &message(9, 1, b"x"), &[]); // an undefined flag
     }
 }
 
@@ -213,7 +214,7 @@ fn a_call_without_a_token_is_trailers_only() {
         fails(&server, path, &of(b""), &[("authorization", "Bearer x")]);
     }
     for path in IDS {
-        let token = ("authorization", "Bearer t"); // for other things
+        let token = ("authorization", "Bearer t"); // of another scope
         fails(
             &server,
             &format!("vesta.v1.IdService/{path}"),
@@ -227,7 +228,7 @@ fn a_call_without_a_token_is_trailers_only() {
 fn a_server_without_ids_answers_trailers_only() {
     let server = server();
     server.use_up();
-    // The clock of the server stands still: no ID comes within the caller's time.
+    // The server's clock stands still: no ID is ready within the caller's time.
     for path in IDS {
         let path = format!("vesta.v1.IdService/{path}");
         fails(
@@ -249,7 +250,7 @@ fn a_server_without_ids_answers_trailers_only() {
 }
 
 #[test]
-fn a_stream_that_waits_longer_than_a_request_has_its_head_before() {
+fn a_long_waiting_stream_gets_its_head_early() {
     let server = server();
     server.use_up();
     let frame = Asked::new(&server, "vesta.v1.IdService/StreamIds", &of(b""), &[]).frame();

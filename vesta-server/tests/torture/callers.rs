@@ -1,5 +1,5 @@
-//! Callers: each asks one server, as fast as it answers, until the server has ended or the run is over.
-//! An answer that arrived is compared, whatever becomes of its server.
+//! Callers: each calls one server as fast as it answers, until the server has ended or the run is over.
+//! Every answer that arrived is checked, even if its server has died since.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::rest::Rest;
 use crate::watch::Watch;
 use crate::world::World;
 
-/// A refused caller tries again after this time, or leaves if its server ends meanwhile.
+/// Delay before a refused caller tries again, or leaves if its server has ended.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// The protocol between a caller and a server.
@@ -42,7 +42,7 @@ pub(crate) struct Refused;
 
 /// One kind of client.
 trait Client {
-    /// Makes a call; each answer, of which a stream has several, goes to `take` as soon as it is there.
+    /// Makes a call; each answer (a stream has several) goes to `take` as soon as it arrives.
     fn call(&mut self, rng: &mut Rng, take: &mut dyn FnMut(Answer, u64)) -> Result<(), Refused>;
 }
 

@@ -1,4 +1,4 @@
-//! All processes, and what is done to them.
+//! All processes, and the faults applied to them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -17,7 +17,7 @@ use crate::process::{Process, program};
 use crate::watch::Watch;
 use crate::world::{NOBODY, World};
 
-/// Processes that run at once in each world, without twins.
+/// Processes that run at once in each world, not counting twins.
 pub(crate) const SLOTS: usize = 2;
 
 /// Long enough for every holder to renew.
@@ -46,7 +46,7 @@ pub(crate) struct Fleet {
     runtime: Handle,
     rng: Rng,
     started: usize,
-    /// All that ever ran.
+    /// All processes that ever ran.
     processes: Vec<Arc<Process>>,
 }
 
@@ -58,7 +58,7 @@ impl Fleet {
         runtime: Handle,
         rng: Rng,
     ) -> Self {
-        // Another user gets to its folder below this one.
+        // Another user reaches its folder below this one.
         fs::set_permissions(folder, fs::Permissions::from_mode(0o711)).expect("its owner");
         let host = |world: &Arc<World>, slot: usize| {
             let state = world.state(&slot.to_string());
@@ -139,7 +139,7 @@ impl Fleet {
         self.host(slot).process = Some(process);
     }
 
-    /// Starts a second process with what the first remembers now.
+    /// Starts a second process with a copy of the first one's current state.
     pub(crate) fn start_twin(&mut self, slot: Slot) {
         let mut state = self.host(slot).state.clone();
         let world = self.worlds[slot.0].clone();
@@ -152,7 +152,7 @@ impl Fleet {
         self.start_beside(slot, &state, "twin of slot");
     }
 
-    /// Starts a second process that remembers nothing.
+    /// Starts a second process without any state.
     pub(crate) fn start_newcomer(&mut self, slot: Slot) {
         let state = self.new_folder(slot);
         self.start_beside(slot, &state, "newcomer beside slot");
@@ -198,7 +198,7 @@ impl Fleet {
         }
     }
 
-    /// Does something to the process of a slot; true if it was done.
+    /// Applies `what` to the process of a slot; true if it was done.
     pub(crate) fn send(&mut self, slot: Slot, what: fn(&Process) -> bool) -> bool {
         self.host(slot).process.as_deref().is_some_and(what)
     }
@@ -226,9 +226,9 @@ impl Fleet {
         }
     }
 
-    /// Puts the records of a store back to what they were moments ago, where only renewals lie between: what
-    /// was claimed since could repeat until each holder has renewed once. Nothing else happens meanwhile: a
-    /// paused holder would not see it in time. True if it was done.
+    /// Rolls the records of a store back to moments ago, if only renewals lie in between: IDs claimed since
+    /// could repeat until each owner has renewed once. Nothing else happens meanwhile, because a paused
+    /// owner would not see it in time. True if it was done.
     pub(crate) fn set_back(&mut self, world: usize, watch: &Watch) -> bool {
         let paused = self.hosts[world * SLOTS..][..SLOTS]
             .iter()
@@ -271,12 +271,12 @@ impl Fleet {
             "it must be kept"
         );
         let state = self.host(slot).state.clone();
-        // A process that uses it may create a file meanwhile: then only part of it is lost.
+        // A process that uses it may create a file in the meantime: then only part of it is lost.
         let _ = fs::remove_dir_all(&state);
         world.count(|counts| &mut counts.folders);
     }
 
-    /// Ends everything: what callers received until then is compared.
+    /// Ends everything: everything that callers received up to then is checked.
     pub(crate) fn end(&mut self) {
         self.watch.over.set();
         for process in &self.processes {
@@ -300,7 +300,7 @@ impl Drop for Fleet {
     }
 }
 
-/// Copies what is there at the moment; files that vanish meanwhile are left out.
+/// Copies the files present at the moment; files that vanish in the meantime are skipped.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! An address that stays when a replica takes over: passes connections on to whichever server it is.
+//! An address that outlives a fail-over: forwards connections to the current server.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// In front of the server at this port.
+    /// Starts the front of the server at this port.
     pub(crate) fn start(server: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let port = listener.local_addr().expect("an address").port();
@@ -21,14 +21,14 @@ impl Front {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let port = *current.lock().expect("no panic");
-                // It cannot be reached: then the client finds its connection closed.
+                // If the server is unreachable, the client finds its connection closed.
                 thread::spawn(move || serve(client, (Ipv4Addr::LOCALHOST, port).into()));
             }
         });
         Self { port, server }
     }
 
-    /// From now on connections go to another server; the others end with theirs.
+    /// Sends new connections to another server; existing ones end with theirs.
     pub(crate) fn point_to(&self, server: u16) {
         *self.server.lock().expect("no panic") = server;
     }
@@ -46,7 +46,7 @@ fn serve(client: TcpStream, server: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Until either side closes: then both do.
+/// Copies until either side closes, then closes both.
 fn pass(mut from: TcpStream, mut to: TcpStream) {
     let _ = io::copy(&mut from, &mut to);
     for side in [&from, &to] {

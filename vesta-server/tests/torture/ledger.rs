@@ -1,5 +1,5 @@
-//! The checker: every position that a caller received, as intervals of its line. Finds one that came
-//! twice, and one that came out of order.
+//! The checker: every position that a caller received, as intervals per machine ID. Finds positions
+//! that came twice or out of order.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use vesta_intf::grpc::v1::IdRun;
 use vesta_intf::{IdError, IdMeta};
 
-/// Findings that are told; all are counted.
+/// Maximum findings printed; all are counted.
 const TOLD: usize = 10;
 
-/// Positions of one machine ID, one after the other.
+/// Consecutive positions of one machine ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) machine: u64,
     pub(crate) start: u64,
-    /// Exclusive.
+    /// Exclusive upper bound.
     pub(crate) end: u64,
 }
 
@@ -89,28 +89,28 @@ impl Answer {
     }
 }
 
-/// By machine ID, the position below which everything was received when a call began.
+/// Position per machine ID below which everything was received when a call began.
 pub(crate) type Marks = BTreeMap<u64, u64>;
 
 /// The receiver of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Receiver {
-    /// As [`Ledger::join`] numbered it.
+    /// Number assigned by [`Ledger::join`].
     pub(crate) process: usize,
     pub(crate) caller: usize,
     pub(crate) at: Duration,
 }
 
-/// Neighbouring positions that one process made.
+/// Consecutive positions issued by one process.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     end: u64,
     by: Receiver,
-    /// When the last of them was received.
+    /// Time at which the last of them was received.
     until: Duration,
 }
 
-/// All that was received of one namespace.
+/// Everything received of one namespace.
 pub(crate) struct Ledger {
     meta: IdMeta,
     lines: HashMap<u64, BTreeMap<u64, Taken>>,
@@ -119,13 +119,13 @@ pub(crate) struct Ledger {
     pub(crate) ids: u64,
     /// Positions received again.
     pub(crate) duplicates: u64,
-    /// Answers that are not after what was received before the call.
+    /// Answers that do not follow what was received before the call.
     pub(crate) disorders: u64,
-    /// Processes with duplicates that were told.
+    /// Pairs of processes whose duplicates were printed.
     pairs: HashSet<[usize; 2]>,
-    /// The first findings of all kinds.
+    /// The first findings, of any kind.
     pub(crate) findings: Vec<String>,
-    /// Called with each of them, at once.
+    /// Called with each finding, at once.
     tell: fn(&str),
 }
 
@@ -144,7 +144,7 @@ impl Ledger {
         }
     }
 
-    /// A new process, with a name for people.
+    /// Adds a process, with a name for messages.
     pub(crate) fn join(&mut self, name: String) -> usize {
         self.processes.push((name, Marks::new()));
         self.processes.len() - 1
@@ -160,13 +160,14 @@ impl Ledger {
         self.lines.values().map(BTreeMap::len).sum()
     }
 
-    /// The end of all that was received from a process so far: a call that begins now must get later
+    /// The end of everything received from a process so far: a call that begins now must get later
     /// positions.
     pub(crate) fn marks(&self, process: usize) -> Marks {
         self.processes[process].1.clone()
     }
 
-    /// Compares an answer with all others. `marks` is what was received before the call, and rises with it.
+    /// Checks an answer against all others. `marks` is what was received before the call; it is raised by
+    /// the answer.
     pub(crate) fn record(&mut self, by: Receiver, answer: &Answer, marks: &mut Marks) {
         let spans = match answer.spans(&self.meta) {
             Ok(spans) => spans,
@@ -194,7 +195,7 @@ impl Ledger {
         }
     }
 
-    /// Something else that is wrong.
+    /// Records another finding.
     pub(crate) fn find(&mut self, finding: String) {
         if self.findings.len() < TOLD {
             (self.tell)(&finding);
@@ -241,7 +242,7 @@ impl Ledger {
     }
 }
 
-/// Adds free positions, as part of their neighbours where the same process made those.
+/// Adds free positions, merged with neighbours that the same process issued.
 fn insert(line: &mut BTreeMap<u64, Taken>, mut start: u64, mut end: u64, by: Receiver) {
     if start >= end {
         return;

@@ -1,4 +1,4 @@
-//! The checker is checked with planted faults.
+//! Tests of the checker, with planted faults.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -63,7 +63,7 @@ fn a_planted_duplicate_is_found_with_both_owners() {
         &mut Marks::new(),
     );
     assert_eq!((ledger.intervals(), found(&ledger)), (1, (0, 0)));
-    // Made by the other program: another number for the same position.
+    // Issued by the other program: another number for the same position.
     let planted = Answer::Ids(vec![id(7, (1 << 20) + 1_234_567, 2)]);
     ledger.record(by(1, 5, 9), &planted, &mut Marks::new());
     assert_eq!((ledger.ids, found(&ledger)), (2_000_001, (1, 0)));
@@ -75,7 +75,7 @@ fn a_planted_duplicate_is_found_with_both_owners() {
     ] {
         assert!(finding.contains(part), "{finding}");
     }
-    // Another machine ID is another line.
+    // Another machine ID has its own positions.
     ledger.record(by(1, 5, 9), &run(8, 1 << 20, 10), &mut Marks::new());
     assert_eq!((ledger.machines(), found(&ledger)), (2, (1, 0)));
 }
@@ -85,13 +85,13 @@ fn a_planted_step_back_is_found() {
     let mut ledger = ledger();
     let mut marks = ledger.marks(0);
     ledger.record(by(0, 0, 1), &run(7, 100, 10), &mut marks);
-    // Two calls at once may be answered in any order, a call after the answer may not.
+    // Two concurrent calls may be answered in any order; a call after the answer may not.
     ledger.record(by(0, 1, 2), &run(7, 50, 10), &mut Marks::new());
     assert_eq!(found(&ledger), (0, 0));
     let mut marks = ledger.marks(0);
     ledger.record(by(0, 1, 3), &run(7, 80, 10), &mut marks);
     assert_eq!(found(&ledger), (0, 1));
-    // Another process owes it nothing.
+    // Another process owes it no order.
     let mut marks = ledger.marks(1);
     ledger.record(by(1, 0, 4), &run(7, 60, 10), &mut marks);
     assert_eq!(found(&ledger), (0, 1));
@@ -104,7 +104,7 @@ fn a_planted_step_back_is_found() {
 }
 
 #[test]
-fn a_run_that_is_none_is_found() {
+fn a_malformed_run_is_found() {
     let mut ledger = ledger();
     let first = id(7, 100, 1);
     for (step, count) in [
@@ -120,7 +120,7 @@ fn a_run_that_is_none_is_found() {
 }
 
 #[test]
-fn intervals_find_what_a_set_finds() {
+fn intervals_and_a_set_find_the_same() {
     let mut rng = Rng::new(1);
     for _ in 0..300 {
         let mut ledger = ledger();

@@ -1,11 +1,10 @@
-//! The shipped programs on every kind of store at once, while everything that can go wrong does so at
-//! random: crashes, pauses, wrong clocks, lost and copied state folders, other users of a host, stores that
-//! stop, die, refuse, fail over and go back. Everything that any caller received is compared as (machine,
-//! position).
+//! The shipped programs on every kind of store at once, under random faults: crashes, pauses, wrong clocks,
+//! lost and copied state folders, other users of a host, and stores that stop, die, refuse, fail over and
+//! roll back. Everything that any caller received is compared as (machine, position).
 //!
-//! A seed decides the faults: `VESTA_TEST_SEED=7`. `VESTA_TEST_SECONDS=60` sets the length. Stores on the
-//! network take part if their VESTA_TEST_… variable is set; the torture starts servers of its own, since
-//! it kills them.
+//! A seed decides the faults: `VESTA_TEST_SEED=7`. `VESTA_TEST_SECONDS=60` sets the length. Networked
+//! stores take part if their VESTA_TEST_… variable is set; the torture starts its own servers, because it
+//! kills them.
 
 mod callers;
 mod fleet;

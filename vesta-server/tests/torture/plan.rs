@@ -1,41 +1,41 @@
-//! The plan of a run: which fault happens when. A pure function of the seed.
+//! The plan of a run: when each fault happens. A pure function of the seed.
 
 use vesta_testkit::Rng;
 
-/// A place for a process: world, and number in it.
+/// A slot for a process: world, and number in it.
 pub(crate) type Slot = (usize, usize);
 
-/// The faults that a world stands.
+/// The faults that a world must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Fixed machine IDs, each with a state file: folders must be kept.
     Fixed,
     /// A pool in a file: the folder is the store.
     File,
-    /// Such a pool for each of two users of a host, which know nothing of each other. A number may not pass
-    /// from one to the other, so no clock is stepped.
+    /// A pool in a file for each of two users of a host; neither knows the other. A machine ID may not pass
+    /// from one user to the other, so no clock is stepped.
     Users,
-    /// A pool in a server on the network: folders may be lost and copied.
+    /// A pool in a networked server: folders may be lost and copied.
     Network {
-        /// A replica that lags can take its place. What it forgets is answered by a distance in time, so
-        /// no clock may be ahead of the right time there.
+        /// A lagging replica can take over. A distance in time covers what it forgets, so no clock may
+        /// be ahead of the right time there.
         can_fail_over: bool,
-        /// An administrator can take permissions and tables away.
+        /// An administrator can revoke permissions and remove tables.
         can_refuse: bool,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Starts a process, if none runs there. `keeps` its state folder or begins with an empty one;
-    /// `clock` as for [`Fault::Step`].
+    /// Starts a process, if none runs in the slot. `keeps` decides between its old state folder and
+    /// an empty one; `clock` as for [`Fault::Step`].
     Start {
         slot: Slot,
         keeps: bool,
         clock: &'static str,
     },
-    /// Starts another process on a copy of a running one's folder; where folders may not be copied, on
-    /// the same.
+    /// Starts another process on a copy of a running one's folder; if folders may not be copied, on
+    /// the same folder.
     Twin(Slot),
     /// Starts another process on an empty folder.
     Newcomer(Slot),
@@ -45,7 +45,7 @@ pub(crate) enum Fault {
     Stop(Slot),
     Pause(Slot),
     Resume(Slot),
-    /// Sets the clock of a process to so far from the right time, as libfaketime writes it.
+    /// Sets the clock of a process to this distance from the right time, as libfaketime writes it.
     Step(Slot, &'static str),
     LoseState(Slot),
     KillAll,
@@ -57,9 +57,9 @@ pub(crate) enum Fault {
     /// The store refuses every request.
     Refuse(usize),
     Accept(usize),
-    /// Records of the store go back to what they were some moments ago.
+    /// Records of the store roll back to some moments ago.
     SetBack(usize),
-    /// A store gets a replica, which follows it.
+    /// A store gets a replica that follows it.
     Replica(usize),
     /// The replica stops following.
     Lag(usize),
@@ -78,12 +78,12 @@ const RIGHT: &str = "+0";
 const SMALL: [&str; 7] = ["-1s", "-2s", "-3s", "-5s", "+1s", "+3s", "+8s"];
 const SMALL_BACK: [&str; 4] = ["-1s", "-2s", "-3s", "-5s"];
 const FAR_BACK: [&str; 5] = ["-7s", "-1h", "-2h", "-30d", "-365d"];
-/// Too far to be followed.
+/// Too far ahead to be followed.
 const FAR_AHEAD: [&str; 4] = ["+2h", "+1d", "+365d", "+20y"];
-/// How long an administrator takes to repair what refuses, in milliseconds.
+/// Time that an administrator takes to repair a refusing store, in milliseconds.
 const REPAIR: u64 = 3000;
 
-/// All faults of a run of so many milliseconds, in their order.
+/// All faults of a run of `length` milliseconds, in order.
 pub(crate) fn plan(seed: u64, worlds: &[Kind], slots: usize, length: u64) -> Vec<Moment> {
     let mut rng = Rng::new(seed);
     let mut plan = Plan {
@@ -107,7 +107,7 @@ pub(crate) fn plan(seed: u64, worlds: &[Kind], slots: usize, length: u64) -> Vec
     plan.moments
 }
 
-/// An instant as often as long enough for every lease to end.
+/// Equally often an instant or long enough for every lease to end.
 fn outage(rng: &mut Rng) -> u64 {
     if rng.percent(50) {
         rng.span(1000)
@@ -134,14 +134,14 @@ struct Plan {
 
 impl Plan {
     fn add(&mut self, at: u64, fault: Fault) {
-        // What ends a fault happens in any case.
+        // The end of a fault is always scheduled.
         self.moments.push(Moment {
             at: at.min(self.length),
             fault,
         });
     }
 
-    /// One fault after the other of one process.
+    /// Successive faults of one process.
     fn process(&mut self, rng: &mut Rng, slot: Slot, kind: Kind) {
         #[derive(Clone, Copy)]
         enum What {
@@ -190,14 +190,14 @@ impl Plan {
                 }
                 What::Stop => {
                     self.add(at, Fault::Stop(slot));
-                    at += 300 + rng.span(2000); // it may take longer to end, and is killed then
+                    at += 300 + rng.span(2000); // it may take longer to stop, and is killed then
                     self.add(at, Fault::Kill(slot));
                     at += rng.span(300);
                     self.start_again(rng, at, slot, kind);
                 }
                 What::Pause => {
                     self.add(at, Fault::Pause(slot));
-                    // An instant as often as long enough for a takeover.
+                    // Equally often an instant or long enough for a takeover.
                     at += if rng.percent(50) {
                         rng.span(1000)
                     } else {
@@ -251,7 +251,7 @@ impl Plan {
         self.add(at, Fault::Start { slot, keeps, clock });
     }
 
-    /// One outage after the other of one store, and at most one fail-over.
+    /// Successive outages of one store, and at most one fail-over.
     fn store(&mut self, rng: &mut Rng, world: usize, can_fail_over: bool, can_refuse: bool) {
         let replica_from = self.length / 4 + rng.below(self.length / 4);
         let fail_over_from = replica_from + self.length / 8 + rng.below(self.length / 4);
@@ -283,8 +283,8 @@ impl Plan {
         }
     }
 
-    /// A claim that the replica never heard of: a process that started just before. And who hears nothing of
-    /// that: one that starts just after.
+    /// A claim that the replica never received, by a process that started just before; and a process that
+    /// starts just after and does not see that claim.
     fn fail_over(&mut self, rng: &mut Rng, world: usize, start: u64) -> u64 {
         let [before, after] = [(world, 0), (world, 1)];
         self.add(start, Fault::Lag(world));
@@ -294,7 +294,7 @@ impl Plan {
             (before, start + rng.within(500..=2000)),
             (after, at + rng.below(300)),
         ] {
-            self.add(at, Fault::Step(slot, RIGHT)); // a wrong one would be refused
+            self.add(at, Fault::Step(slot, RIGHT)); // a wrong clock would be refused
             self.add(at, Fault::Newcomer(slot));
         }
         let end = at + rng.within(8000..=15_000);
@@ -303,7 +303,7 @@ impl Plan {
         end
     }
 
-    /// The faults of all processes at once.
+    /// The interleaved faults of all processes.
     fn all(&mut self, rng: &mut Rng, worlds: &[Kind], slots: usize) {
         let small = worlds
             .iter()
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_happens_and_the_last_ones_end() {
+    fn every_fault_occurs_and_every_outage_ends() {
         let mut all = HashSet::new();
         for seed in 0..50 {
             let plan = plan(seed, &WORLDS, 2, 300_000);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_promise_is_left_out() {
+    fn faults_outside_the_promise_are_left_out() {
         for seed in 0..50 {
             for moment in plan(seed, &[Kind::Fixed, Kind::File, Kind::Users], 2, 300_000) {
                 let allowed = match moment.fault {

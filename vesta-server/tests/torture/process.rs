@@ -1,4 +1,4 @@
-//! A shipped program, its callers, and the signals it gets.
+//! A shipped program, its callers, and the signals sent to it.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -15,35 +15,35 @@ use crate::ledger::{Answer, Marks, Receiver};
 use crate::watch::{Signal, Watch};
 use crate::world::World;
 
-/// The path of a shipped program. The other one stands beside this crate's.
+/// The path of a shipped program. The other one is next to this crate's.
 pub(crate) fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_vesta-server")).with_file_name(name)
 }
 
-/// The ways in which it ends.
+/// The ways in which a process may end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// By itself only if it refuses to start.
+    /// Ends by itself only if it refuses to start.
     Runs,
-    /// With 0, if it was ready.
+    /// Ends with 0, if it was ready.
     Stops,
     Killed,
     /// Its process ID is free for another process.
     Gone,
 }
 
-/// A running process. It is watched by a thread of its own, until it and its callers have ended.
+/// A running process. Its own thread watches it until the process and its callers have ended.
 pub(crate) struct Process {
     pid: Pid,
     pub(crate) name: String,
     fate: Mutex<Fate>,
-    /// It ended: its callers will get no more answers.
+    /// Set once it has ended: its callers get no more answers.
     ended: Signal,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Process {
-    /// Starts a program; IDs are asked for as soon as it is ready.
+    /// Starts a program; callers start as soon as it is ready.
     pub(crate) fn start(
         command: &mut Command,
         name: &str,
@@ -80,7 +80,7 @@ impl Process {
         let mut callers = Vec::new();
         if is_ready {
             let number = world.ledger().join(self.name.clone());
-            // People see it in the output, and may use it; a slow start has none yet.
+            // The first ID is printed, so a user may use it; a slow start has none yet.
             if let Ok(first) = program.fact("first ID").parse() {
                 let by = Receiver {
                     process: number,
@@ -123,7 +123,7 @@ impl Process {
         let killed = status.signal() == Some(Unix::KILL.as_raw());
         let is_right = match fate {
             Fate::Killed if is_ready => killed || status.code() == Some(0),
-            // It may have been asked to stop before it could hear that.
+            // The signal to stop may have come before the program could handle it.
             Fate::Killed => {
                 let stopped = status.signal() == Some(Unix::TERM.as_raw());
                 killed
@@ -146,7 +146,7 @@ impl Process {
         }
     }
 
-    /// True if it was sent. What was killed stays killed, also while its end is not seen yet.
+    /// True if the signal was sent. A killed process stays killed, even before its end is seen.
     fn send(&self, signal: Unix, becomes: Option<Fate>) -> bool {
         let mut fate = self.fate.lock().expect("no panic");
         if matches!(*fate, Fate::Killed | Fate::Gone) {
@@ -174,13 +174,13 @@ impl Process {
         self.send(Unix::CONT, None)
     }
 
-    /// True as soon as it has ended; false if it has not within this time.
+    /// True as soon as the process has ended; false if it has not within this time.
     pub(crate) fn ends_within(&self, time: Duration) -> bool {
         self.ended.within(time)
     }
 
-    /// Waits until it has ended and everything that its callers received was compared; false if one of
-    /// them panicked.
+    /// Waits until the process has ended and everything that its callers received has been checked;
+    /// false if one of them panicked.
     pub(crate) fn join(&self) -> bool {
         let thread = self.thread.lock().expect("no panic").take();
         thread.is_none_or(|thread| thread.join().is_ok())

@@ -18,7 +18,7 @@ impl Rest {
 
     /// The numbers in the body of an answer; any status but 200 is an error.
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Vec<u64>> {
-        // It is kept only behind a whole answer.
+        // The connection is kept only after a whole answer.
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => BufReader::new(TcpStream::connect(self.address)?),

@@ -1,4 +1,4 @@
-//! A run: the plan's faults at their times, and their outcome.
+//! A run: executes the plan's faults at their times, and reports the outcome.
 
 use std::collections::hash_map::RandomState;
 use std::fs;
@@ -18,9 +18,9 @@ use crate::servers::{Servers, Switch};
 use crate::watch::Watch;
 use crate::world::World;
 
-/// IDs to compare per second and world, at least: 500 million in a full run.
+/// Minimum number of IDs to compare per second and world: 500 million in a full run.
 const ENOUGH: u64 = 240_000;
-/// A run of so many seconds has time for replicas to be made, and to take over.
+/// Minimum length in seconds of a run with time for replicas to be made and to take over.
 const LONG: u64 = 60;
 
 /// A setting of a run from the environment.
@@ -35,16 +35,17 @@ fn setting(name: &str) -> Option<u64> {
 
 mod torture {
     #[test]
-    fn no_id_repeats_whatever_happens() {
-        super::no_id_repeats_whatever_happens();
+    fn no_id_repeats_under_any_fault() {
+        super::no_id_repeats_under_any_fault();
     }
 }
 
-/// Two servers with one machine ID, in two namespaces: outside the promise, and so a planted fault.
+/// Two servers with one machine ID, in two namespaces: outside the promise, and therefore a planted
+/// fault.
 #[test]
 fn two_owners_of_a_machine_id_are_found() {
     let (folder, mut rng, watch) = (folder(), Rng::new(1), Arc::new(Watch::new()));
-    // Of the same layout.
+    // Both worlds have the same layout.
     let world = |name| World::new(name, Kind::Fixed, None, folder.path(), &mut Rng::new(1));
     let (world, other) = (Arc::new(world("planted")), world("planted-too"));
     let runtime = Builder::new_multi_thread()
@@ -83,9 +84,9 @@ fn two_owners_of_a_machine_id_are_found() {
     assert_eq!(ledger.disorders, 0, "{:?}", ledger.findings);
 }
 
-/// Everything is killed at once, also what is about to be asked to stop.
+/// Kills everything at once, including processes about to be stopped.
 #[test]
-fn a_stop_after_a_kill_is_no_stop() {
+fn a_stop_after_a_kill_does_not_count() {
     let (folder, watch) = (folder(), Arc::new(Watch::new()));
     let world = World::new("killed", Kind::Fixed, None, folder.path(), &mut Rng::new(1));
     let world = Arc::new(world);
@@ -97,7 +98,7 @@ fn a_stop_after_a_kill_is_no_stop() {
     assert_eq!(world.ledger().findings, [] as [&str; 0]);
 }
 
-fn no_id_repeats_whatever_happens() {
+fn no_id_repeats_under_any_fault() {
     let (seed, seconds) = match is_full_run() {
         true => (RandomState::new().build_hasher().finish() >> 32, 300),
         false => (20, 20),

@@ -1,4 +1,4 @@
-//! The stores on the network: servers of the torture's own, from `scripts/stores.sh`.
+//! The networked stores: the torture's own servers, from `scripts/stores.sh`.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -8,9 +8,9 @@ use vesta_testkit::fleet::StoreServers;
 use crate::front::Front;
 
 const ALL: [&str; 5] = ["mysql", "postgres", "redis", "zookeeper", "etcd"];
-/// Stores that can have a replica which is promoted by hand.
+/// Stores that can have a replica, promoted by hand.
 const REPLICATED: [&str; 3] = ["mysql", "postgres", "redis"];
-/// What an administrator does by mistake, and how it is repaired.
+/// Mistakes of an administrator, and their repairs.
 const MISTAKES: [(&str, &str, &str); 2] = [
     (
         "mysql",
@@ -32,7 +32,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts those whose variable says that they are present.
+    /// Starts the servers whose variable is set.
     pub(crate) fn start(may_fail_over: bool) -> Self {
         let names: Vec<_> = ALL
             .into_iter()
@@ -45,7 +45,7 @@ impl Servers {
         }
     }
 
-    /// True if the store can have a replica that takes its place.
+    /// True if the store can have a replica that takes over.
     pub(crate) fn can_fail_over(&self, name: &str) -> bool {
         self.may_fail_over && REPLICATED.contains(&name) && self.names.contains(&name)
     }
@@ -55,7 +55,7 @@ impl Servers {
         MISTAKES.iter().any(|(store, ..)| *store == name)
     }
 
-    /// A store's URL, and who may stop it.
+    /// A store's URL, and the switch that may stop it.
     pub(crate) fn switch(&self, name: &'static str) -> (String, Switch) {
         let folder = self.servers.folder().to_owned();
         let mut url = StoreServers::url(&folder, name);
@@ -98,7 +98,7 @@ impl Servers {
     }
 }
 
-/// Carries out the commands for one store, one after the other. Dropping it waits for the last.
+/// Carries out the commands for one store in order. Dropping it waits for the last.
 pub(crate) struct Switch {
     commands: Option<Sender<&'static str>>,
     thread: Option<JoinHandle<()>>,

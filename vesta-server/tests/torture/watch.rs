@@ -50,7 +50,7 @@ impl Signal {
         *self.set.lock().expect("no panic")
     }
 
-    /// True as soon as it happened; false if it did not within this time.
+    /// True as soon as it has happened; false if it has not within this time.
     pub(crate) fn within(&self, time: Duration) -> bool {
         let set = self.set.lock().expect("no panic");
         let waited = self.changed.wait_timeout_while(set, time, |set| !*set);

@@ -1,4 +1,4 @@
-//! A namespace: its store, its settings, everything received of it, and its part of the table.
+//! A namespace: its store, its settings, everything received of it, and its row of the table.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -21,7 +21,7 @@ pub(crate) const NOBODY: u32 = 65_534;
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) starts: u64,
-    /// Ended before they were ready, and not because they were killed.
+    /// Starts that ended before they were ready, without being killed.
     pub(crate) refused_starts: u64,
     pub(crate) kills: u64,
     pub(crate) stops: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Counts {
     /// State folders lost or copied.
     pub(crate) folders: u64,
     pub(crate) outages: u64,
-    /// Times that the store refused, and went back.
+    /// Times that the store refused or rolled back.
     pub(crate) refusing: u64,
     pub(crate) set_back: u64,
     pub(crate) fail_overs: u64,
@@ -86,11 +86,11 @@ impl World {
             }
         );
         if is_made_once {
-            // Without it a host with an empty state folder would recreate a table that is only renamed.
+            // Otherwise a host with an empty state folder would recreate a table that is only renamed.
             settings.push("--auto-init=false".to_owned());
         }
         let ledger = Mutex::new(Ledger::new(meta, |finding| println!("FOUND: {finding}")));
-        // A fixed machine ID, or one of a pool in a file, is one process's alone on a host.
+        // A fixed machine ID, or one of a pool in a file, belongs to one process of a host.
         let namespace = format!("{}-{name}", namespace_of(folder));
         let (folder, counts) = (folder.join(name), Mutex::default());
         let world = Self {
@@ -111,7 +111,7 @@ impl World {
         world
     }
 
-    /// The state folder of a slot. That of a pool in a file is the pool's.
+    /// The state folder of a slot. For a pool in a file, it is the folder of the pool.
     pub(crate) fn state(&self, host: &str) -> PathBuf {
         match self.kind {
             Kind::File => self.folder.join("pool"),
@@ -141,7 +141,7 @@ impl World {
         command.args(["--namespace", &self.namespace]);
         command.args(["--layout", self.layout, "--log-level", "warn"]);
         let populator = rng.pick(&["lock", "sync", "atomic", "local"]);
-        // Of several threads with positions of their own no caller could tell the order.
+        // If several threads have their own positions, no caller can tell the order.
         let workers = if populator == "local" { "1" } else { "2" };
         command.args(["--workers", workers, "--populator", populator]);
         command.args(["--clock", rng.pick(&["precise", "coarse"])]);
@@ -171,7 +171,7 @@ impl World {
         command
     }
 
-    /// A program that another user starts, to whom the folder of the build may be closed.
+    /// A program started by another user, who may not have access to the build folder.
     fn of_nobody(&self, program: &Path) -> Command {
         let copy = self.folder.join(program.file_name().expect("a program"));
         if !copy.exists() {
@@ -233,7 +233,7 @@ impl World {
         )
     }
 
-    /// Its row of the table.
+    /// The row of this world.
     pub(crate) fn row(&self) -> String {
         let (ledger, counts) = (self.ledger(), self.counts.lock().expect("no panic"));
         let cells = [

@@ -1,4 +1,4 @@
-//! The typed entries of one area of a store.
+//! Typed entries of one area of a store.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ pub(crate) struct Area {
     pub(crate) name: String,
 }
 
-/// The outcome of a compare-and-set. An earlier copy of the very same request may have been the one
-/// that took effect: no two requests put the same value (SAFETY.md, rule 1).
+/// Outcome of a compare-and-set. If the entry already has the new value, an earlier copy of this
+/// very request took effect: no two requests put the same value (SAFETY.md, rule 1).
 pub(super) fn outcome<T: PartialEq>(
     put: bool,
     new: &T,
@@ -33,13 +33,14 @@ impl Area {
         self.store.list(&self.name)
     }
 
-    /// The value of an entry; `None` if there is no such entry.
+    /// Value of an entry; `None` if the entry does not exist.
     pub(crate) fn get<T: Entry>(&self, key: &str) -> Result<Option<T>, StoreError> {
         let text = self.store.get(&self.name, key)?;
         text.map(|text| self.read(key, &text)).transpose()
     }
 
-    /// Replaces an entry, in one atomic step, if it still is the old one; `None` stands for no entry.
+    /// Replaces an entry in one atomic step, if it still is the old one; `None` stands for no
+    /// entry.
     pub(crate) fn put<T: Entry>(
         &self,
         key: &str,
@@ -53,7 +54,7 @@ impl Area {
         outcome(put, new, || self.get(key))
     }
 
-    /// The value of an entry's text.
+    /// Parses the text of an entry.
     pub(crate) fn read<T: Entry>(&self, key: &str, text: &str) -> Result<T, StoreError> {
         T::decode(text).map_err(|why| self.damaged(key, &why))
     }

@@ -1,4 +1,4 @@
-//! Many changes with few requests: records side by side, and all marks of one bucket as one change.
+//! Many changes in few requests: records side by side, and all marks of a bucket in one change.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use super::state::{Answer, Write};
 use super::{Cas, Entry, Leases, Marks, StoreError};
 use crate::error::ask_store;
 
-/// The number of changes in one request: few enough that it stays short.
+/// Maximum number of changes per request, so that a request stays short.
 const AT_ONCE: usize = 128;
-/// Up to so many entries are read one by one; for more of them the whole area is.
+/// Maximum number of entries that are read one by one; if more are needed, the whole area is read.
 const READ_ONE_BY_ONE: usize = 8;
 
-/// A change of one entry, and the places of those who asked for it.
+/// Change of one entry, and the indices of the writes that asked for it.
 struct Change {
     put: Put,
-    /// The bucket with all marks that are asked for at once, if it is one.
+    /// If the change is of marks: the bucket with all marks that are asked for at once.
     marks: Option<Marks>,
     askers: Vec<usize>,
 }
 
-/// The outcome of a change: it took effect, or the text that is there instead, if there is one.
+/// Outcome of a change: it took effect, or the text that is there instead, if any.
 type Outcome = Result<Cas<String>, StoreError>;
 
 impl Leases {
-    /// Makes changes that each concern another machine ID, side by side; each is answered by itself.
+    /// Makes changes side by side, each to a different machine ID and each with its own answer.
     pub(super) fn write_all(&self, writes: &[(u64, Write)]) -> Vec<Answer> {
         let mut answers = vec![None; writes.len()];
-        // A claim waits for the history; renewals do not.
+        // A claim waits until the history is written; renewals do not.
         let archived = self.archive(writes);
         let possible = writes
             .iter()
@@ -58,7 +58,7 @@ impl Leases {
 
     fn put_all(&self, changes: &[Change]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(changes.len());
-        // A store that is away is not waited for again and again.
+        // Once the store is unreachable, the remaining chunks fail at once.
         let mut away: Option<StoreError> = None;
         for chunk in changes.chunks(AT_ONCE) {
             match &away {
@@ -69,8 +69,8 @@ impl Leases {
         outcomes
     }
 
-    /// After an error, half of the changes at a time: one that the store cannot make, whose row somebody
-    /// has locked, must not hold up the others. If both halves fail, the store is away.
+    /// Puts a chunk. After an error, halves it: a change that the store cannot make, such as one to a locked
+    /// row, must not hold up the others. If both halves fail, the store counts as unreachable.
     fn put_apart(&self, mut chunk: &[Change], away: &mut Option<StoreError>) -> Vec<Outcome> {
         let done = self.put_chunk(chunk);
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -78,8 +78,8 @@ impl Leases {
             Ok(done) => return done.into_iter().map(Ok).collect(),
             Err(error) => error,
         };
-        // SAFETY.md, rule 3. A creation is never sent twice: the first one, arriving late, could bring back a
-        // record that was deleted in between.
+        // SAFETY.md, rule 3. A creation is never sent twice: if the first copy arrived late, it could bring
+        // back a record that was deleted in between.
         let once = chunk.iter().any(|change| change.put.old.is_none());
         while chunk.len() > 1 && !failed.is_permanent() && !once {
             let (one, other) = chunk.split_at(chunk.len() / 2);
@@ -129,7 +129,7 @@ impl Leases {
         Ok(puts.into_iter().zip(done).map(outcome).collect())
     }
 
-    /// The texts of some entries.
+    /// Reads the texts of some entries.
     fn current(&self, keys: &[&str]) -> Result<BTreeMap<String, String>, StoreError> {
         let area = self.area();
         if keys.len() > READ_ONE_BY_ONE {
@@ -149,7 +149,7 @@ impl Leases {
             (Write::Record { new, .. }, _) => self
                 .typed(&change.put.key, outcome, new)
                 .map(Answer::Record),
-            // The bucket as it now is, with the marks of others.
+            // The bucket as it now is, including other marks.
             (Write::Marks { .. }, Some(all)) => {
                 let current = match self.typed(&change.put.key, outcome, all)? {
                     Cas::Done => Some(all.clone()),
@@ -178,13 +178,14 @@ impl Leases {
     }
 }
 
-/// The same error for each.
+/// The same error for each change.
 fn all(changes: &[Change], error: &StoreError) -> Vec<Outcome> {
     changes.iter().map(|_| Err(error.clone())).collect()
 }
 
-/// The changes by key. The marks of one bucket that rest on the same old one are put together: each by
-/// itself would have to wait for the one before. Who goes by another old one learns what is there now.
+/// Changes by key. Marks of one bucket that rest on the same old value are put together: separately, each
+/// would have to wait for the one before. A write with a different old value gets the current one as a
+/// conflict.
 fn gathered<'a>(
     writes: impl Iterator<Item = (usize, &'a (u64, Write))>,
 ) -> BTreeMap<String, Change> {

@@ -1,33 +1,33 @@
-//! The machine IDs that a service may claim, and their order.
+//! Machine IDs that a service may claim, and the order in which they are tried.
 
 use std::ops::RangeInclusive;
 
 use super::Timing;
 
-/// The order in which the free machine IDs of a pool are tried.
+/// Order in which the free machine IDs of a pool are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClaimOrder {
-    /// The one this host had last; then one that was never used, then one that was given back, then
-    /// one whose owner expired. A host keeps its number, and a number that was just used
-    /// elsewhere comes last.
+    /// The machine ID that this host held last; then unused ones, then released ones, then those of
+    /// expired owners. So a host keeps its machine ID, and one that was just in use elsewhere comes
+    /// last.
     #[default]
     Stable,
-    /// The lowest free number. Numbers stay small and are used again soon.
+    /// The lowest free machine ID. Machine IDs stay small and are soon used again.
     Lowest,
 }
 
-/// The machine IDs in question.
+/// Machine IDs that may be claimed.
 #[derive(Debug, Clone)]
 pub(crate) enum Choice {
     /// Any free one of these.
     Any(RangeInclusive<u64>),
-    /// This one. `alone` if the store proves that nobody else can hold it.
+    /// Only this one. `alone` if the store proves that no other process can hold it.
     Only { machine: u64, alone: bool },
 }
 
 impl Choice {
-    /// The durations for this choice in a store of these: whoever names an ID wants it back soon
-    /// after a crash.
+    /// Durations for this choice, given the store's own. A process that names a machine ID wants it
+    /// back soon after a crash, so its durations are short.
     pub(crate) fn timing(&self, timing: Timing) -> Timing {
         match self {
             Choice::Only { .. } if timing.window > Timing::ONE_HOST.window => Timing::ONE_HOST,
@@ -35,7 +35,7 @@ impl Choice {
         }
     }
 
-    /// All machine IDs in question.
+    /// Range of these machine IDs.
     pub(crate) fn range(&self) -> RangeInclusive<u64> {
         match self {
             Choice::Any(range) => range.clone(),

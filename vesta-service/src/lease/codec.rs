@@ -1,7 +1,7 @@
-//! Entries as canonical JSON text: one text for one value, which a person can read too.
+//! Entries as canonical JSON text: exactly one text for each value, readable by people too.
 //!
-//! Numbers of 64 bits are text, since many readers of JSON have 53. An entry that says the same in
-//! other words is refused: a compare-and-set compares texts.
+//! Numbers of 64 bits are written as text, because many JSON readers have only 53 bits. A text that
+//! encodes the same value differently is refused, because a compare-and-set compares texts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,21 +12,21 @@ use vesta_intf::UnixMillis;
 
 use super::{Doubt, Namespace, Record};
 
-/// The version of all texts.
+/// Schema version of all texts.
 pub(crate) const SCHEMA: u64 = 1;
 
-/// A value that a store keeps as a text.
+/// Value that a store keeps as text.
 pub(crate) trait Entry: PartialEq + Sized {
-    /// The one text of this value.
+    /// The only text of this value.
     fn encode(&self) -> String;
 
-    /// The value of the fields of a text.
+    /// Reads the value from the fields of a text.
     ///
     /// # Errors
     /// A sentence about what is wrong with them.
     fn read(fields: &Fields<'_>) -> Result<Self, String>;
 
-    /// The value of a text.
+    /// Parses a text.
     ///
     /// # Errors
     /// A sentence about what is wrong with it.
@@ -40,30 +40,30 @@ pub(crate) trait Entry: PartialEq + Sized {
     }
 }
 
-/// Machine IDs that were ever created, with the birth of each: one bucket of 64.
+/// Marks: the machine IDs that were ever created, with the birth of each; one bucket of 64.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Marks {
-    /// The uuid of the namespace.
+    /// Uuid of the namespace.
     pub(crate) namespace: u128,
-    /// The birth of each record that was created.
+    /// Birth of each record that was created.
     pub(crate) births: BTreeMap<u64, u64>,
 }
 
-/// A record, as its mark confirms it or not.
+/// State of a record, judged by its mark.
 #[derive(Debug)]
 pub(super) enum Standing<'a> {
-    /// It was never created.
+    /// The record was never created.
     Absent,
-    /// It was created, and its creator stopped before it was marked.
+    /// The record was created, but its creator stopped before marking it.
     Unmarked(&'a Record),
-    /// It is the one that was marked.
+    /// The record is the marked one.
     Marked(&'a Record),
-    /// It was deleted, or put in place of the one that was marked (SAFETY.md, rule 5).
+    /// The record was deleted, or replaced by one that is not the marked one (SAFETY.md, rule 5).
     Lost,
 }
 
 impl<'a> Standing<'a> {
-    /// The standing of a machine ID's record in the namespace of this uuid.
+    /// State of a machine ID's record in the namespace with this uuid.
     pub(super) fn of(
         namespace: u128,
         machine: u64,
@@ -192,7 +192,7 @@ impl Entry for Marks {
         let mut text = format!(r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","births":{{"#);
         for (i, (machine, birth)) in births.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
-            let _ = write!(text, r#"{comma}"{machine}":"{birth:016x}""#); // a String takes everything
+            let _ = write!(text, r#"{comma}"{machine}":"{birth:016x}""#); // writing to a String cannot fail
         }
         text + "}}"
     }
@@ -212,7 +212,7 @@ impl Entry for Marks {
     }
 }
 
-/// The fields of a JSON object of this schema.
+/// Fields of a JSON object of this schema.
 pub(crate) struct Fields<'a>(BTreeMap<&'a str, Value>);
 
 impl<'t> Fields<'t> {
@@ -236,7 +236,7 @@ impl<'t> Fields<'t> {
         self.0
             .get(name)
             .and_then(read)
-            .ok_or_else(|| format!("its `{name}` makes no sense"))
+            .ok_or_else(|| format!("its `{name}` is missing or malformed"))
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_reads_like_this() {
+    fn record_has_this_canonical_text() {
         let text = r#"{"schema":1,"namespace":"00000000000000000000000000000abc","birth":"0000000000000007","epoch":"3","owner":"fffffffffffffffffffffffffffffffe","from":"1152921504606846976","bound":"2305843009213693952","attempt":"000000000000002a","released":true,"host":"h'ö\"s\\t","pid":4711,"version":"0.1.0","claimed":"1600000000000","time":"1700000000000"}"#;
         assert_eq!(record().encode(), text);
         assert_eq!(Record::decode(text), Ok(record()));
@@ -304,7 +304,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_record_comes_back(
+        fn every_record_round_trips(
             (namespace, birth, epoch, owner, bound) in any::<(u128, u64, u64, u128, u64)>(),
             (attempt, released, host, pid, time) in any::<(u64, bool, String, u32, u64)>(),
             (from, version, claimed) in any::<(u64, String, u64)>(),
@@ -318,7 +318,7 @@ mod tests {
         }
 
         #[test]
-        fn every_namespace_and_every_bucket_comes_back(
+        fn every_namespace_and_bucket_round_trips(
             (uuid, fingerprint, floor, window) in any::<(u128, String, u64, u64)>(),
             doubt in any::<Option<(u64, u64, u64, String)>>(),
             births in proptest::collection::btree_map(any::<u64>(), any::<u64>(), 0..64),
@@ -334,7 +334,7 @@ mod tests {
             prop_assert_eq!(Marks::decode(&marks.encode()), Ok(marks));
         }
 
-        /// Whatever stands there is taken as it is or refused, and never understood as something else.
+        /// Any text is read as itself or refused, never read as another value.
         #[test]
         fn any_text_is_read_as_itself_or_refused(text in r#"\{"schema":1,.*\}|.*"#) {
             if let Ok(record) = Record::decode(&text) {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_other_words_is_refused_with_the_right_ones() {
+    fn non_canonical_entry_is_refused_with_the_canonical_text() {
         let text = record().encode();
         let spaced = text.replace(':', ": ");
         let refusal = Record::decode(&spaced).unwrap_err();
@@ -357,9 +357,12 @@ mod tests {
             (text.replace("\"schema\":1,", ""), "no schema number"),
             (
                 text.replace("\"pid\":4711", "\"pid\":-1"),
-                "its `pid` makes no sense",
+                "its `pid` is missing or malformed",
             ),
-            (text.replace("\"3\"", "\"x\""), "its `epoch` makes no sense"),
+            (
+                text.replace("\"3\"", "\"x\""),
+                "its `epoch` is missing or malformed",
+            ),
             (text.replace("\"3\"", "\"03\""), "it should be written as"),
             (text[..70].into(), "not a JSON object"),
             (String::new(), "not a JSON object"),

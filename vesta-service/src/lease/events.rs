@@ -1,4 +1,4 @@
-//! Events of the keeper: the last ones of the machine IDs of a service.
+//! Journal of the keeper: recent events of a service's machine IDs.
 
 use std::collections::VecDeque;
 
@@ -6,55 +6,55 @@ use vesta_intf::UnixMillis;
 
 use crate::sync::Mutex;
 
-/// Events that are remembered.
+/// Maximum number of events kept.
 const MOST: usize = 200;
 
-/// Something that happened to a machine ID.
+/// Event of a machine ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// From 1 on, one after another.
+    /// Sequence number, from 1.
     pub number: u64,
-    /// When, by this host's clock.
+    /// Time, by this host's clock.
     pub at: UnixMillis,
-    /// The kind of event.
+    /// Kind of event.
     pub kind: EventKind,
-    /// The machine ID; of an event about none, the one that was held last.
+    /// Machine ID; if the event concerns none, the one held last.
     pub machine: u64,
     /// One sentence for people.
     pub text: String,
 }
 
-/// The kind of an [`Event`].
+/// Kind of an [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
     /// A machine ID was claimed at start.
     Claimed,
-    /// Another machine ID was claimed while running, or the same one anew.
+    /// Another machine ID was claimed while running, or the same one again.
     Moved,
-    /// None could be claimed; it is tried again.
+    /// No machine ID could be claimed; the claim is retried.
     NotClaimed,
-    /// The store did not answer to a renewal; it is tried again.
+    /// The store did not answer a renewal; it is retried.
     NotRenewed,
-    /// The store answered again.
+    /// The store answers again.
     RenewedLate,
-    /// Another process took it over.
+    /// Another process took the machine ID over.
     Fenced,
-    /// The store shows an earlier state than it acknowledged.
+    /// The store shows an earlier state than the one it acknowledged.
     WentBack,
-    /// It was given back.
+    /// The machine ID was released.
     Released,
-    /// It makes no more IDs.
+    /// The machine ID was sealed: it makes no more IDs.
     Sealed,
     /// The clock is suspect, or far behind what was issued.
     Clock,
-    /// The store may forget what it acknowledged, or does no more.
+    /// The store may forget what it acknowledged, or is trusted again.
     Doubt,
 }
 
 impl EventKind {
-    /// The name in texts: `renewed-late`.
+    /// Name in texts: `renewed-late`.
     pub const fn name(self) -> &'static str {
         match self {
             EventKind::Claimed => "claimed",
@@ -72,7 +72,7 @@ impl EventKind {
     }
 }
 
-/// The last events, for whoever asks.
+/// Journal of the last events.
 #[derive(Debug, Default)]
 pub(crate) struct Journal(Mutex<VecDeque<Event>>);
 
@@ -98,7 +98,7 @@ impl Journal {
         });
     }
 
-    /// Those after this number that are still remembered.
+    /// Events after this number that are still kept.
     pub(crate) fn since(&self, number: u64) -> Vec<Event> {
         self.0
             .lock()
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ones_are_remembered_in_their_order() {
+    fn last_events_are_kept_in_order() {
         let journal = Journal::default();
         for machine in 0..250 {
             journal.note(UnixMillis(machine), EventKind::Claimed, machine, "x");

@@ -1,11 +1,11 @@
-//! The history of claims: who made an ID, whatever became of its process.
+//! History of claims: which claim made an ID, whatever happened to its process.
 //!
-//! Whoever claims a machine ID writes down the record that it is about to replace, and then replaces it. So
-//! every claim is in the record or in the history, and no crash leaves a gap. It takes no part in safety:
-//! nothing that a claim decides is read from it.
+//! Before a claim replaces a record, the claimant archives the record here. So every claim is in the record
+//! or in the history, and no crash leaves a gap. The history takes no part in safety: no claim reads it to
+//! decide anything.
 //!
-//! A store never deletes, so the entries of a machine ID are a ring: `17-9` is the ninth claim, and in a ring
-//! of 1,000 the 1,009th.
+//! A store never deletes, so the entries of a machine ID form a ring of 1,000: `17-9` holds the ninth claim
+//! of machine ID 17, and later the 1,009th.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,30 @@ use super::state::Write;
 use super::{Area, Entry as _, Leases, Record, StoreError};
 use crate::error::ask_store;
 
-/// Claims of each machine ID that a store remembers: at one start a day those of nearly three years.
+/// Claims kept per machine ID; at one start a day, nearly three years of them.
 const CLAIMS: u64 = 1000;
-/// Puts in one request.
+/// Maximum number of puts per request.
 const AT_ONCE: usize = 128;
 
-/// The maker of the ID of some machine ID and position.
+/// Origin of the ID with a given machine ID and position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody but this claim: as its record last stood.
+    /// The position belongs to this claim alone, given as its record last stood.
     Claim(Record),
-    /// Nobody: the position is at or above the bound, up to which the last claim has reserved.
+    /// None: the position is at or above the bound, up to which the last claim, given here, has reserved.
     NotReserved(Record),
-    /// Nobody: the position lies between the claims, or before the first. The next one above began later.
+    /// None: the position lies between two claims, or before the first. The claim given here is the next one
+    /// above it.
     Skipped(Record),
-    /// Nobody: the machine ID was never claimed.
+    /// None: the machine ID was never claimed.
     NeverClaimed,
-    /// It is older than what the history knows of this machine ID, which begins with this claim.
+    /// Unknown: the position is older than the history of this machine ID, which begins with the claim given
+    /// here.
     Forgotten(Record),
 }
 
 impl Origin {
-    /// The origin of a position, from the claims of its machine ID in the order of their epochs.
+    /// Origin of a position, given the claims of its machine ID in the order of their epochs.
     pub fn of(claims: &[Record], position: u64) -> Self {
         let Some(last) = claims.last() else {
             return Self::NeverClaimed;
@@ -66,14 +68,14 @@ impl Leases {
         }
     }
 
-    /// The claims of a machine ID that are known, in the order of their epochs; the last one is in force or
-    /// was the last.
+    /// Known claims of a machine ID, in the order of their epochs. The last one is in force, or was the last
+    /// in force.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or an entry is damaged.
     pub fn claims(&self, machine: u64) -> Result<Vec<Record>, StoreError> {
         let (past, prefix) = (self.past(), format!("{machine}-"));
-        // Before the record: a claim that comes between is in both.
+        // Listed before the record is read: a claim that takes effect in between is then in both.
         let mut claims = BTreeMap::new();
         for (key, text) in past
             .list()?
@@ -88,7 +90,7 @@ impl Leases {
         Ok(claims.into_values().collect())
     }
 
-    /// Writes down the claims that these writes are about to replace.
+    /// Archives the claims that these writes are about to replace.
     pub(super) fn archive(&self, writes: &[(u64, Write)]) -> Result<(), StoreError> {
         let ended = writes
             .iter()
@@ -115,7 +117,7 @@ impl Leases {
     }
 }
 
-/// The claim that a write ends, if it does.
+/// Claim that a write ends, if any.
 pub(super) fn ended(write: &Write) -> Option<&Record> {
     match write {
         Write::Record {
@@ -126,7 +128,7 @@ pub(super) fn ended(write: &Write) -> Option<&Record> {
     }
 }
 
-/// Not one that was created and never claimed, nor one of another system.
+/// False for a record that was created but never claimed, and for one of another system.
 fn was_claimed(record: &Record) -> bool {
     record.epoch > 0 && record.owner != Record::FOREIGN
 }
@@ -135,7 +137,7 @@ fn key(machine: u64, claim: &Record) -> String {
     format!("{machine}-{}", claim.epoch % CLAIMS)
 }
 
-/// Puts a claim in the place of an earlier one, or of an earlier state of the same.
+/// Replaces an earlier claim, or an earlier state of the same claim.
 fn replace(past: &Area, key: &str, claim: &Record) -> Result<(), StoreError> {
     loop {
         let old: Option<Record> = ask_store(|| past.get(key))?;
@@ -203,7 +205,7 @@ mod tests {
         for epoch in 0..=CLAIMS + 7 {
             let new = claim(epoch, 10 * epoch, 10 * epoch + 10);
             let writes = [write(last.replace(new.clone()), new)];
-            // Again, as after an answer that was lost.
+            // Twice, as after a lost reply.
             for _ in 0..2 {
                 leases.write_all(&writes);
             }
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_that_came_between_is_in_the_history_too() {
+    fn renewal_before_a_claim_is_in_the_history_too() {
         let leases = Leases::new(Arc::new(MemoryStore::new()), "x");
         let (old, renewed, next) = (claim(1, 0, 10), claim(1, 0, 20), claim(2, 20, 30));
         for old in [&old, &renewed, &old] {

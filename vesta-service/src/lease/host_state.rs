@@ -1,7 +1,6 @@
-//! Host state: the state files in a folder, which remember the records that processes of this host
-//! held.
+//! Host state: the state files in a folder, which remember the records that processes of this host held.
 //!
-//! A file's lock proves that the process that wrote it is gone; its bound outlives a store that
+//! A lock taken on a file proves that its last writer is gone. The bound in the file outlives a store that
 //! forgets.
 
 mod file;
@@ -22,18 +21,19 @@ pub(crate) use file::{FileStore, StateFolder};
 pub(crate) use own::Own;
 use pool::PoolFile;
 
-/// The record of a machine ID whose last owner on this host is gone, as this host remembers it.
+/// Local record: the record of a machine ID whose last owner on this host is gone, as this host remembers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Local {
     pub(crate) machine: u64,
     pub(crate) record: Record,
-    /// It may be older than what was acknowledged, by at most a window.
+    /// The record may lack up to one window of what was acknowledged.
     pub(crate) is_damaged: bool,
 }
 
 impl Local {
-    /// True if the store still has what it acknowledged. True also where the namespace's floor lies
-    /// above it, and where it may have been forgotten, below this position.
+    /// True if the store still has what it acknowledged. Also true if the namespace's floor is at or above
+    /// the record's bound, or if the bound is at or below `forgettable`, up to where this namespace may have
+    /// been forgotten.
     pub(crate) fn is_known_to(&self, snapshot: &Snapshot, forgettable: u64) -> bool {
         let (local, namespace) = (&self.record, &snapshot.namespace);
         let knows = |current: &Record| match current.birth == local.birth {
@@ -52,24 +52,24 @@ impl Local {
     }
 }
 
-/// The state files of one namespace in a folder. Those that no living process has are locked by this
-/// one during a search.
+/// State files of one namespace in a folder. During a search this process locks those that no living process
+/// holds.
 #[derive(Debug)]
 pub(crate) struct HostState {
     folder: Option<StateFolder>,
     free: Vec<FileStore>,
-    /// The files of the machine IDs that are held.
+    /// Files of the machine IDs that are held.
     kept: BTreeMap<u64, FileStore>,
-    /// The file of their records; opened with the first.
+    /// Pool file with their records; opened with the first one.
     pool: Option<PoolFile>,
     own: Own,
-    /// A write failed. No other is tried then: after a failed sync the system may have dropped the very
-    /// pages that a later one would report as written.
+    /// True once a write failed. No further write is tried: after a failed sync the system may have dropped
+    /// the very pages that a later one would report as written.
     is_broken: bool,
 }
 
 impl HostState {
-    /// The state of a folder, if there is one, and what this process itself remembers.
+    /// State of a folder, if one is given, and what this process itself remembers.
     pub(crate) const fn new(folder: Option<StateFolder>, own: Own) -> Self {
         Self {
             folder,
@@ -81,12 +81,13 @@ impl HostState {
         }
     }
 
-    /// The records that this process held in the namespace of this uuid, if it is there, or of an earlier one.
+    /// Records that this process held in the namespace, under this uuid (if the namespace exists) or an
+    /// earlier one.
     pub(crate) fn own(&mut self, uuid: Option<u128>) -> Vec<Local> {
         self.own.under(uuid)
     }
 
-    /// Remembers that nothing was issued at or above this position of a machine ID, which was sealed there.
+    /// Remembers that nothing was issued at or above this position of a machine ID, at which it was sealed.
     pub(crate) fn sealed(&mut self, machine: u64, sealed_at: u64) {
         if let Some(record) = self.own.last(machine) {
             let bound = record.bound.min(sealed_at);
@@ -94,21 +95,20 @@ impl HostState {
         }
     }
 
-    /// The records whose owners are gone. Locks their files until they are [kept](Self::keep) or
-    /// [let go](Self::let_go). A folder that does not exist has none; a file that cannot be read is left
-    /// alone.
+    /// Records whose owners are gone. Locks their files until they are [kept](Self::keep) or
+    /// [let go](Self::let_go). A folder that does not exist has none; a file that cannot be read is skipped.
     pub(crate) fn survey(&mut self) -> Vec<Local> {
         if let Some(folder) = &self.folder {
             let machines = machines_in(&folder.path, &folder.namespace).into_iter();
             let found = machines.filter_map(|machine| folder.open_existing(machine).ok());
-            // One that was only just made remembers nothing, and its maker is about to lock it.
+            // A file that was just created remembers nothing, and its creator is about to lock it.
             self.free
                 .extend(found.filter(|file| file.record().epoch > 0));
         }
         self.free.iter().map(FileStore::local).collect()
     }
 
-    /// True if no living process on this host has the machine ID, whatever the store says.
+    /// True if no living process on this host holds the machine ID, whatever the store says.
     pub(crate) fn is_free(&self, machine: u64) -> bool {
         let Some(folder) = &self.folder else {
             return true;
@@ -117,7 +117,7 @@ impl HostState {
             || !matches!(folder.open_existing(machine), Err(BuildError::InUse(_)))
     }
 
-    /// Locks machine IDs that were claimed; `false` for one that another process took meanwhile.
+    /// Locks claimed machine IDs; `false` for one that another process has locked meanwhile.
     pub(crate) fn keep(&mut self, machines: &[u64], clock: &dyn Clock) -> Vec<bool> {
         if let Some(folder) = &self.folder
             && let Err(error) = folder.create_missing(machines)
@@ -155,13 +155,13 @@ impl HostState {
         self.kept.remove(&machine);
     }
 
-    /// Unlocks what was surveyed.
+    /// Unlocks the surveyed files.
     pub(crate) fn let_go(&mut self) {
         self.free.clear();
     }
 
-    /// Remembers what the store acknowledged, with one sync. What can't be written stays locked: that is
-    /// how this host knows that the machine IDs are in use.
+    /// Remembers what the store acknowledged, with one sync. A machine ID whose record cannot be written
+    /// stays locked, which tells this host that it is in use.
     pub(crate) fn remember<'a>(&mut self, records: impl IntoIterator<Item = (u64, &'a Record)>) {
         let slot = |(machine, record): (u64, &Record)| {
             self.own.remember(machine, record);
@@ -192,8 +192,8 @@ impl HostState {
     }
 }
 
-/// The machine IDs whose state files are in a folder. By name alone: a look inside takes the lock,
-/// and would for that moment keep the owner of another namespace's file from starting.
+/// Machine IDs whose state files are in a folder, by name alone. Reading a file takes its lock, which could
+/// keep the owner of another namespace's file from starting at that moment.
 fn machines_in(folder: &Path, namespace: &str) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -216,7 +216,7 @@ mod tests {
     use vesta_intf::UnixMillis;
 
     #[test]
-    fn only_files_named_for_the_namespace_are_looked_into() {
+    fn only_files_named_for_the_namespace_are_opened() {
         let folder = tempfile::tempdir().unwrap();
         for name in [
             "eu-7.state",
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// The machine IDs of the files that a search adopts.
+    /// Machine IDs of the files that a search adopts.
     fn adopted(folder: &Path, fingerprint: &str) -> Vec<u64> {
         let mut state = HostState::new(Some(folder_of(folder, "eu", fingerprint)), Own::default());
         state
@@ -255,7 +255,7 @@ mod tests {
             .collect()
     }
 
-    /// The state of a machine ID that is in use.
+    /// Host state that holds a machine ID.
     fn used(folder: &Path, namespace: &str) -> HostState {
         let mut state = HostState::new(
             Some(folder_of(folder, namespace, "a layout")),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn letting_go_frees_what_a_survey_locked() {
+    fn let_go_unlocks_the_surveyed_files() {
         let folder = tempfile::tempdir().unwrap();
         used(folder.path(), "eu");
         let [mut searching, other] = [0, 1].map(|_| {
@@ -291,7 +291,7 @@ mod tests {
             HostState::new(Some(folder), Own::default())
         });
         assert_eq!(searching.survey().len(), 1);
-        assert!(!other.is_free(7), "it is locked while somebody searches");
+        assert!(!other.is_free(7), "it is locked during the search");
         searching.let_go();
         assert!(other.is_free(7));
     }
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_under_another_number_is_left_alone() {
+    fn file_copied_under_another_machine_id_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let original = used(folder.path(), "eu");
         for copy in ["eu-8.state", "eu-07.state"] {
@@ -314,14 +314,14 @@ mod tests {
         }
         assert!(
             adopted(folder.path(), "a layout").is_empty(),
-            "7 is in use, and 8 is not one"
+            "7 is in use, and 8 is a copy of it"
         );
         drop(original);
         assert_eq!(adopted(folder.path(), "a layout"), [7]);
     }
 
     #[test]
-    fn a_file_for_another_layout_is_not_in_use_unless_somebody_has_it() {
+    fn file_of_another_layout_is_in_use_only_while_locked() {
         let folder = tempfile::tempdir().unwrap();
         let [one, another] = ["a layout", "another layout"];
         let [one, another] = [one, another].map(|layout| folder_of(folder.path(), "eu", layout));
@@ -330,7 +330,11 @@ mod tests {
         let mut state = HostState::new(Some(one.clone()), Own::default());
         assert_eq!(state.survey(), []);
         assert!(!state.is_free(7) && !state.is_free(8) && state.is_free(9));
-        assert_eq!(state.keep(&[7], &clock()), [false], "somebody has it");
+        assert_eq!(
+            state.keep(&[7], &clock()),
+            [false],
+            "another process has it"
+        );
         drop((own, other));
         assert!(state.is_free(7) && state.is_free(8));
         assert_eq!(state.keep(&[7], &clock()), [true]);
@@ -347,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_does_not_know_what_it_acknowledged_is_noticed() {
+    fn store_that_lost_what_it_acknowledged_is_noticed() {
         let acknowledged = Record {
             namespace: 1,
             birth: 5,
@@ -383,7 +387,7 @@ mod tests {
                 0,
                 7,
                 same(|record| (record.owner, record.bound) = (8, 50)),
-            ), // given back
+            ), // released
             (
                 1,
                 0,
@@ -437,6 +441,9 @@ mod tests {
             },
             [],
         );
-        assert!(local(&own).is_known_to(&alone, 0), "it stands for itself");
+        assert!(
+            local(&own).is_known_to(&alone, 0),
+            "a record without a namespace counts as known"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The port to the stores that hold machine IDs and tags: entries of text, changed by compare-and-set.
+//! Port to the stores of machine IDs and tags: text entries, changed by compare-and-set.
 
 use std::any::Any;
 use std::fmt;
@@ -7,63 +7,62 @@ use vesta_intf::UnixMillis;
 
 use super::{StoreError, Timing};
 
-/// Why a store may lose a change that it acknowledged.
+/// Reason why a store may lose a change that it acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspicion {
     /// The reason, for people.
     pub why: String,
-    /// True if it took over from another server at some time, and may lack what that had acknowledged
-    /// to processes that did not doubt it.
+    /// True if the server took over from another one at some time. It may then lack changes that the other
+    /// had acknowledged to processes that did not doubt it.
     pub took_over: bool,
 }
 
-/// A change of one entry, as in [`KvStore::put_if`].
+/// Change of one entry, as in [`KvStore::put_if`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
-    /// The key of the entry.
+    /// Key of the entry.
     pub key: String,
-    /// The value that it must still have; `None` stands for no entry.
+    /// Value that the entry must still have; `None` stands for no entry.
     pub old: Option<String>,
-    /// The value to put.
+    /// Value to put.
     pub new: String,
 }
 
-/// A store of small texts: linearizable, and it keeps what it acknowledged.
+/// Store of small texts. It is linearizable and keeps what it acknowledged.
 ///
-/// Entries lie in **areas** (`lease/orders`, `segment/tags`) under **keys** (`17`, `namespace`). Both
-/// are ASCII letters, digits and `.`, `_`, `-`, `%`; areas also have `/` between their parts, and at
-/// most 400 characters, keys at most 1,600. Values are at most 16 KiB of UTF-8 and compared as bytes. Nothing is ever deleted, and no
-/// entry has a time to live.
+/// Entries lie in **areas** (`lease/orders`, `segment/tags`) under **keys** (`17`, `namespace`). Both consist
+/// of ASCII letters, digits and `.`, `_`, `-`, `%`; areas also have `/` between their parts. Areas have at
+/// most 400 characters, keys at most 1,600. Values are at most 16 KiB of UTF-8 and compared as bytes. Entries
+/// are never deleted and have no time to live.
 ///
-/// The calls block. They come from a keeper's thread and from start-up, never from the path that
-/// makes IDs, and end within the store's request time-out. After an error the next call connects
-/// anew. An implementation over an asynchronous client keeps its runtime to itself, so that embedding
-/// needs none.
+/// The calls block and end within the store's request timeout. They come from a keeper's thread and from
+/// start-up, never from the path that makes IDs. After an error the next call reconnects. An implementation
+/// over an asynchronous client keeps its runtime private, so that embedding needs none.
 pub trait KvStore: Send + Sync + fmt::Debug {
-    /// The name of this store for people, without secrets: `SQLite vesta-data/vesta.db`.
+    /// Name of this store for people, without secrets: `SQLite vesta-data/vesta.db`.
     fn describe(&self) -> String;
 
-    /// The durations that fit this store.
+    /// Durations that fit this store.
     fn timing(&self) -> Timing;
 
-    /// Every entry of an area as key and value, in any order; none if there is no such area. Entries
-    /// that change meanwhile may be shown as they were before or after.
+    /// Every entry of an area as key and value, in any order; none if the area does not exist. An entry that
+    /// changes meanwhile may be returned as it was before or after the change.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// The value of one entry; `None` if there is no such entry.
+    /// Value of one entry; `None` if the entry does not exist.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError>;
 
-    /// Puts a value, in one atomic and durable step, if the entry still has the value `old`; `None`
-    /// stands for no entry. `false`, and nothing is changed, if it has another.
+    /// Puts a value in one atomic and durable step, if the entry still has the value `old`; `None` stands for
+    /// no entry. If the entry has another value, returns `false` and changes nothing.
     ///
-    /// A client that repeats a request by itself may report `false` although the first one took
-    /// effect: callers tell by reading the entry, since no two requests put the same value.
+    /// A client that repeats a request by itself may report `false` although the first one took effect. No
+    /// two requests put the same value, so callers find out by reading the entry.
     ///
     /// # Errors
     /// [`StoreError`] if it is not known whether the change happened.
@@ -75,10 +74,10 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         new: &str,
     ) -> Result<bool, StoreError>;
 
-    /// [`put_if`](Self::put_if) for many entries of an area, at most 128 in ascending order of their
-    /// keys, with as few requests as the store allows. Each takes effect or not by itself, and is
-    /// answered by itself; other changes may come between them. One whose value is there already, from
-    /// an earlier copy of the request, may be reported as done.
+    /// [`put_if`](Self::put_if) for many entries of an area, at most 128 in ascending order of their keys,
+    /// with as few requests as the store allows. Each change takes effect or not by itself and has its own
+    /// answer; other changes may come between them. If an earlier copy of the request already put a value,
+    /// its change may be reported as done.
     ///
     /// # Errors
     /// [`StoreError`] if it is not known which of the changes happened.
@@ -87,9 +86,9 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         puts.iter().map(put_if).collect()
     }
 
-    /// Why the store, as it is set up now, may lose a change that it acknowledged: when it crashes, or
-    /// when a copy that lags takes over. `None` if it keeps what it acknowledged. Asked at each claim
-    /// and about once a minute; may ask the server.
+    /// Reason why the store, as it is set up now, may lose a change that it acknowledged: in a crash, or when
+    /// a lagging replica takes over. `None` if it keeps what it acknowledged. Called at each claim and about
+    /// once a minute; may query the server.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -97,9 +96,9 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// Locks an entry against the other processes of this machine, until what is returned is dropped;
-    /// `None` if one of them has it. For a store in a file, which may be reached by several names: the
-    /// lock is on the file itself. Others need none.
+    /// Locks an entry against the other processes of this machine until the returned value is dropped; `None`
+    /// if another process holds the lock. Stores in a file need it: the file may be reached by several names,
+    /// so the lock is on the file itself. Other stores need none.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached.
@@ -107,12 +106,12 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         Ok(Some(Box::new(())))
     }
 
-    /// False for a store with room for one record alone, and none for the claims that there were.
+    /// False for a store that has room for one record only, and so none for past claims.
     fn keeps_history(&self) -> bool {
         true
     }
 
-    /// The store's own wall clock, where it has one to compare with.
+    /// Wall clock of the store; `None` if it has none to compare with.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.

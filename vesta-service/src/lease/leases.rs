@@ -1,5 +1,4 @@
-//! Machine IDs of one namespace over a [`KvStore`]: the layout of its area, written once for all
-//! stores.
+//! Machine IDs of one namespace over a [`KvStore`]: the layout of the namespace's area, shared by all stores.
 //!
 //! ```text
 //!  lease/orders    namespace    uuid, fingerprint of the layout, floor
@@ -21,41 +20,41 @@ use super::{
 
 const NAMESPACE: &str = "namespace";
 const MARKS: &str = "births-";
-/// Machine IDs whose marks share an entry: few enough that first starts hardly queue.
+/// Number of machine IDs whose marks share an entry: few enough that first starts hardly contend.
 const BUCKET: u64 = 64;
 
-/// The machine IDs of one namespace in a store.
+/// Machine IDs of one namespace in a store.
 #[derive(Debug, Clone)]
 pub struct Leases {
     area: Area,
     namespace: String,
-    /// Shared by the clones: one look serves all machine IDs of a process.
+    /// Shared by the clones: one check serves all machine IDs of a process.
     last_look: Arc<Mutex<Option<Look>>>,
 }
 
-/// The answer to the question whether the store may forget.
+/// Result of a check whether the store may forget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {
-    /// When the question was put, on the monotonic clock: what was read is no older.
+    /// Start of the check, on the monotonic clock: what was read is no older.
     pub(super) asked: Duration,
-    /// The namespace, unless it is gone.
+    /// Namespace, unless it is gone.
     pub(super) namespace: Option<Namespace>,
-    /// The reason that the store gives.
+    /// Reason that the store gives.
     pub(super) seen: Option<Suspicion>,
 }
 
-/// A namespace as it was found, or a little later: entries are read one after another.
+/// Snapshot of a namespace. Entries are read one after another, so some may be a little newer than others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The namespace itself.
     pub namespace: Namespace,
-    /// The records, by machine ID.
+    /// Records, by machine ID.
     pub records: BTreeMap<u64, Record>,
-    /// The marks of all records that were ever created, by bucket.
+    /// Marks of all records that were ever created, by bucket.
     pub(super) marks: BTreeMap<u64, Marks>,
 }
 
-/// The area of a namespace that has one machine ID, which was created and marked.
+/// Area of a namespace that has a single machine ID, created and marked.
 pub(super) fn entries(
     area: &str,
     name: &str,
@@ -95,17 +94,17 @@ impl Snapshot {
         }
     }
 
-    /// The bucket of marks that a machine ID belongs to.
+    /// Bucket of marks that a machine ID belongs to.
     pub(super) fn marks_of(&self, machine: u64) -> Option<&Marks> {
         self.marks.get(&(machine / BUCKET))
     }
 
-    /// True if the record of a machine ID was deleted, or put in place of the one that was marked.
+    /// True if the record of a machine ID was deleted, or replaced by one that is not the marked one.
     pub fn is_lost(&self, machine: u64) -> bool {
         matches!(self.standing(machine), Standing::Lost)
     }
 
-    /// True if the record of a machine ID was created, and its creator stopped before it was marked.
+    /// True if the record of a machine ID was created, but its creator stopped before marking it.
     pub fn is_unmarked(&self, machine: u64) -> bool {
         matches!(self.standing(machine), Standing::Unmarked(_))
     }
@@ -115,7 +114,7 @@ impl Snapshot {
         Standing::of(self.namespace.uuid, machine, record, marks)
     }
 
-    /// The machine IDs that [are lost](Self::is_lost).
+    /// Machine IDs that [are lost](Self::is_lost).
     pub fn lost(&self) -> BTreeSet<u64> {
         let marked = self.marks.values().flat_map(|marks| marks.births.keys());
         let known = self.records.keys().chain(marked).copied();
@@ -124,7 +123,7 @@ impl Snapshot {
 }
 
 impl Leases {
-    /// The machine IDs of a namespace; nothing is asked or written yet.
+    /// Machine IDs of a namespace; nothing is read or written yet.
     pub fn new(store: Arc<dyn KvStore>, namespace: &str) -> Self {
         let area = Area {
             store,
@@ -142,7 +141,7 @@ impl Leases {
         &self.area.store
     }
 
-    /// Its entries in the store.
+    /// Entries of the namespace in the store.
     pub(super) const fn area(&self) -> &Area {
         &self.area
     }
@@ -152,7 +151,7 @@ impl Leases {
         &self.namespace
     }
 
-    /// The namespace as it stands; `None` if there is none.
+    /// Reads the namespace; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the entry is damaged.
@@ -160,12 +159,12 @@ impl Leases {
         self.area.get(NAMESPACE)
     }
 
-    /// Opens the namespace; on first use it is created with this fingerprint. Returns what is
-    /// stored, which the caller compares.
+    /// Opens the namespace; on first use, creates it with this fingerprint. Returns what is stored; the
+    /// caller compares the fingerprint.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer, or its entry is damaged or gone while
-    /// records are there.
+    /// [`StoreError`] if the store does not answer, if the entry is damaged, or if it is gone while records
+    /// exist.
     pub fn open(&self, fingerprint: &str) -> Result<Namespace, StoreError> {
         match self.find()? {
             Some(found) => Ok(found),
@@ -173,18 +172,19 @@ impl Leases {
         }
     }
 
-    /// Creates the namespace, which was missing, with these facts; another process may have been faster.
+    /// Creates the missing namespace with these facts. If another process was faster, returns that one's
+    /// namespace.
     pub(super) fn create(
         &self,
         fingerprint: &str,
         facts: &Amendment,
     ) -> Result<Namespace, StoreError> {
-        // Records without their namespace: whoever deleted it may have deleted a floor with it.
+        // Records without their namespace: its floor may have been deleted along with it.
         if let Some((key, _)) = self.area.list()?.first()
             && self.find()?.is_none()
         {
             return Err(StoreError::permanent(format!(
-                "the entry of namespace `{}` was deleted, but entry `{key}` of {} is there; \
+                "the entry of namespace `{}` was deleted, but entry `{key}` of {} still exists; \
                  restore it, or use another namespace",
                 self.namespace, self.area.name
             )));
@@ -207,8 +207,8 @@ impl Leases {
         StoreError::permanent(format!("namespace `{}` does not exist", self.namespace))
     }
 
-    /// Raises the floor; one that is higher stays. Returns the floor as it then is. For
-    /// operators, after a store has forgotten something.
+    /// Raises the floor, unless it is already higher. Returns the resulting floor. For operators, after a
+    /// store has forgotten something.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the namespace does not exist.
@@ -221,13 +221,13 @@ impl Leases {
             .map(|namespace| namespace.floor)
     }
 
-    /// The last look, if it is younger than this at that time of the monotonic clock, or a new one.
+    /// The last check, if it is younger than `max_age` at `now`, otherwise a new one.
     pub(super) fn look(&self, now: Duration, max_age: Duration) -> Result<Look, StoreError> {
         let last = self.last_look.lock().clone();
         if let Some(last) = last.filter(|last| now.saturating_sub(last.asked) < max_age) {
             return Ok(last);
         }
-        // Not under the lock: those who wait for a store that is silent wait side by side.
+        // Not under the lock: while a store does not answer, callers wait for it side by side.
         let (namespace, seen) = (self.find()?, self.area.store.doubt()?);
         let look = Look {
             asked: now,
@@ -238,8 +238,8 @@ impl Leases {
         Ok(look)
     }
 
-    /// Adds facts to the namespace. Returns it as it then is; unchanged if it has another uuid, `None`
-    /// if it is gone.
+    /// Adds facts to the namespace. Returns the resulting namespace. If it has another uuid it is left
+    /// unchanged; `None` if it is gone.
     pub(super) fn amend(&self, facts: &Amendment) -> Result<Option<Namespace>, StoreError> {
         self.change_if_there(|old| match old.uuid == facts.namespace {
             true => facts.of(old),
@@ -247,8 +247,8 @@ impl Leases {
         })
     }
 
-    /// Clears what is written about the store's doubt. For operators, once the store keeps what it
-    /// acknowledges and has done so for as long as that reaches. Returns what was written.
+    /// Clears the doubt. For operators, once the store keeps what it acknowledges and has done so for as long
+    /// as the doubt reaches. Returns the doubt that was cleared.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the namespace does not exist.
@@ -286,7 +286,7 @@ impl Leases {
         }
     }
 
-    /// The whole namespace.
+    /// Reads the whole namespace.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, the namespace does not exist, or an entry is
@@ -317,7 +317,7 @@ impl Leases {
         })
     }
 
-    /// The record of one machine ID; `None` if it was never created.
+    /// Reads the record of one machine ID; `None` if it was never created.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the record is damaged.
@@ -325,8 +325,7 @@ impl Leases {
         self.area.get(&machine.to_string())
     }
 
-    /// Replaces a record, in one atomic step, if it still is the old one; `None` stands for no
-    /// record.
+    /// Replaces a record in one atomic step, if it still is the old one; `None` stands for no record.
     ///
     /// # Errors
     /// [`StoreError`] if it is not known whether the change happened.
@@ -344,12 +343,11 @@ impl Leases {
         self.area.store.lock(&self.area.name, &machine.to_string())
     }
 
-    /// Marks the birth of a record, in place of the mark that an earlier snapshot shows. For the
-    /// tools of operators, after they put the record. `false`, and nothing is changed, if the machine
-    /// ID was marked otherwise meanwhile.
+    /// Marks the birth of a record, replacing the mark that an earlier snapshot shows. For operators' tools,
+    /// after they put the record. Returns `false` and changes nothing if another mark was set meanwhile.
     ///
     /// # Errors
-    /// [`StoreError`] if it is not known whether the change happened. Doing it again does no harm.
+    /// [`StoreError`] if it is not known whether the change happened. Repeating the call does no harm.
     pub fn mark_birth(
         &self,
         seen: &Snapshot,
@@ -383,7 +381,7 @@ impl Leases {
     }
 }
 
-/// The key of the bucket that the mark of a machine ID is in.
+/// Key of the bucket that holds the mark of a machine ID.
 pub(super) fn bucket(machine: u64) -> String {
     format!("{MARKS}{}", machine / BUCKET)
 }

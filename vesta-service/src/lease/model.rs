@@ -1,18 +1,20 @@
-//! A model of the reservation protocol, explored state by state.
+//! Model of the reservation protocol, explored state by state.
 //!
-//! Explores the product's own state machine: the candidates (`state::candidates`), the
-//! attempt on one of them (`state::attempt`), the lease after it (`state::extending`), the meaning of a
-//! reply (`area::outcome`), and the positions that are issued (`sequence::advance`). The model is
-//! the world around them, as hostile as docs/SAFETY.md allows:
+//! It runs the product's own state machine: the candidates (`state::candidates`), the attempt on one of them
+//! (`state::attempt`), the lease after it (`state::extending`), the meaning of a reply (`area::outcome`), and
+//! the positions that are issued (`sequence::advance`). The model is the world around them, as hostile as
+//! docs/inside/safety.md allows:
 //!
-//! * a request reaches the store at any time after it was sent, never, or several times if the product
-//!   sends it again; so does a reply its process, but only as long as that waits for this very request: the
-//!   client of a store sees to it that no reply is taken for another's;
+//! * a request reaches the store at any time after it was sent, never, or several times if the product sends
+//!   it again;
+//! * a reply reaches its process at any time or never, but only while the process waits for this very request:
+//!   the client of a store ensures that no reply is taken for another's;
 //! * the store refuses any request of a holder;
 //! * an operator raises the floor, or deletes a record, between any two steps;
 //! * the store goes back to any earlier state, once;
 //! * a process crashes at any time and remembers what its state file says, or nothing;
-//! * each look at a clock shows any time, and whoever wants a record may think its owner long silent;
+//! * each reading of a clock shows any time, and any process that wants a record may consider its owner long
+//!   expired;
 //! * with [`Copies`], the memory of a process is copied once, or the process is forked.
 //!
 //! ```text
@@ -20,8 +22,8 @@
 //!  model/state.rs      one state, small: a search holds millions
 //!  model/world.rs      the store and the network
 //!  model/process.rs    a process, driven as slot/driver.rs drives it
-//!  model/fault.rs      one rule broken at a time, to see that the model would notice
-//!  model/symmetry.rs   states that are the same but for numbering
+//!  model/fault.rs      one broken rule at a time, to check that the model notices it
+//!  model/symmetry.rs   states that differ only in numbering
 //!  model/tests.rs      the searches
 //! ```
 
@@ -48,20 +50,20 @@ use state::{Backup, Mark, Process, State};
 enum Step {
     /// Surveys the records and chooses one.
     Claim { process: usize, machine: usize },
-    /// Does what the attempt wants next. The clock shows this tick.
+    /// Takes the attempt's next step. The clock shows this tick.
     GoOn { process: usize, tick: u64 },
     /// Stops waiting for the reply. The request may still arrive.
     GiveUp { process: usize },
     /// Issues a position. The clock shows this tick.
     Issue { process: usize, tick: u64 },
-    /// Has the lease send what is due. The clock shows this tick.
+    /// Makes the lease send what is due. The clock shows this tick.
     Extend { process: usize, tick: u64 },
-    /// Seals the line and begins to release.
+    /// Seals the lease and begins to release it.
     Release { process: usize },
-    /// The request that the process waits for reaches the store, and the reply sets out, in place of an earlier
-    /// one.
+    /// The request that the process waits for reaches the store. The reply is on its way, in place of an
+    /// earlier one.
     Deliver { process: usize },
-    /// A request that nobody waits for any more reaches the store.
+    /// A request that no process waits for any more reaches the store.
     DeliverLate { request: usize },
     /// The reply reaches the process.
     Receive { process: usize },
@@ -75,15 +77,16 @@ enum Step {
     Fork { from: usize, into: usize },
     /// The store refuses what a holder asked for.
     Refuse { process: usize },
-    /// A holder that saw the store go back raises the floor, and gives up.
+    /// A holder that saw the store go back raises the floor and gives up.
     RaiseOwnFloor { process: usize },
-    /// The state of the store is kept.
+    /// The state of the store is saved.
     BackUp,
-    /// The store goes back to the state that was kept.
+    /// The store goes back to the saved state.
     GoBack,
     /// An operator raises the floor.
     RaiseFloor,
-    /// Somebody deletes the record; where that fault is planted, the mark too.
+    /// An operator deletes the record; with the fault [`RecordVanishes`](Fault::RecordVanishes), the mark
+    /// too.
     Vanish { machine: usize },
 }
 
@@ -91,38 +94,38 @@ enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copies {
     Never,
-    /// From then on original and copy draw different random numbers.
+    /// Original and copy draw different random numbers from then on.
     Differing,
-    /// From then on both draw the same ones, as where the system's generator was copied along.
+    /// Both draw the same numbers from then on, as if the system's generator had been copied too.
     Alike,
-    /// A fork: the copy is a child without the threads of its parent.
+    /// Fork: the copy is a child without the threads of its parent.
     Forked,
 }
 
-/// The size of an exploration.
+/// Size of an exploration.
 #[derive(Debug, Clone)]
 struct Protocol {
     rules: Rules,
     window_ticks: u64,
-    /// The last tick that a clock shows.
+    /// Last tick that a clock shows.
     last_tick: u64,
     processes: usize,
     machines: usize,
-    /// The number of different requests in all.
+    /// Total number of different requests.
     requests: u8,
     /// True if a process may remember, after a crash, what the store acknowledged to it.
     remembering: bool,
-    /// The position to which an operator may raise the floor; 0 for never.
+    /// Position to which an operator may raise the floor; 0 for never.
     floor: u8,
-    /// The number of records that may be deleted.
+    /// Number of records that may be deleted.
     deletions: u8,
     /// True if the store goes back once, to an earlier state.
     goes_back: bool,
     copies: Copies,
     fault: Option<Fault>,
-    /// True if states count once that differ only in the numbers of processes and machine IDs.
+    /// True if states that differ only in the numbers of processes and machine IDs count once.
     symmetric: bool,
-    /// True to look for examples too: they show what the search has come across.
+    /// True to look for examples too: they show what the search has covered.
     examples: bool,
 }
 
@@ -167,7 +170,7 @@ impl Model for Protocol {
                     steps.extend(ticks.clone().map(|tick| Step::GoOn { process, tick }));
                 }
                 Process::Claiming(claiming) => {
-                    // A creation that is not answered is given up, too, instead of being sent again.
+                    // An unanswered creation is given up, too, instead of being sent again.
                     steps.push(Step::GiveUp { process });
                     if !claiming.arrived {
                         steps.push(Step::Deliver { process });
@@ -179,7 +182,7 @@ impl Model for Protocol {
                 }
                 Process::Holding(holding) if holding.forked => {
                     steps.extend(ticks.clone().map(|tick| Step::Issue { process, tick }));
-                    // It ends, or builds another service.
+                    // The child ends, or builds another service.
                     steps.push(Step::Crash {
                         process,
                         remembers: false,
@@ -322,12 +325,12 @@ impl Model for Protocol {
     }
 }
 
-/// The harm that no rule can prevent.
+/// Harm that no rule can prevent.
 const COPY_REPEATS: &str = "a copy issues what was issued";
 
 impl Protocol {
-    /// The machine IDs that a process may try to claim, with a clock that shows the end of time and
-    /// after having watched for long enough: a takeover is possible whenever somebody wants it.
+    /// Machine IDs that a process may try to claim. Its clock shows the end of time, and it has watched for
+    /// long enough, so a takeover is possible at any time.
     fn choices(&self, state: &State, process: usize) -> Vec<usize> {
         let records: BTreeMap<u64, Record> = (0..)
             .zip(&state.records[..self.machines])
@@ -380,7 +383,7 @@ impl Protocol {
     }
 }
 
-/// A number of the product's as one of the model's.
+/// Converts a number of the product to one of the model.
 fn small(number: impl TryInto<u8>) -> u8 {
     number
         .try_into()

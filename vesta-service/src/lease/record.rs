@@ -1,90 +1,90 @@
-//! The record of one machine ID in a store, and the namespace it belongs to.
+//! Record of one machine ID in a store, and the namespace it belongs to.
 
 use std::cmp::Ordering;
 use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
-/// The state of one machine ID, as a store keeps it. Never deleted, never given a time to live.
+/// State of one machine ID, as a store keeps it. Never deleted, never given a time to live.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// The uuid of the namespace it belongs to.
+    /// Uuid of the namespace it belongs to.
     pub namespace: u128,
-    /// A random number drawn when the record was created, which never changes: tells it from one
-    /// that was created anew after somebody deleted it.
+    /// Random number drawn when the record is created; it never changes. If a record was deleted and created
+    /// again, the new one has another birth.
     pub birth: u64,
-    /// The number of claims so far; grows by one with each.
+    /// Number of claims so far; each claim adds one.
     pub epoch: u64,
-    /// The random number of the incarnation that holds the record; 0 if nobody does.
+    /// Random number of the incarnation that holds the record; 0 if none does.
     pub owner: u128,
-    /// The first position of the last claim: where its IDs begin.
+    /// First position of the last claim: its IDs begin there.
     pub from: u64,
-    /// The first position that no owner so far may have used.
+    /// Exclusive upper bound: no owner so far may have used a position at or above it.
     pub bound: u64,
-    /// The random number of the request that wrote this state: a writer whose reply was lost
-    /// recognises its own success by it.
+    /// Random number of the request that wrote this state. A writer whose reply was lost recognises its own
+    /// success by it.
     pub attempt: u64,
-    /// True if the last owner gave the record back after sealing.
+    /// True if the last owner released the record after sealing.
     pub released: bool,
-    /// The host of the last owner, for people.
+    /// Host of the last owner, for people.
     pub host: String,
-    /// The process ID of the last owner, for people.
+    /// Process ID of the last owner, for people.
     pub pid: u32,
-    /// The version of Vesta that the last owner runs, for people.
+    /// Version of Vesta that the last owner ran, for people.
     pub version: String,
-    /// The last owner's wall clock at its claim, for people.
+    /// Wall clock of the last owner at its claim, for people.
     pub claimed: UnixMillis,
-    /// The writer's wall clock at this change, for people.
+    /// Wall clock of the writer at this change, for people.
     pub info_time: UnixMillis,
 }
 
-/// A namespace: machine IDs whose outputs must never meet.
+/// Namespace: machine IDs whose outputs must never collide.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Namespace {
-    /// Made once, at creation; tells a namespace from another of the same name.
+    /// Drawn once, at creation; distinguishes a namespace from another of the same name.
     pub uuid: u128,
-    /// [`IdMeta::fingerprint`](vesta_intf::IdMeta::fingerprint) of the one layout it is for.
+    /// [`IdMeta::fingerprint`](vesta_intf::IdMeta::fingerprint) of its only layout.
     pub fingerprint: String,
-    /// The low-water mark: no claim starts below this position.
+    /// Low-water mark: no claim starts below this position.
     pub floor: u64,
-    /// The longest window announced by a process whose window is longer than the store's usual one;
-    /// zero if there is none. The reach of a doubt covers it.
+    /// Longest window announced by a process whose window is longer than the store's usual one; zero if none
+    /// was. The reach of a doubt covers it.
     pub window: Duration,
-    /// Set once a process has seen that the store may forget what it acknowledged; only an operator
-    /// clears it. Claims then keep a distance from what may have been forgotten.
+    /// Set once a process has seen that the store may forget what it acknowledged; only an operator clears
+    /// it. While it is set, claims keep a distance from what may have been forgotten.
     pub doubt: Option<Doubt>,
 }
 
-/// Why a store may forget what it acknowledged, written down where a fail-over keeps it.
+/// Doubt: the reason why a store may forget what it acknowledged, written where a fail-over preserves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// The moment at which it was written.
+    /// Moment at which it was written.
     pub since: UnixMillis,
-    /// All that was reserved by processes that did not know of the doubt ends before this moment.
+    /// Reach of the doubt: everything reserved by processes unaware of the doubt ends before this moment.
     pub reach: UnixMillis,
-    /// The longest window announced by a process that knows of the doubt; zero if none is longer than
-    /// the usual one.
+    /// Longest window announced by a process that knows of the doubt; zero if none is longer than the usual
+    /// one.
     pub window: Duration,
-    /// The reason, for people.
+    /// Reason, for people.
     pub why: String,
 }
 
-/// Facts that a process adds to a namespace. Each raises a value and clears none, so their order does
-/// not matter and several of them are one change.
+/// Facts that a process adds to a namespace. Each raises a value and clears none, so their order does not
+/// matter and several of them merge into one change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Amendment {
-    /// The uuid of the namespace.
+    /// Uuid of the namespace.
     pub(crate) namespace: u128,
     pub(crate) floor: u64,
     pub(crate) window: Duration,
-    /// Added to the doubt, where there is one.
+    /// Applied to the doubt, if the namespace has one.
     pub(crate) doubtful_window: Duration,
-    /// Written only where there is no doubt yet: an earlier one reaches as far as it has to.
+    /// Written only if the namespace has no doubt yet: an earlier one already reaches far enough.
     pub(crate) doubt: Option<Doubt>,
 }
 
 impl Amendment {
-    /// Both together.
+    /// Merges other facts into these.
     pub(crate) fn and(&mut self, other: &Self) {
         self.floor = self.floor.max(other.floor);
         self.window = self.window.max(other.window);
@@ -108,31 +108,31 @@ impl Amendment {
     }
 }
 
-/// The outcome of a compare-and-set whose reply arrived.
+/// Outcome of a compare-and-set whose reply arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cas<T> {
-    /// The entry is now the new one.
+    /// The entry now has the new value.
     Done,
-    /// The entry was not as expected: it is this one, or there is none.
+    /// The entry was not as expected: it has this value, or does not exist.
     Conflict(Option<T>),
 }
 
 impl Record {
-    /// True if a store that acknowledged this record, and shows `current` instead, went back to an
-    /// earlier state: no claim, release or repair since leads from one to the other.
+    /// True if a store that acknowledged this record, and now shows `current`, went back to an earlier state:
+    /// no claim, release or repair leads from this record to `current`.
     pub(crate) fn is_ahead_of(&self, current: &Self) -> bool {
         if current.birth != self.birth || current.bound < self.bound {
             return true;
         }
         match current.epoch.cmp(&self.epoch) {
             Ordering::Less => true,
-            // An operator may have freed it.
+            // 0 is possible too: an operator may have freed the record.
             Ordering::Equal => ![self.owner, 0].contains(&current.owner),
             Ordering::Greater => current.from < self.bound,
         }
     }
 
-    /// The [`owner`](Self::owner) of a machine ID that a process of another system uses. A pool never
-    /// hands it out; whoever names it, or an operator who frees it, says that the other process is gone.
+    /// [`owner`](Self::owner) of a machine ID that a process of another system uses. A pool never hands it
+    /// out. A start that names it, or an operator who frees it, asserts that the other process is gone.
     pub const FOREIGN: u128 = u128::MAX;
 }

@@ -1,11 +1,11 @@
-//! A process and its machine ID: survey, claim, hold, extend, release, lost. Pure: time, random
-//! numbers and answers of the store come in as values, requests go out as values.
+//! State machine of a process and its machine ID: survey, claim, hold, extend, release, lost. Pure: time,
+//! random numbers and the store's answers come in as values, requests go out as values.
 //!
 //! ```text
-//!  state.rs       the machine of both phases, and its words
+//!  state.rs       the state machine of both phases, and its types
 //!  claiming.rs    the search: surveys, candidates, waits
 //!  candidates.rs  machine IDs to try, in order
-//!  attempt.rs     one of them: create, mark, claim, look at the floor again
+//!  attempt.rs     one attempt: create, mark, claim, read the floor again
 //!  extending.rs   the lease after its claim: extend, release, fenced
 //! ```
 
@@ -38,24 +38,24 @@ use claiming::Claiming;
 pub(in crate::lease) use extending::Holding;
 pub(crate) use now::Now;
 
-/// The window from a store that may forget, unless a process announces a longer one.
+/// Window under a doubt (with a store that may forget), unless a process announces a longer one.
 pub(crate) const USUAL_DOUBTFUL_WINDOW: Duration = Timing::IN_MEMORY.window;
-/// How far the clocks of two hosts may be apart that share a store that may forget: each at most half
-/// of it from the store's.
+/// Maximum difference between the clocks of two hosts that share a store that may forget: each clock is at
+/// most half of it from the store's.
 const MAX_SKEW: Duration = Duration::from_secs(2);
-/// The time for which a holder goes by its last look at a doubt. Two thirds of a minute: it looks when a
-/// renewal is due.
+/// Time for which a holder relies on its last check for a doubt. Two thirds of a minute, because it checks
+/// only when a renewal is due.
 pub(in crate::lease) const DOUBT_CHECK: Duration = Duration::from_secs(40);
-/// The time after which a process uses a window longer than the usual one, from when the namespace shows
-/// it: a fail-over that forgets the entry has to lose that much.
+/// Time for which the namespace must have shown a window longer than the usual one before a process uses it.
+/// A fail-over that forgets the announcement then has to lose that much.
 const WIDE_AFTER: Duration = Duration::from_secs(600);
-/// The pause after a search in vain while running.
+/// Pause after a failed search while running.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_secs(1);
 
-/// The unchanging part of a claim: what is wanted, and by whom.
+/// Claim plan: the unchanging part of a claim. It says what is wanted, and by which process.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// The store, for people.
+    /// Display name of the store.
     pub(crate) store: String,
     pub(crate) namespace: String,
     pub(crate) meta: IdMeta,
@@ -63,30 +63,31 @@ pub(crate) struct Plan {
     pub(crate) timing: Timing,
     pub(crate) choice: Choice,
     pub(crate) order: ClaimOrder,
-    /// The number of machine IDs that the process takes.
+    /// Number of machine IDs that the process claims.
     pub(crate) count: usize,
-    /// Time for which a store that does not answer is asked.
+    /// Time after which the claim gives up on a store that does not answer.
     pub(crate) claim_timeout: Duration,
     pub(crate) host: String,
     pub(crate) pid: u32,
-    /// Where to begin among the machine IDs that were never used.
+    /// Index at which the search among unused machine IDs begins.
     pub(crate) start_at: u64,
-    /// The store's record may be older than what was lost, by at most a window: keep that distance.
+    /// The store's record may lack up to one window of what was acknowledged: a claim keeps that distance
+    /// from it.
     pub(crate) guard: bool,
-    /// An operator's word on whether the store may forget what it acknowledged; without one, what the
-    /// store says counts.
+    /// Operator's setting on whether the store may forget what it acknowledged. If it is not set, the store's
+    /// own report counts.
     pub(crate) may_forget: Option<bool>,
-    /// The longest window that a process uses without announcing it in the namespace.
+    /// Longest window that a process uses without announcing it in the namespace.
     pub(crate) usual_window: Duration,
-    /// The window from a store that may forget.
+    /// Window under a doubt.
     pub(crate) doubtful_window: Duration,
 }
 
 impl Plan {
-    /// The window in use. From a store that may forget, windows are short, because claims keep a
-    /// distance of one. They count from the wall clock, while IDs may be as far ahead of it as the lead:
-    /// a shorter one would end before it begins. `wide` if the namespace has shown the windows of this
-    /// process for long enough.
+    /// Window in use. Under a doubt windows are short, because claims keep a distance of one window. They
+    /// count from the wall clock, while IDs may be ahead of it by up to the lead: a shorter window would end
+    /// before it begins. `wide` is true once the namespace has shown the windows of this process for long
+    /// enough.
     fn window(&self, may_forget: bool, wide: bool) -> Duration {
         let [own, usual] = match may_forget {
             true => [
@@ -112,9 +113,9 @@ impl Plan {
         (millis / self.meta.spec().unit.millis()).max(1)
     }
 
-    /// How far ahead of the clock a claim begins: beyond every window that the store may have
-    /// forgotten. None of those ended more than the longest window ahead of the clock of its buyer, or
-    /// it was bought before the doubt was known, and ended before its reach.
+    /// Distance ahead of the clock at which a claim begins: beyond every window that the store may have
+    /// forgotten. Each of those windows ended at most the longest window ahead of its buyer's clock, or was
+    /// bought before the doubt was known and ended before the doubt's reach.
     pub(crate) fn distance(doubt: Option<&Doubt>, wall: UnixMillis) -> Duration {
         doubt.map_or(Duration::ZERO, |doubt| {
             let left = Duration::from_millis(doubt.reach.since(wall).unwrap_or(0));
@@ -122,8 +123,8 @@ impl Plan {
         })
     }
 
-    /// The doubt to write down about a store that gives this reason for it, where nobody has
-    /// reserved anything yet: unless in a server that this one took over from.
+    /// Doubt to write down where nothing has been reserved yet, with the reason that the store gives. If the
+    /// server took over from another one, the doubt's reach covers what the other may have acknowledged.
     pub(crate) fn first_doubt(&self, seen: Option<&Suspicion>, wall: UnixMillis) -> Option<Doubt> {
         let (why, took_over) = match self.may_forget {
             Some(false) => return None,
@@ -143,8 +144,8 @@ impl Plan {
         })
     }
 
-    /// The end of all windows of processes that do not know of a doubt, and buy the last one so much
-    /// later. `announced` is the longest window that the namespace shows.
+    /// End of all windows of processes that do not know of a doubt and buy their last window up to `later`
+    /// from now. `announced` is the longest window that the namespace shows.
     fn reach(&self, later: Duration, announced: Duration, wall: UnixMillis) -> UnixMillis {
         let longest = announced.max(self.usual_window).max(self.timing.window);
         let reach = later + longest + MAX_LEAD + MAX_SKEW;
@@ -152,8 +153,8 @@ impl Plan {
         UnixMillis(wall.0.saturating_add(reach))
     }
 
-    /// The windows that this process announces in a namespace before it uses them, and the doubt that
-    /// it writes down there.
+    /// Facts that this process adds to a namespace: the windows that it announces before it uses them, and
+    /// the doubt that it writes down.
     pub(crate) fn facts(&self, namespace: u128, doubt: Option<Doubt>) -> Amendment {
         let unusual = |window: Duration, usual| {
             if window > usual {
@@ -171,21 +172,21 @@ impl Plan {
         }
     }
 
-    /// What a namespace that is in use lacks of these; `None` if it shows them.
+    /// Facts that a namespace in use lacks; `None` if it shows them all.
     fn missing_from(
         &self,
         of: &Namespace,
         seen: Option<&Suspicion>,
         wall: UnixMillis,
     ) -> Option<Amendment> {
-        // Others buy long windows until they look again.
+        // Other processes buy long windows until their next check.
         let doubt = self.first_doubt(seen, wall).filter(|_| of.doubt.is_none());
         let reach = self.reach(DOUBT_CHECK, of.window, wall);
         let facts = self.facts(of.uuid, doubt.map(|doubt| Doubt { reach, ..doubt }));
         (facts.of(of) != *of).then_some(facts)
     }
 
-    /// Of a pool of these machine IDs, whose layout counts seconds.
+    /// Sample plan: a pool of this many machine IDs, with a layout that counts seconds.
     #[cfg(test)]
     pub(in crate::lease) fn sample(rules: Rules, window: Duration, machines: u64) -> Self {
         Self {
@@ -230,15 +231,15 @@ impl Plan {
         })
     }
 
-    /// The moment before which every position below the bound lies. Rounded up: a floor there lies
-    /// above the bound.
+    /// Moment before which every position below the bound lies. Rounded up: a floor at that moment lies above
+    /// the bound.
     fn used_until(&self, bound: u64) -> UnixMillis {
         let tick = self.rules.tick(bound);
         let tick = tick + u64::from(self.rules.position(tick) < bound);
         self.meta.moment_of(tick).unwrap_or(self.meta.end())
     }
 
-    /// The part of a record that people read.
+    /// Fields of a record that are for people only.
     fn signature(&self, now: &Now) -> Record {
         let (host, pid) = (self.host.clone(), self.pid);
         Record {
@@ -257,42 +258,43 @@ pub(crate) enum Write {
     Marks { old: Option<Marks>, new: Marks },
 }
 
-/// A question to the store, or to this host.
+/// Question to the store or to this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// The namespace itself.
+    /// Read the namespace itself.
     Namespace,
-    /// The store's clock, compared with this host's.
+    /// Compare the store's clock with this host's.
     Clock,
-    /// The whole namespace, created if it is not there and not remembered; what this host remembers.
+    /// Read the whole namespace and what this host remembers. If the namespace does not exist and is not
+    /// remembered, it is created.
     Survey,
-    /// The namespace itself, and whether the store may forget: a [`Look`] no older than [`DOUBT_CHECK`].
+    /// Read the namespace itself, and whether the store may forget: a [`Look`] no older than [`DOUBT_CHECK`].
     Doubt,
     /// Add facts to the namespace.
     Amend(Amendment),
-    /// The record of this machine ID.
+    /// Read the record of this machine ID.
     Record(u64),
-    /// A change that concerns this machine ID.
+    /// Make a change that concerns this machine ID.
     Write(u64, Box<Write>),
-    /// True if no living process of this host has the machine ID.
+    /// Find out whether the machine ID is free of every living process on this host.
     IsFree(u64),
     /// Lock the machine ID on this host.
     Keep(u64),
 }
 
-/// All that a search begins with.
+/// Input of a search: the survey's findings.
 #[derive(Debug, Clone)]
 pub(crate) struct Findings {
-    /// Why the store may forget what it acknowledged, if it may.
+    /// Reason why the store may forget what it acknowledged, if it may.
     pub(crate) doubt: Option<Suspicion>,
     pub(crate) snapshot: Snapshot,
-    /// The records that this host remembers, by machine ID.
+    /// Records that this host remembers, by machine ID.
     pub(crate) locals: BTreeMap<u64, Local>,
-    /// The records that this process held.
+    /// Records that this process held.
     pub(crate) own: Vec<Local>,
 }
 
-/// An answer.
+/// Answer to an [`Ask`].
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Namespace(Namespace),
@@ -300,19 +302,19 @@ pub(crate) enum Answer {
     Clock(Option<ClockPair>),
     /// The namespace is gone, so nothing was added to it.
     NoNamespace,
-    /// The namespace is not there, but this host or process remembers this record of it.
+    /// The namespace does not exist, but this host or process remembers this record of it.
     Forgotten(Box<Local>),
-    /// Shared by all who ask at the same time.
+    /// Shared by all slots that ask at the same time.
     Survey(Arc<Findings>),
     Doubt(Look),
     Found(Option<Record>),
     Record(Cas<Record>),
     Marks(Cas<Marks>),
     Free(bool),
-    /// Another slot of this process has the machine ID, or tries it.
+    /// Another slot of this process holds or tries the machine ID.
     Taken,
     Kept(bool),
-    /// It is not known whether a change happened.
+    /// The outcome is unknown: a change may or may not have happened.
     Failed(StoreError),
 }
 
@@ -320,57 +322,58 @@ pub(crate) enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claimed {
     pub(crate) machine: u64,
-    /// The record as it stands; its bound is the limit.
+    /// The record as acknowledged. Its bound is the exclusive upper bound of the positions that may be
+    /// issued.
     pub(crate) record: Record,
-    /// The first position that may be issued.
+    /// First position that may be issued.
     pub(crate) next: u64,
 }
 
-/// The next step of the driver.
+/// Next step of the driver.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// Nothing before this moment of the monotonic clock.
+    /// Do nothing before this moment of the monotonic clock.
     Wait(Duration),
-    /// Ask, and hand in the answer.
+    /// Ask, and pass the answer to [`Machine::on_answer`].
     Ask(Ask),
-    /// There is no machine ID, for this reason; the search begins again a little later.
+    /// No machine ID could be claimed, for this reason; the search restarts a little later.
     Refused(BuildError),
-    /// Nothing, ever: it is over.
+    /// Stop: nothing is ever due again.
     Stop,
 }
 
-/// The meaning of an answer.
+/// Outcome of an answer.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Nothing to be done.
+    /// Nothing to do.
     None,
     /// Positions of this machine ID may be issued.
     Claimed(Claimed),
-    /// No machine ID was claimed; the search begins again a little later.
+    /// No machine ID was claimed; the search restarts a little later.
     Refused(BuildError),
     /// Positions below the record's bound may be issued.
     Raised(Record),
-    /// Not known yet; the same request will be sent again.
+    /// Outcome unknown; the same request is sent again.
     Unsure(StoreError),
-    /// The record was given back.
+    /// The record was released.
     Released(Record),
-    /// The store went back to an earlier state. Nothing more may be issued; the machine ID is given up
-    /// once the namespace's floor lies above it.
+    /// The store went back to an earlier state. Nothing more may be issued. The machine ID is given up once
+    /// the namespace's floor lies above it.
     WentBack(Option<Record>),
-    /// The machine ID is given up after that. `true` if the namespace's floor lies above all that was
-    /// issued, `false` if the namespace is gone.
+    /// The machine ID is given up after [`WentBack`](Self::WentBack). `true` if the namespace's floor lies
+    /// above everything issued, `false` if the namespace is gone.
     GivenUp(bool),
     /// Another process owns the record. The machine ID must be sealed.
     Fenced(Record),
-    /// The file behind the store was replaced: the machine ID must be sealed.
+    /// The file behind the store was replaced or cannot be written. The machine ID must be sealed.
     Broken(StoreError),
 }
 
-/// A process without, and then with, a machine ID.
+/// State machine of one machine slot: first it searches, then it holds a machine ID.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) plan: Plan,
-    /// Why the store may forget what it acknowledged, as is written down there.
+    /// Doubt about the store, as the namespace records it.
     pub(crate) doubt: Option<Doubt>,
     phase: Phase,
 }
@@ -383,7 +386,7 @@ enum Phase {
 }
 
 impl Machine {
-    /// A process that wants a machine ID.
+    /// Starts a search for a machine ID.
     pub(crate) fn new(plan: Plan, now: &Now) -> Self {
         let phase = Phase::Claiming(Box::new(Claiming::new(&plan, Duration::ZERO, now)));
         Self {
@@ -402,33 +405,33 @@ impl Machine {
         matches!(&self.phase, Phase::Claiming(claiming) if claiming.begun)
     }
 
-    /// True if a machine ID is being claimed right now: its record may already be this process's.
+    /// True while an attempt is under way: the record may already belong to this process.
     pub(crate) fn is_attempting(&self) -> bool {
         matches!(&self.phase, Phase::Claiming(claiming) if claiming.is_attempting())
     }
 
-    /// Brings a renewal forward that is due soon: others of this process go now.
+    /// Brings forward a renewal that is due soon, because other slots of this process renew now.
     pub(crate) fn hurry(&mut self, now: &Now) {
         if let Phase::Holding(holding) = &mut self.phase {
             holding.hurry(&self.plan, now);
         }
     }
 
-    /// Gives the record back, after sealing at this position.
+    /// Releases the record, after sealing at this position.
     pub(crate) fn release(&mut self, sealed_at: u64) {
         if let Phase::Holding(holding) = &mut self.phase {
             holding.release(sealed_at);
         }
     }
 
-    /// Ends the search; a lease that is held ends by its release.
+    /// Ends the search. A held lease ends by its release.
     pub(crate) fn stop(&mut self) {
         if let Phase::Claiming(_) = self.phase {
             self.phase = Phase::Over;
         }
     }
 
-    /// The next thing to do.
+    /// Returns the next action.
     pub(crate) fn next(&mut self, now: &Now) -> Action {
         match &mut self.phase {
             Phase::Over => Action::Stop,
@@ -443,7 +446,7 @@ impl Machine {
         }
     }
 
-    /// Takes in the answer to what was asked.
+    /// Handles an answer.
     pub(crate) fn on_answer(&mut self, answer: Answer, now: &Now) -> Event {
         let event = match &mut self.phase {
             Phase::Over => Event::None,

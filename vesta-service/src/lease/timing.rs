@@ -1,42 +1,40 @@
-//! The durations of a lease.
+//! Durations of a lease.
 
 use std::time::Duration;
 
 use vesta_intf::IdError;
 
-/// When to look again whether a store has answered. Short, because it usually answers in
-/// milliseconds.
+/// Retry delay while waiting for a store's answer. Short, because a store usually answers in milliseconds.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
 
-/// The same once a store has been away for long.
+/// Longest retry delay, once a store has been unreachable for long.
 pub(crate) const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// The durations of a lease. Each store has its defaults; see docs/OPERATIONS.md.
+/// Durations of a lease. Each store has its defaults; see docs/operate/operations.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// The distance of the durable bound ahead of now: for this long IDs are made while the store is
-    /// away.
+    /// Distance of the durable bound ahead of now. If the store is unreachable, IDs keep flowing for this
+    /// long.
     pub window: Duration,
-    /// The interval at which the bound is moved on (± 10 %).
+    /// Interval at which the bound is extended (± 10 %).
     pub renew_every: Duration,
-    /// The time that one request to the store may take. A store keeps to its own; this one says how long
-    /// to wait for it.
+    /// Maximum time for one request to the store. The store enforces its own; callers wait for this one.
     pub request_timeout: Duration,
-    /// The time after its bound from which the record of an expired owner may be taken over.
+    /// Time after its bound from which the record of an expired owner may be taken over.
     pub takeover_grace: Duration,
 }
 
 impl Timing {
-    /// Of a fixed ID in a state file: window 3 s, renewed each second.
+    /// For a fixed machine ID in a state file: window 3 s, renewed every second.
     pub const FILE: Timing = Timing::millis(3_000, 1_000, 1_000, 9_000);
 
-    /// Of a pool on one host: window 5 s, renewed every 1.5 s, taken over after 1 min.
+    /// For a pool on one host: window 5 s, renewed every 1.5 s, taken over after 1 min.
     pub const ONE_HOST: Timing = Timing::millis(5_000, 1_500, 1_000, 60_000);
 
-    /// Of a pool in a store on the network: window 60 s, renewed every 15 s, taken over after 10 min.
+    /// For a pool in a networked store: window 60 s, renewed every 15 s, taken over after 10 min.
     pub const NETWORK: Timing = Timing::millis(60_000, 15_000, 2_000, 600_000);
 
-    /// Of a pool in a store in memory: window 10 s, renewed every 2.5 s, taken over after 10 min.
+    /// For a pool in an in-memory store: window 10 s, renewed every 2.5 s, taken over after 10 min.
     pub const IN_MEMORY: Timing = Timing::millis(10_000, 2_500, 1_000, 600_000);
 
     /// Milliseconds, in the order of the fields.

@@ -302,17 +302,17 @@ mod tests {
             (
                 "orders",
                 text.replace("\"11\"", "\"1e2\""),
-                "its `max_id` makes no sense",
+                "its `max_id` is missing or malformed",
             ),
             (
                 "orders",
                 text.replace("\"11\"", "11"),
-                "its `max_id` makes no sense",
+                "its `max_id` is missing or malformed",
             ),
             (
                 "orders",
                 text.replace("\"1700000000000\"", "7"),
-                "its `time` makes no sense",
+                "its `time` is missing or malformed",
             ),
             (
                 "orders",

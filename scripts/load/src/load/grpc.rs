@@ -20,12 +20,12 @@ pub(crate) async fn channel(address: SocketAddr) -> Result<Channel, Failure> {
     Ok(endpoint(address)?.connect().await?)
 }
 
-/// A client with a connection of its own.
+/// A client with its own connection.
 pub(crate) async fn client(address: SocketAddr) -> Result<Client, Failure> {
     Ok(Client::new(channel(address).await?))
 }
 
-/// Callers that share a connection, which has answered once.
+/// Callers that share a connection that has answered once.
 pub(crate) async fn callers(address: SocketAddr, callers: usize) -> Result<Vec<Client>, Failure> {
     let mut client = client(address).await?;
     client.call().await?;

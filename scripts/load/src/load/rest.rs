@@ -1,4 +1,4 @@
-//! A new ID over HTTP/1.1, with as little of it as will do.
+//! A new ID over minimal HTTP/1.1.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use crate::Failure;
 pub(crate) const TEXT: &[u8] = b"GET /genid HTTP/1.1\r\nhost: localhost\r\n\r\n";
 pub(crate) const JSON: &[u8] = b"GET /v1/id HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
-/// More than an answer here has.
+/// Longer than any answer here.
 const LONGEST: usize = 4096;
 
 /// A connection with one request at a time.
@@ -21,7 +21,7 @@ pub(crate) struct Connection {
     buffer: Box<[u8; LONGEST]>,
 }
 
-/// Callers with a connection each, which has answered once.
+/// Callers with one connection each, which has answered once.
 pub(crate) async fn callers(
     request: &'static [u8],
     address: SocketAddr,
@@ -37,7 +37,7 @@ pub(crate) async fn callers(
 }
 
 impl Connection {
-    /// A connection that has not been asked yet.
+    /// A connection without any request so far.
     pub(crate) async fn open(request: &'static [u8], address: SocketAddr) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -48,7 +48,7 @@ impl Connection {
         })
     }
 
-    /// A new one in its place, as after an answer of which the rest is still to come.
+    /// Replaces the connection, as after an answer that is not complete yet.
     pub(crate) async fn reopen(&mut self) -> Result<(), Failure> {
         *self = Self::open(self.request, self.stream.peer_addr()?).await?;
         Ok(())
@@ -73,7 +73,7 @@ impl Caller for Connection {
     }
 }
 
-/// True for a whole answer with an ID in it, and nothing more. False if it is a part of one.
+/// True for a whole answer with an ID and nothing more; false if it is incomplete.
 fn is_whole(answer: &[u8]) -> Result<bool, Failure> {
     let refused = || format!("not an ID: {}", answer.escape_ascii());
     let Some(head) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn an_answer_without_an_id_is_refused() {
         for answer in [
             "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 1\r\n\r\n1",
             "HTTP/1.1 200 OK\r\n\r\n",

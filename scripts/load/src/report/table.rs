@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Bar;
 use crate::stats::Spread;
 
-/// A table with its bars: what a part found.
+/// A table with its bars: the result of a part.
 #[derive(Debug, Serialize)]
 pub(crate) struct Table {
     pub(crate) title: &'static str,

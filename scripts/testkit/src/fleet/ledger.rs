@@ -1,11 +1,11 @@
-//! The ledger that finds an ID made twice.
+//! The ledger that finds repeated IDs.
 
 use std::collections::{HashMap, HashSet};
 
 use vesta_intf::IdMeta;
 
-/// Everything that was received. Every ID must be new, and each machine's behind its last: the IDs of one
-/// process are checked before those of the next with its machine ID.
+/// Everything that was received. Every ID must be new, and greater than the last one of its machine: the
+/// IDs of one process are checked before those of the next with its machine ID.
 #[derive(Debug)]
 pub struct Ledger {
     layout: IdMeta,
@@ -15,7 +15,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty one.
+    /// An empty ledger.
     #[must_use]
     pub fn new(layout: IdMeta) -> Self {
         Self {
@@ -25,10 +25,10 @@ impl Ledger {
         }
     }
 
-    /// Adds what one caller got, in its order.
+    /// Adds the IDs that one caller received, in order.
     ///
     /// # Errors
-    /// The first that is wrong, and how.
+    /// The first wrong ID, and its fault.
     pub fn check(&mut self, ids: &[u64]) -> Result<(), String> {
         for &id in ids {
             if !self.all.insert(id) {

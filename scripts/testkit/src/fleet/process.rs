@@ -1,4 +1,4 @@
-//! Processes, seen from the test that starts them: what they say, line by line.
+//! Processes as the test that starts them sees them: their output, line by line.
 #![allow(
     missing_docs,
     clippy::missing_panics_doc,
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use super::{now, pause, resume};
 
-/// Nothing here takes that long; a test that hangs fails.
+/// Longer than anything here takes; a test that hangs fails.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// A process that makes IDs. Dropping it ends it.
+/// A process that makes IDs. It is killed on drop.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -39,11 +39,11 @@ pub enum Event {
     Started,
     Machine(u64),
     Ids(Vec<u64>),
-    /// Numbers of a tag, as often as it likes to say it.
+    /// Numbers of a tag; may be printed any number of times.
     Runs(Vec<Range<u64>>),
-    /// IDs are not made now: the kind of the error and its text.
+    /// No IDs at the moment: the kind of the error and its text.
     Held(String),
-    /// No machine ID, and why; it ends.
+    /// No machine ID, with the reason; the process ends.
     Refused(String),
     Closed,
     /// A line of stderr.
@@ -75,7 +75,7 @@ impl Event {
 }
 
 impl Process {
-    /// This test program, to be [started](Self::start) once more for one test that is ignored otherwise.
+    /// This test program, to be [started](Self::start) again for one test that is otherwise ignored.
     pub fn command(test: &str, variables: impl IntoIterator<Item = (String, String)>) -> Command {
         let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
         command
@@ -123,7 +123,7 @@ impl Process {
         }
     }
 
-    /// Its next line; `None` if it has ended.
+    /// The next line of its output; `None` if it has ended.
     fn next(&mut self, limit: Duration) -> Result<Option<(Duration, Event)>, RecvTimeoutError> {
         let next = match self.events.recv_timeout(limit) {
             Ok(next) => next,
@@ -142,10 +142,10 @@ impl Process {
         Ok(Some(next))
     }
 
-    /// Waits for what `find` finds in what it says, and tells when it was said.
+    /// Waits until `find` accepts an event; returns the result and the time of the event.
     ///
     /// # Panics
-    /// If the process ends before, or with the watchdog.
+    /// If the process ends first, or the watchdog fires.
     pub fn until<T>(&mut self, find: impl Fn(&Event) -> Option<T>) -> (Duration, T) {
         let deadline = now() + WATCHDOG;
         loop {
@@ -164,7 +164,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has this machine ID or another than `before`.
+    /// Waits until it has its machine ID, or another one than before.
     pub fn until_machine(&mut self) -> u64 {
         self.until(|event| match event {
             Event::Machine(machine) => Some(*machine),
@@ -173,18 +173,18 @@ impl Process {
         .1
     }
 
-    /// Waits for the next IDs; when they came.
+    /// Waits for the next IDs; returns their time.
     pub fn until_ids(&mut self) -> Duration {
         self.until(|event| matches!(event, Event::Ids(_)).then_some(()))
             .0
     }
 
-    /// Waits until it has none to give.
+    /// Waits until it cannot make IDs.
     pub fn until_held(&mut self) {
         self.until(|event| matches!(event, Event::Held(_)).then_some(()));
     }
 
-    /// Waits until it gets no machine ID; why.
+    /// Waits until it fails to get a machine ID; returns the reason.
     pub fn until_refused(&mut self) -> String {
         self.until(|event| match event {
             Event::Refused(why) => Some(why.clone()),
@@ -193,13 +193,13 @@ impl Process {
         .1
     }
 
-    /// Waits for its first ID; how long that took from the start of the process.
+    /// Waits for its first ID; returns the time since the start of the process.
     pub fn until_first_id(&mut self) -> Duration {
         assert!(self.ids.is_empty(), "it was already read");
         self.until_ids() - self.spawned
     }
 
-    /// Waits for IDs that came after this moment.
+    /// Waits for IDs that came after this time.
     pub fn until_ids_after(&mut self, moment: Duration) -> Duration {
         loop {
             let at = self.until_ids();
@@ -209,21 +209,21 @@ impl Process {
         }
     }
 
-    /// Listens for so long, whatever it says.
+    /// Reads its output for this long.
     pub fn listen(&mut self, duration: Duration) {
         let deadline = now() + duration;
         while let Ok(Some(_)) = self.next(deadline.saturating_sub(now())) {}
     }
 
-    /// If it had none to give for a while, then because of its store; a machine that stands still for
-    /// longer than a window does that, too.
+    /// Checks that every time without IDs was due to the store; a machine that stands still for
+    /// longer than a window causes that, too.
     pub fn check_holds(&self) {
         for why in &self.held {
             assert!(why.starts_with("AWAITING_LEASE "), "{why}");
         }
     }
 
-    /// Lets a process go on that waits.
+    /// Lets a waiting process continue.
     pub fn go(&mut self) {
         let stdin = self.stdin.as_mut().expect("it is not told to end");
         stdin.write_all(b"go\n").expect("it listens");
@@ -243,19 +243,19 @@ impl Process {
         resume(self.pid());
     }
 
-    /// SIGKILL. What it had said before counts.
+    /// SIGKILL. Output from before still counts.
     pub fn kill(&mut self) {
         self.child.kill().expect("it may be killed");
         self.end();
     }
 
-    /// Has it give its machine ID back, or say what it took.
+    /// Makes it release its machine ID, or print its numbers.
     pub fn close(&mut self) {
         self.stdin = None;
         self.until_closed();
     }
 
-    /// Waits until it has done what it had to do, and ended. It may take its time as long as it goes on.
+    /// Waits until it has finished its work and ended. It may take any time while it makes progress.
     pub fn until_closed(&mut self) {
         let closed = |event: &Event| match event {
             Event::Ids(_) | Event::Runs(_) => Some(false),
@@ -266,7 +266,7 @@ impl Process {
         self.end();
     }
 
-    /// Waits until it has ended and listens to the rest.
+    /// Waits until it has ended, and reads the rest of its output.
     fn end(&mut self) {
         self.child.wait().expect("it ends");
         while self.next(WATCHDOG).expect("its end is seen").is_some() {}
@@ -280,7 +280,7 @@ impl Drop for Process {
     }
 }
 
-/// Whole lines only: half a one was cut off by a kill.
+/// Whole lines only: a kill may cut off the last one.
 fn read_lines(mut from: impl BufRead, mut take: impl FnMut(&str)) {
     let mut line = Vec::new();
     while from

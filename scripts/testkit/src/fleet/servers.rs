@@ -1,4 +1,4 @@
-//! The servers of stores: those that the environment names, and those of a test's own.
+//! The servers of stores: those named by the environment, and private ones of a test.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,10 +11,10 @@ fn variable(store: &str) -> String {
     format!("VESTA_TEST_{}", store.to_uppercase().replace('-', "_"))
 }
 
-/// The URL of a store's server that all tests share: `mysql`.
+/// The URL of the server of a store that all tests share: `mysql`.
 ///
 /// # Panics
-/// If none is named.
+/// If none is set.
 #[must_use]
 pub fn store_url(store: &str) -> String {
     let variable = variable(store);
@@ -23,7 +23,7 @@ pub fn store_url(store: &str) -> String {
     })
 }
 
-/// Servers of a test's own below one folder, by `scripts/stores.sh`. Dropping it stops them.
+/// Private servers of a test below one folder, from `scripts/stores.sh`. They stop on drop.
 #[derive(Debug)]
 pub struct StoreServers(TempDir);
 
@@ -36,7 +36,7 @@ impl StoreServers {
     pub fn start(stores: &[&str]) -> Self {
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix("own.");
-        // Where the test command looks for what is left behind.
+        // The folder in which the test command looks for leftovers.
         let folder = match std::env::var_os("VESTA_TEST_STORES") {
             Some(stores) => builder.tempdir_in(stores),
             None => builder.tempdir(),
@@ -54,16 +54,16 @@ impl StoreServers {
         std::env::var_os(variable(store)).is_some()
     }
 
-    /// The folder that a thread of its own may use with [`run_in`](Self::run_in).
+    /// The folder; a separate thread may use it with [`run_in`](Self::run_in).
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.0.path()
     }
 
-    /// Carries out a command of the script, and returns its output.
+    /// Runs a command of the script; returns its output.
     ///
     /// # Panics
-    /// If it fails.
+    /// If the command fails.
     pub fn run(&self, command: &str, args: &[&str]) -> String {
         Self::run_in(self.folder(), command, args)
             .unwrap_or_else(|said| panic!("stores.sh {command} {args:?}: {said}"))
@@ -72,10 +72,10 @@ impl StoreServers {
     /// The output of a command of the script.
     ///
     /// # Errors
-    /// The output of one that failed.
+    /// The output of a failed command.
     ///
     /// # Panics
-    /// If there is no script.
+    /// If the script is missing.
     pub fn run_in(folder: &Path, command: &str, args: &[&str]) -> Result<String, String> {
         let mut script = Command::new(SCRIPT);
         script
@@ -95,7 +95,7 @@ impl StoreServers {
     /// The URL of a server: `mysql`, `mysql-replica`.
     ///
     /// # Panics
-    /// If it was not started.
+    /// If the server was not started.
     #[must_use]
     pub fn url(folder: &Path, name: &str) -> String {
         let lines = Self::run_in(folder, "env", &[]).unwrap_or_else(|said| panic!("{said}"));

@@ -1,4 +1,4 @@
-//! Databases of a test.
+//! Test databases.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -6,7 +6,7 @@ use sqlx::mysql::MySqlConnection;
 use sqlx::{AssertSqlSafe, Connection as _};
 use vesta_testkit::fleet::store_url;
 
-/// A database of its own, removed at the end.
+/// A private database, removed at the end.
 pub(crate) struct Database(String);
 
 fn server() -> String {
@@ -30,7 +30,7 @@ fn run(url: &str, sql: &str) {
 }
 
 impl Database {
-    /// One with the tables that these statements make.
+    /// A database with the tables that these statements create.
     pub(crate) fn with(sql: &str) -> Self {
         let random = RandomState::new().hash_one(std::process::id());
         let database = Self(format!("vesta_moves_{random:016x}"));
@@ -59,7 +59,8 @@ impl Drop for Database {
     }
 }
 
-/// Tinyid's tables, as its own script makes them, with these rows: type, largest ID, step, delta, remainder.
+/// Tinyid's tables, as its own script creates them, with these rows: type, largest ID, step, delta,
+/// remainder.
 pub(crate) fn tinyid(rows: &[(&str, i64, &str, i64, i64)]) -> Database {
     let mut sql = "CREATE TABLE tiny_id_info (id bigint(20) NOT NULL AUTO_INCREMENT, \
          biz_type varchar(63) NOT NULL DEFAULT '', begin_id bigint(20) NOT NULL DEFAULT '0', \
@@ -87,5 +88,5 @@ pub(crate) fn tinyid(rows: &[(&str, i64, &str, i64, i64)]) -> Database {
     Database::with(&sql)
 }
 
-/// A token that is good for every type of such a database, and for one that is not there.
+/// A token that is valid for every type of such a database, and for an unknown type.
 pub(crate) const TOKEN: &str = "0f673adf80504e2eaa552f5d791b644c";

@@ -1,5 +1,5 @@
-//! Tinyid's own Java client, unmodified, against vesta-rest. Its sources are taken from the folder that
-//! `VESTA_TEST_TINYID_CLIENT` names; they need a JDK and nothing else.
+//! Tinyid's own Java client, unmodified, against vesta-rest. Its sources are in the folder named by
+//! `VESTA_TEST_TINYID_CLIENT`; they need only a JDK.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Machine IDs that others keep in a database.
+//! Machine IDs that other systems keep in a database.
 
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection as _, Row as _};
@@ -7,7 +7,7 @@ use vesta_intf::IdMeta;
 use super::databases::Database;
 use crate::machines::Fleet;
 
-/// Runs a stand-in over a connection of its own.
+/// Runs a stand-in over its own connection.
 fn connected<T>(url: &str, work: impl AsyncFnOnce(&mut MySqlConnection) -> sqlx::Result<T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -30,7 +30,7 @@ fn from_the_java_vesta_and_back() {
         rows.join(", ")
     ));
     let url = database.url();
-    // Its own row by the address; else the first that is free.
+    // The row with its address, otherwise the first free one.
     let start = |address: &str| {
         connected(&url, async |connection: &mut MySqlConnection| {
             let (ip, _) = address.split_once(':').expect("an address");
@@ -75,7 +75,7 @@ fn from_cosids_machine_ids_and_back() {
     );
     let url = database.url();
     let now = "cast(unix_timestamp(now(3)) * 1000 as unsigned)";
-    // Its own row by the instance; else the next number.
+    // The row of its instance, otherwise the next number.
     let start = |instance: &str| {
         connected(&url, async |connection: &mut MySqlConnection| {
             let own = sqlx::query(

@@ -1,4 +1,4 @@
-//! vesta-rest in the place of Tinyid's server: requests of its clients and the answers of the original, byte
+//! vesta-rest in place of Tinyid's server: requests of its clients, and the answers of the original, byte
 //! for byte.
 
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use super::databases::{Database, TOKEN, tinyid};
 use crate::http::{ask, get, send};
 use crate::programs::{command, serve};
 
-/// Has a database refuse what is asked of it, and answer again.
+/// Makes a database refuse requests; the reverse makes it answer again.
 const FAILS: &str = "ALTER TABLE tiny_id_info RENAME COLUMN max_id TO gone";
 const WORKS_AGAIN: &str = "ALTER TABLE tiny_id_info RENAME COLUMN gone TO max_id";
 
@@ -26,13 +26,13 @@ fn path(name: &str, tag: &str, more: &str) -> String {
     format!("/tinyid/id/{name}?token={TOKEN}&bizType={tag}{more}")
 }
 
-/// A request without answer but its body.
+/// The body of the answer to a request.
 fn simple(to: SocketAddr, name: &str, tag: &str, more: &str) -> String {
     get(to, &path(name, tag, more))
 }
 
 #[test]
-fn the_answers_are_those_of_the_original() {
+fn the_answers_match_the_original() {
     let database = tinyid(&[
         ("test", 1, "100000", 1, 0),
         ("other", 1, "100000", 1, 0),
@@ -127,7 +127,7 @@ fn the_answers_are_those_of_the_original() {
     assert_eq!(wrong("nextSegmentId"), token_is_error);
     assert_eq!(wrong("nextIdSimple"), "");
     assert_eq!(get(to, "/tinyid/id/nextId"), token_is_error);
-    // Rows that make no sense: an error of ours.
+    // Invalid rows give an error of Vesta's own.
     for (tag, needs) in [
         ("no_step", "needs whole numbers: a step above 0"),
         ("no_delta", "needs a delta above 0"),
@@ -170,7 +170,7 @@ fn the_answers_are_those_of_the_original() {
 }
 
 #[test]
-fn a_database_that_does_not_give_numbers_is_told_of_as_an_error_of_tinyid() {
+fn a_failing_database_gives_a_tinyid_error() {
     let database = tinyid(&[("test", 1, "10", 1, 0)]);
     let (program, _folder) = in_place(&database);
     let to = program.address();
@@ -185,7 +185,7 @@ fn a_database_that_does_not_give_numbers_is_told_of_as_an_error_of_tinyid() {
     assert_eq!(simple(to, "nextSegmentIdSimple", "test", ""), "");
     let mut said = String::new();
     while !said.contains("\"code\":6") {
-        said = simple(to, "nextId", "test", "&batchSize=100"); // until what is at hand is used up
+        said = simple(to, "nextId", "test", "&batchSize=100"); // until the numbers in memory are used up
     }
     assert!(
         said.starts_with(r#"{"data":null,"code":6,"#) && said.contains(why),
@@ -196,7 +196,7 @@ fn a_database_that_does_not_give_numbers_is_told_of_as_an_error_of_tinyid() {
 }
 
 #[test]
-fn any_method_will_do_and_a_form() {
+fn every_method_and_forms_are_accepted() {
     let database = tinyid(&[("test", 1, "10", 1, 0)]);
     let (program, _folder) = in_place(&database);
     let to = program.address();
@@ -221,7 +221,7 @@ fn any_method_will_do_and_a_form() {
     assert_eq!(posted, (200, "7,8".to_owned()));
 }
 
-/// As Java 17 sent it for the unmodified client.
+/// The request of the unmodified client, as recorded with Java 17.
 fn recorded(to: SocketAddr, tag: &str) -> String {
     format!(
         "POST /tinyid/id/nextSegmentIdSimple?token={TOKEN}&bizType={tag} HTTP/1.1\r\n\
@@ -252,7 +252,7 @@ fn the_recorded_requests_of_the_java_client_are_answered() {
 }
 
 #[test]
-fn without_the_flag_it_says_what_to_do() {
+fn without_the_flag_the_error_names_it() {
     let database = tinyid(&[("test", 1, "10", 1, 0)]);
     let folder = folder();
     let url = database.url();
@@ -266,7 +266,7 @@ fn without_the_flag_it_says_what_to_do() {
     );
 }
 
-/// The message of a start that is refused.
+/// The message of a refused start.
 fn refused(args: &[&str]) -> String {
     let folder = folder();
     let args = [args, &FREE_PORTS].concat();
@@ -278,7 +278,7 @@ fn refused(args: &[&str]) -> String {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_at_the_start() {
+fn conflicting_settings_are_refused_at_start() {
     let database = tinyid(&[("test", 1, "10", 2, 0)]);
     let said = refused(&["--compat=tinyid"]);
     assert!(
@@ -310,7 +310,7 @@ fn ids(answer: &str) -> Vec<u64> {
         .collect()
 }
 
-/// The numbers of a range that a client gives out: `current,loading,max,delta,remainder`.
+/// The numbers of a range that a client issues: `current,loading,max,delta,remainder`.
 fn lent(answer: &str) -> Vec<u64> {
     let [current, _, max, delta, remainder] = ids(answer)[..] else {
         panic!("{answer}")
@@ -321,12 +321,12 @@ fn lent(answer: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_server_for_each_database_gives_numbers_of_its_remainder_and_none_comes_twice() {
+fn one_server_per_database_keeps_to_its_remainder() {
     let databases = [0, 1].map(|it| tinyid(&[("test", 1, "10", 2, it)]));
     let mut seen = HashSet::new();
     for _start in 0..3 {
         let servers = databases.each_ref().map(in_place);
-        // Callers ask any of them.
+        // Callers ask any of the servers.
         for call in 0..200 {
             let remainder = call % 2;
             let to = servers[remainder].0.address();

@@ -1,5 +1,5 @@
 //! The moves of the guides, step by step: the old servers alone, both at once on the same rows, Vesta alone,
-//! and back. No number comes twice, whoever hands it out.
+//! and back. No number comes twice, whichever server issued it.
 #![allow(
     clippy::single_range_in_vec_init,
     reason = "ranges of numbers are what is meant"
@@ -15,7 +15,7 @@ use crate::http::get;
 use crate::originals::{Original, Server};
 use crate::programs::serve;
 
-/// The numbers of all, none of which came twice.
+/// All numbers received; none came twice.
 #[derive(Default)]
 struct Seen(Vec<Range<u64>>);
 
@@ -35,7 +35,7 @@ impl Seen {
     }
 }
 
-/// Takes from several old servers at once.
+/// Takes numbers from several old servers at once.
 fn old(servers: &mut [Server], tag: &str, rounds: usize) -> Vec<Range<u64>> {
     std::thread::scope(|scope| {
         let taking = servers.iter_mut().map(|server| {
@@ -49,7 +49,7 @@ fn old(servers: &mut [Server], tag: &str, rounds: usize) -> Vec<Range<u64>> {
     })
 }
 
-/// The way of clients to numbers of a tag.
+/// A client's way to get numbers of a tag.
 type Ask = fn(SocketAddr, &str) -> Vec<Range<u64>>;
 
 fn leaf(to: SocketAddr, tag: &str) -> Vec<Range<u64>> {
@@ -59,7 +59,7 @@ fn leaf(to: SocketAddr, tag: &str) -> Vec<Range<u64>> {
     vec![number..number + 1]
 }
 
-/// One number from the server, and a range that the client gives out.
+/// One number from the server, and a range that the client issues.
 fn of_tinyid(to: SocketAddr, tag: &str) -> Vec<Range<u64>> {
     let ask = |name: &str| {
         get(

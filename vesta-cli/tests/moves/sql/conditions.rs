@@ -7,7 +7,7 @@ use vesta_intf::{Field, Id, IdMeta, UnixMillis};
 use super::databases::Database;
 use super::vesta;
 
-/// A range of time, and further words of the command line.
+/// A time range, and further arguments.
 struct Case {
     layout: &'static str,
     from: &'static str,
@@ -54,7 +54,7 @@ const CASES: [Case; 8] = [
         "2026-01-02T00:00:00Z",
         &["--id-version", "1"],
     ),
-    // From below 2^63 to above it, and above it alone.
+    // From below 2^63 to above it, and only above it.
     case(
         "discord",
         "2084-09-06T00:00:00Z",
@@ -154,7 +154,7 @@ fn tick(layout: &IdMeta, time: &str) -> u64 {
     layout.tick_at(UnixMillis(millis)).expect("a tick")
 }
 
-/// The types of column that a database has for IDs: signed ones, and unsigned ones.
+/// A database's column types for IDs: signed ones, and unsigned ones.
 fn columns(dialect: &str) -> &'static [(&'static str, bool)] {
     match dialect {
         "mysql" => &[("BIGINT", true), ("BIGINT UNSIGNED", false)],
@@ -211,7 +211,7 @@ fn conditions_find_the_ids_of_a_time_in_columns_of_sqlite() {
 }
 
 #[test]
-fn a_name_that_is_none_of_a_column_is_refused() {
+fn an_invalid_column_name_is_refused() {
     let bound = |args: &[&str]| {
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));
         let done = program

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 use tokio::runtime::Runtime;
 use vesta_testkit::fleet::store_url;
 
-/// A row of texts, as the database shows its values.
+/// A row of texts, in the database's notation.
 pub(crate) type Row = Vec<Option<String>>;
 
 pub(crate) struct Database {
@@ -31,12 +31,12 @@ enum Kind {
     Sqlite(rusqlite::Connection),
 }
 
-/// MySQL 8's defaults, where MariaDB has others; the zone of a session is never UTC here.
+/// MySQL 8's defaults, where MariaDB's differ; the zone of a session is never UTC here.
 const AS_MYSQL: &str = "SET SESSION time_zone = '+08:00', group_concat_max_len = 1024, sql_mode = \
     'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,\
      NO_ENGINE_SUBSTITUTION'";
 
-/// A name that no other test has.
+/// A name unique to this test.
 fn own() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!(
@@ -54,7 +54,7 @@ fn runtime() -> Runtime {
 }
 
 impl Database {
-    /// A database of MySQL whose user has every right in it and none besides, and the binary log on.
+    /// A MySQL database whose user has every right in it and no others, with the binary log on.
     pub(crate) fn of_mysql() -> Self {
         let runtime = runtime();
         let options: MySqlConnectOptions = store_url("mysql").parse().expect("a URL");
@@ -126,7 +126,7 @@ impl Database {
         }
     }
 
-    /// As `--dialect` names it.
+    /// Its name for `--dialect`.
     pub(crate) fn dialect(&self) -> &'static str {
         match self.kind {
             Kind::Mysql { .. } => "mysql",

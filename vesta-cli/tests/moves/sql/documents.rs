@@ -34,7 +34,7 @@ fn documents() -> Vec<(String, String)> {
     documents.map(read).collect()
 }
 
-/// The SQL in a document: blocks of it, and statements in code spans and other blocks.
+/// The SQL in a document: SQL blocks, and statements in code spans and other blocks.
 fn statements(document: &str) -> Vec<String> {
     const VERBS: [&str; 8] = [
         "SELECT ",
@@ -54,7 +54,7 @@ fn statements(document: &str) -> Vec<String> {
             all.extend(block.take());
             block = (in_block && line == "```sql").then(String::new);
         } else if let Some(block) = &mut block {
-            // Without comments.
+            // Comments are dropped.
             *block = format!("{block} {}", line.split("--").next().unwrap_or("").trim());
         } else {
             let spans = line

@@ -17,8 +17,8 @@ const LAYOUTS: [&str; 9] = [
     "yitter",
 ];
 
-/// IDs at the ends of every field, each with its time, machine and sequence number, and one of another layout
-/// with `None`.
+/// IDs at the ends of every field, each with its time, machine and sequence number; and one of another
+/// layout, with `None`.
 fn ids(layout: &IdMeta) -> Vec<(u64, Option<[String; 3]>)> {
     let max = |field| layout.max(field);
     let last = max(Field::Time);
@@ -78,7 +78,7 @@ fn times(layout: &IdMeta) -> impl Iterator<Item = u64> {
     inside.into_iter().chain([begin - 1, end])
 }
 
-/// A time in UTC, as a literal that the database reads so in a session of another zone.
+/// A time in UTC, as a literal that the database reads correctly in a session of another zone.
 fn literal(dialect: &str, time: u64) -> String {
     let text = UnixMillis(time)
         .to_string()
@@ -90,7 +90,7 @@ fn literal(dialect: &str, time: u64) -> String {
     }
 }
 
-/// A time in UTC as a database shows it, as Vesta writes it.
+/// Converts a UTC time from the database's notation to Vesta's.
 fn written(shown: &str) -> String {
     let (seconds, fraction) = shown
         .trim_end_matches('Z')
@@ -100,7 +100,7 @@ fn written(shown: &str) -> String {
     format!("{}.{fraction}Z", seconds.replace(' ', "T"))
 }
 
-/// The SQL for a layout, and what is asked of it.
+/// The SQL for a layout, and the layout.
 struct Sql {
     text: String,
     prefix: String,
@@ -117,7 +117,7 @@ impl Sql {
         }
     }
 
-    /// What a function answers, or the statement of that name with its parameters set.
+    /// The result of a function, or of the statement of that name with its parameters set.
     #[track_caller]
     fn ask(&self, database: &mut Database, name: &str, given: &[(&str, &str)]) -> Option<String> {
         let name = format!("{}_{name}", self.prefix);
@@ -168,7 +168,7 @@ impl Sql {
 
 fn the_answers_are_those_of_the_library(mut make: impl FnMut() -> Database) {
     for version in [0, 1] {
-        // Beside each other in one database.
+        // Both in one database.
         let mut database = make();
         let layouts = LAYOUTS.map(|name| IdMeta::known(name).expect("a layout"));
         let layouts: Vec<_> = layouts
@@ -273,7 +273,7 @@ fn the_answers_of_sqlite_are_the_same() {
 }
 
 #[test]
-fn functions_of_postgres_are_not_replaced_and_take_other_columns_and_zones() {
+fn postgres_functions_are_not_replaced_and_take_other_types() {
     let mut database = Database::of_postgres();
     let sql = Sql::of(&database, &IdMeta::MAX_PEAK, 0);
     database.rows(&sql.text);
@@ -286,7 +286,7 @@ fn functions_of_postgres_are_not_replaced_and_take_other_columns_and_zones() {
     let given = [("at", "'2026-01-01 08:00:00'"), ("gen_method", "2")];
     let lower = sql.ask(&mut database, "lower", &given);
     assert_eq!(lower.as_deref(), Some("2678628990637309952"));
-    // What the notes say about numeric columns.
+    // The conversion that the notes give for numeric columns.
     let start = sql.text.find("(CASE WHEN id <").expect("a note");
     let (expression, _) = sql.text[start..].split_once('\n').expect("its end");
     for id in [1, (1 << 63) - 1, 1 << 63, u64::MAX] {
@@ -298,9 +298,9 @@ fn functions_of_postgres_are_not_replaced_and_take_other_columns_and_zones() {
     }
 }
 
-/// The binary log is on and the user is an ordinary one, so that functions are refused.
+/// The binary log is on and the user is an ordinary one, so the database refuses functions.
 #[test]
-fn an_ordinary_user_of_mysql_makes_a_view_of_the_statements() {
+fn an_ordinary_mysql_user_creates_a_view_of_the_statements() {
     let mut database = Database::of_mysql();
     let function = "CREATE FUNCTION f(id BIGINT) RETURNS BIGINT DETERMINISTIC NO SQL RETURN id";
     let refused = database.ask(function).expect_err("it needs SUPER");

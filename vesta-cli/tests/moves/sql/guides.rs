@@ -9,20 +9,20 @@ use super::databases::{Database, Row};
 use super::documents::all_statements;
 use super::vesta;
 
-/// What a statement is run on, and what comes of it.
+/// The set-up of a statement, and its expected outcome.
 struct Check {
-    /// The words that the statement begins with.
+    /// The words with which the statement begins.
     begins: &'static str,
-    /// Makes the tables, with their rows.
+    /// Creates the tables, with their rows.
     tables: fn() -> String,
-    /// Values for `?` and `…`, in their order.
+    /// Values for `?` and `…`, in order.
     values: &'static [&'static str],
-    /// Looks at what the statement did; empty: at its own rows.
+    /// Query for the statement's effect; if empty, its own rows are compared.
     then: &'static str,
     expects: fn(Vec<Row>) -> bool,
 }
 
-/// Statements that are not run, and why.
+/// Statements that are not run, with the reason.
 const NOT_RUN: [(&str, &str); 3] = [
     (
         "UPDATE … RETURNING",
@@ -232,7 +232,7 @@ fn hosts() -> String {
         + &insert("DB_MACHINE_ID_PROVIDER", row)
 }
 
-/// A table as the store makes it.
+/// A table as the store creates it.
 fn made(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vesta-store/src/backends");
     let sql = fs::read_to_string(folder.join(format!("{name}.sql"))).expect("a table of the store");
@@ -299,7 +299,7 @@ fn in_january(gen_method: Option<u64>) -> Vec<String> {
     ids
 }
 
-/// Runs what the documents have for a database; every check must find its statement.
+/// Runs the statements that the documents have for a database; every check must find its statement.
 fn the_statements_run(make: fn() -> Database, checks: &[Check]) {
     let all = all_statements();
     for check in checks {
@@ -363,9 +363,9 @@ fn every_statement_of_the_documents_is_run_or_named() {
     );
 }
 
-/// The database cuts what it joins without an error: what the guide must not do.
+/// The database truncates joined text without an error, so the guide must not join.
 #[test]
-fn a_joined_text_of_mysql_is_cut_as_it_is_by_default() {
+fn mysql_truncates_joined_text_by_default() {
     let mut database = Database::of_mysql();
     database.rows(&hosts());
     let joined = "SELECT GROUP_CONCAT(CONCAT(IP, '=', ID) ORDER BY ID) FROM DB_MACHINE_ID_PROVIDER";

@@ -1,4 +1,4 @@
-//! Partitions that databases give the IDs of one machine ID.
+//! Distribution of the IDs of one machine ID over database partitions.
 
 use vesta_intf::{Id, IdMeta};
 
@@ -28,7 +28,7 @@ fn ids(in_one_second: bool) -> Vec<u64> {
         .collect()
 }
 
-/// How many of the partitions or shards get IDs.
+/// Number of partitions or shards that get IDs.
 fn filled(database: &mut Database, sql: impl Fn(&str) -> String) -> Vec<usize> {
     let filled = |in_one_second| {
         let values: Vec<_> = ids(in_one_second)
@@ -41,7 +41,7 @@ fn filled(database: &mut Database, sql: impl Fn(&str) -> String) -> Vec<usize> {
 }
 
 #[test]
-fn partitions_of_mysql_are_filled_by_an_odd_modulus_or_a_hash_alone() {
+fn mysql_partitions_need_an_odd_modulus_or_a_hash() {
     let mut database = Database::of_mysql();
     for (by, count, expected) in [
         ("HASH (id)", 16, [1, 1]),
@@ -70,7 +70,7 @@ fn partitions_of_mysql_are_filled_by_an_odd_modulus_or_a_hash_alone() {
 }
 
 #[test]
-fn partitions_of_postgres_by_hash_are_all_filled() {
+fn postgres_hash_partitions_are_all_filled() {
     let mut database = Database::of_postgres();
     let found = filled(&mut database, |values| {
         let of = |i| {

@@ -1,4 +1,4 @@
-//! What is sent again after an error, and what is not.
+//! Requests that are sent again after an error, and those that are not.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::lease::Record;
 use crate::testing::{Intercept, MemoryStore, Request};
 
-/// The requests for these changes, by their keys, to a store that answers none for several changes.
+/// Requests for these changes, by key, to a store that answers no request with several changes.
 fn requests(writes: &[(u64, Write)]) -> Vec<Vec<String>> {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = asked.clone();

@@ -1,9 +1,10 @@
-//! The store of one fixed machine ID: a file of two slots, locked for as long as the process lives.
+//! State file: the store of one fixed machine ID. It has two slots and is locked for as long as the process
+//! lives.
 //!
-//! A change is written to one slot, synced, written to the other and synced, and only then
-//! acknowledged. A torn write spoils at most one slot, and a slot that is damaged later takes nothing
-//! with it that was acknowledged. The file appears under its name only when it is complete: an empty file is
-//! damage, not a fresh start.
+//! A change is written to one slot and synced, then written to the other and synced, and only then
+//! acknowledged. A torn write damages at most one slot, and a slot that is damaged later takes nothing
+//! acknowledged with it. The file gets its name only once it is complete: an empty file is damage, not a
+//! fresh start.
 
 use std::any::Any;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -22,10 +23,10 @@ use crate::lease::leases::entries;
 use crate::lease::{Entry as _, KvStore, Local, Namespace, Record, Timing};
 use crate::{BuildError, os};
 
-/// The number of files that are created together, and open at once.
+/// Maximum number of files that are created together, and open at once.
 const OPEN_AT_ONCE: usize = 64;
 
-/// The folder of the state files of a namespace and its layout.
+/// Folder of the state files of a namespace and its layout.
 #[derive(Debug, Clone)]
 pub(crate) struct StateFolder {
     pub(crate) path: PathBuf,
@@ -33,14 +34,14 @@ pub(crate) struct StateFolder {
     pub(crate) fingerprint: String,
 }
 
-/// The state file of one machine ID, as a store of one record. Holds an exclusive lock on the file.
+/// State file of one machine ID, as a store of one record. Holds an exclusive lock on the file.
 #[derive(Debug)]
 pub(crate) struct FileStore {
     folder: StateFolder,
     path: PathBuf,
     pub(super) machine: u64,
-    /// True if one of the two slots could not be read: the record may be an older one, so a claim
-    /// keeps a distance of one window from it.
+    /// True if one of the two slots could not be read. The record may then be an older one, so a claim keeps
+    /// a distance of one window from it.
     pub(crate) is_damaged: bool,
     file: Mutex<Locked>,
 }
@@ -53,9 +54,9 @@ struct Locked {
 }
 
 impl StateFolder {
-    /// Opens the state file of a machine ID, or creates it (and the folder). One that is in use is
-    /// tried five times: a starter of a pool in the same folder has it locked for a moment, to see
-    /// whether its owner is gone.
+    /// Opens the state file of a machine ID, or creates it and the folder. A file that is in use is tried
+    /// five times: a process that starts with a pool in the same folder locks it for a moment, to see whether
+    /// its owner is gone.
     pub(crate) fn open(&self, machine: u64, clock: &dyn Clock) -> Result<FileStore, BuildError> {
         self.create_missing(&[machine])?;
         for _ in 0..4 {
@@ -67,7 +68,7 @@ impl StateFolder {
         self.open_existing(machine)
     }
 
-    /// Creates the files that are missing, and the folder.
+    /// Creates the missing files, and the folder.
     pub(super) fn create_missing(&self, machines: &[u64]) -> Result<(), BuildError> {
         let mut missing = Vec::new();
         for machine in machines {
@@ -84,7 +85,7 @@ impl StateFolder {
             .try_for_each(|files| create(&self.path, files))
     }
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub(super) fn open_existing(&self, machine: u64) -> Result<FileStore, BuildError> {
         let path = self.path_of(machine);
         let (file, slots) = lock_and_read(&path)?;
@@ -127,13 +128,13 @@ impl StateFolder {
         })
     }
 
-    /// The file of a machine ID.
+    /// Path of a machine ID's file.
     pub(super) fn path_of(&self, machine: u64) -> PathBuf {
         self.path
             .join(format!("{}-{machine}.state", self.namespace))
     }
 
-    /// The file with what services remember of their pool. Its name is not one of a state file.
+    /// Path of the pool file. Its name is not that of a state file.
     pub(super) fn pool_path(&self) -> PathBuf {
         self.path.join(format!("{}.pool", self.namespace))
     }
@@ -149,12 +150,12 @@ impl StateFolder {
 }
 
 impl FileStore {
-    /// The record as it stands.
+    /// Current record.
     pub(super) fn record(&self) -> Record {
         self.file.lock().slot.record.clone()
     }
 
-    /// The record as this host remembers it, once its owner is gone.
+    /// Local record, for use once its owner is gone.
     pub(super) fn local(&self) -> Local {
         Local {
             machine: self.machine,
@@ -163,7 +164,7 @@ impl FileStore {
         }
     }
 
-    /// Replaces the record, in the slot that is returned to be written.
+    /// Replaces the record in memory, and returns the slot to be written.
     pub(super) fn advance(&self, record: &Record) -> Slot {
         let slot = &mut self.file.lock().slot;
         (slot.record, slot.generation) = (record.clone(), slot.generation + 1);
@@ -171,8 +172,8 @@ impl FileStore {
     }
 
     fn write_locked(&self, locked: &mut Locked, record: &Record) -> Result<(), StoreError> {
-        // After a failed sync the system may have dropped the very pages that a later one would
-        // report as written. So the first error is final.
+        // After a failed sync the system may have dropped the very pages that a later one would report as
+        // written. So the first error is final.
         if locked.broken.is_none() {
             locked.broken = self.try_write(locked, record).err();
         }
@@ -194,7 +195,7 @@ impl FileStore {
             record: record.clone(),
             ..locked.slot.clone()
         };
-        // Both slots, one after the other: whichever is damaged later, the other one has it too.
+        // Both slots, one after the other: if either is damaged later, the other one has the record too.
         for _ in 0..2 {
             slot.generation += 1;
             write_slot(&mut locked.file, &slot)
@@ -223,8 +224,9 @@ fn write_slot(file: &mut File, slot: &Slot) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Writes whole files under other names, then gives each its own: none is ever seen half made. All are
-/// written before the first is synced, which then takes hardly longer than one.
+/// Writes complete files under temporary names, then links each to its own name, so that no file is ever seen
+/// incomplete. All are written before the first is synced; syncing them then takes hardly longer than syncing
+/// one.
 fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> {
     if !folder
         .try_exists()
@@ -271,7 +273,7 @@ fn create(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> 
     linked
         .and(removed)
         .map_err(|e| failed("create state files in", folder, e))?;
-    // The names, too, must outlive a power cut.
+    // The names must survive a power cut, too.
     sync_folder(folder)
 }
 
@@ -293,7 +295,7 @@ fn lock_and_read(path: &Path) -> Result<(File, [Option<Slot>; 2]), BuildError> {
     Ok((file, slots))
 }
 
-/// One record, in a namespace of its own: the file was checked against both when it was opened.
+/// One record in a namespace of its own: opening the file checked it against namespace and layout.
 impl KvStore for FileStore {
     fn describe(&self) -> String {
         format!("state file {}", self.path.display())
@@ -307,7 +309,7 @@ impl KvStore for FileStore {
         false
     }
 
-    /// Against processes with other state folders; the file is locked against those with this one.
+    /// Guards against processes with other state folders; the file lock guards against those with this one.
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
         Ok(HostGuard::take(area, key).map(|guard| Box::new(guard) as _))
     }
@@ -402,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_else_made_meanwhile_is_left_as_it_is() {
+    fn file_created_concurrently_is_left_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         let before = fs::read(&store.path).unwrap();

@@ -1,5 +1,5 @@
-//! State files of arbitrary bytes: a file is read as what was written into one of its two slots, or it
-//! is refused; never as a fresh start.
+//! State files of arbitrary bytes: a file is either read as what was written into one of its two
+//! slots, or refused. It is never treated as a fresh start.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -21,7 +21,7 @@ fn subject() -> String {
     "machine ID 7 of namespace `orders` with layout a layout".into()
 }
 
-/// The slot of this generation, as a process in mid-life writes it. No two are alike.
+/// Slot of this generation, as a running process writes it. No two are alike.
 fn slot(generation: u64) -> Slot {
     let record = Record {
         epoch: 3,
@@ -45,12 +45,12 @@ fn slot(generation: u64) -> Slot {
     }
 }
 
-/// A file whose newer slot is the second one.
+/// File whose newer slot is the second one.
 fn good_file() -> Vec<u8> {
     [slot(6).encode(), slot(7).encode()].concat()
 }
 
-/// A slot with these bytes whose checksum is right again.
+/// Slot with these bytes and a corrected checksum.
 fn sealed(bytes: &[u8]) -> Vec<u8> {
     let mut text = bytes.get(CHECKSUM..).unwrap_or_default().to_vec();
     text.resize(SLOT - CHECKSUM, b' ');
@@ -61,7 +61,7 @@ fn decoded(file: &[u8], at: usize) -> Option<Slot> {
     Slot::decode(file.get(at..at + SLOT)?)
 }
 
-/// Cuts the file last: some file systems sync one that was emptied first.
+/// Truncates the file last: some file systems sync a file that was emptied first.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::options()
         .write(true)
@@ -72,7 +72,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-/// A store's reading of a file of these bytes. It must not change them, and what this host
+/// Opens a file of these bytes as a store. Opening must not change the bytes, and what this host
 /// remembers must be the same.
 fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
     let (namespace, fingerprint) = ("orders".into(), "a layout".into());
@@ -101,7 +101,7 @@ fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
     opened
 }
 
-/// The reader, against what the bytes mean slot by slot.
+/// Compares the reader with the meaning of the bytes, slot by slot.
 fn check_file(folder: &Path, file: &[u8]) {
     let slots = [decoded(file, 0), decoded(file, SLOT)];
     let whole = slots.iter().flatten().count();
@@ -122,7 +122,7 @@ fn check_file(folder: &Path, file: &[u8]) {
     }
 }
 
-/// A slot that is read is one that is written: nothing is made up.
+/// A slot that is read encodes to one that reads the same: nothing is made up.
 fn check_slot(bytes: &[u8]) {
     if let Some(slot) = Slot::decode(bytes) {
         assert_eq!(Slot::decode(&slot.encode()), Some(slot));
@@ -131,7 +131,8 @@ fn check_slot(bytes: &[u8]) {
 
 type Decode = fn(&[u8]) -> Option<Slot>;
 
-/// Of a damaged file whatever can be read was written. (A checksum can be forged, but not by chance.)
+/// Whatever can be read from a damaged file was written to it. (A checksum can be forged, but not
+/// by chance.)
 fn check_damage(decode: Decode, file: &[u8]) {
     for at in [0, SLOT] {
         let bytes = file.get(at..at + SLOT);
@@ -184,7 +185,7 @@ fn state_files_that_are_damaged() {
         });
 }
 
-/// Slots of arbitrary contents whose checksums are right.
+/// Slots of arbitrary contents with correct checksums.
 #[test]
 fn state_files_with_foreign_contents() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,7 +195,7 @@ fn state_files_with_foreign_contents() {
         .with_type()
         .for_each(|(first, second): &(Changes, Changes)| {
             let [first, second] = [(0, first), (1, second)].map(|(which, changes)| {
-                // Few of them, so that the texts often stay texts.
+                // Few changes, so that the texts often stay valid.
                 let few = changes.iter().take(3).copied().collect();
                 sealed(&damaged(&good, which, &few))
             });
@@ -202,7 +203,7 @@ fn state_files_with_foreign_contents() {
         });
 }
 
-/// A reader that does not look at the checksum.
+/// Reader that does not check the checksum.
 fn planted(bytes: &[u8]) -> Option<Slot> {
     Slot::decode(&sealed(bytes))
 }

@@ -1,4 +1,4 @@
-//! Records that this process held, in its memory: neither a store nor a folder can take them back.
+//! Records that this process held, kept in its own memory: neither a store nor a folder can take them back.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -8,20 +8,20 @@ use vesta_intf::IdMeta;
 
 use crate::lease::{Local, Record};
 
-/// The records by namespace with its layout, uuid of the namespace, and machine ID.
+/// Records by namespace and layout, uuid of the namespace, and machine ID.
 type Records = BTreeMap<(String, u128, u64), Record>;
 
-/// The records that the services of a process held in one namespace, as they were acknowledged last.
+/// Records that the services of a process held in one namespace, as last acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct Own {
     records: Arc<Mutex<Records>>,
     namespace: String,
-    /// The uuids that the namespace had while this service ran.
+    /// Uuids that the namespace had while this service ran.
     uuids: Vec<u128>,
 }
 
 impl Own {
-    /// Those of this process, shared with its other services.
+    /// Records of this process, shared with its other services.
     pub(crate) fn of_process(namespace: &str, meta: &IdMeta) -> Self {
         static RECORDS: LazyLock<Arc<Mutex<Records>>> = LazyLock::new(Arc::default);
         let namespace = format!("{namespace} {}", meta.fingerprint());
@@ -37,7 +37,7 @@ impl Own {
         self.records.lock().insert(key, record.clone());
     }
 
-    /// The records under this uuid of the namespace, and under those that it had before: no line starts below
+    /// Records under this uuid of the namespace, and under those that it had before: no claim starts below
     /// them (SAFETY.md, rule 8).
     pub(super) fn under(&mut self, uuid: Option<u128>) -> Vec<Local> {
         self.uuids
@@ -55,7 +55,7 @@ impl Own {
         self.uuids.iter().flat_map(under).map(local).collect()
     }
 
-    /// The record of a machine ID with the highest bound.
+    /// Record of a machine ID with the highest bound.
     pub(super) fn last(&self, machine: u64) -> Option<Record> {
         let records = self.records.lock();
         let of = |uuid: &u128| records.get(&(self.namespace.clone(), *uuid, machine));

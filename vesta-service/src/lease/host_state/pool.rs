@@ -1,15 +1,15 @@
-//! The pool file: the records of all machine IDs that services of this host hold from a pool, so that
-//! a round of renewals costs one sync and few pages, however many they are.
+//! Pool file: the records of all machine IDs that services of this host hold from a pool. A round of renewals
+//! costs one sync and few pages, however many machine IDs there are.
 //!
 //! ```text
 //!  byte 8192 (m / 32) + 128 (m % 32)          one entry of machine ID m
 //!  byte 8192 (m / 32) + 128 (m % 32) + 4096   the other
 //! ```
-//! The entries count on from the slots of the state file: of the two slots and the two entries of a machine ID
-//! the one with the highest generation counts. Only the process that has the state file locked writes them.
-//! They are written in turn, so a torn write leaves the one before, and is noticed: the claim then keeps a
-//! window's distance, also where the neighbour's entry was torn with it. The file has holes where machine IDs
-//! are unused.
+//! An entry's generation continues that of the slots in the state file: of a machine ID's two slots and two
+//! entries, the one with the highest generation counts. Only the process that holds the lock on the state
+//! file writes its entries. They are written alternately, so a torn write leaves the previous entry intact,
+//! and is noticed. The next claim then keeps a distance of one window; so does a neighbour's claim, if its
+//! entry was torn by the same write. The file has holes where machine IDs are unused.
 
 mod entry;
 
@@ -28,16 +28,16 @@ pub(super) struct PoolFile {
     file: File,
 }
 
-/// The part of the pool file that belongs to one machine ID.
+/// Part of the pool file that belongs to one machine ID.
 #[derive(Debug, Default)]
 pub(super) struct Pooled {
     pub(super) newest: Option<Slot>,
-    /// Something is there that is no entry.
+    /// True if the bytes of an entry are neither zeros nor a valid entry.
     pub(super) is_damaged: bool,
 }
 
 impl PoolFile {
-    /// Opens the file, or creates it; its folder exists.
+    /// Opens the file, or creates it; its folder must exist.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let is_new = !path.try_exists()?;
         let mut options = OpenOptions::new();
@@ -73,13 +73,13 @@ impl PoolFile {
 const BLOCK: u64 = 4096;
 const SIZE: u64 = ENTRY as u64;
 
-/// The place of the entry of this generation.
+/// Offset of the entry of this generation.
 const fn place(machine: u64, generation: u64) -> u64 {
     let (group, member) = (machine / (BLOCK / SIZE), machine % (BLOCK / SIZE));
     (2 * group + generation % 2) * BLOCK + member * SIZE
 }
 
-/// What the file remembers of one machine ID for this subject. A file that is not there remembers nothing.
+/// Reads what the file remembers of one machine ID for this subject. A missing file remembers nothing.
 pub(super) fn read(path: &Path, machine: u64, subject: &str) -> io::Result<Pooled> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -174,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_opened_is_not_taken_for_one_that_is_missing() {
-        // No system takes a NUL in a path.
+    fn file_that_cannot_be_opened_does_not_count_as_missing() {
+        // No system accepts a NUL in a path.
         assert!(read(Path::new("eu\0.pool"), 7, "a layout").is_err());
     }
 

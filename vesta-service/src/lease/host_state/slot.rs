@@ -1,11 +1,11 @@
-//! One half of a state file: a kilobyte of text that holds a record and a checksum.
+//! Slot: one half of a state file, a kilobyte of text that holds a record and a checksum.
 //!
 //! ```text
 //! 5a3c09e1 7 machine ID 7 of namespace `orders` with layout …
 //! {"schema":1,"namespace":…}
 //! ```
-//! First the CRC-32 of all that follows it, then a number that grows with each write: the higher of
-//! two good slots counts. Blanks fill the rest.
+//! The CRC-32 of everything that follows it comes first, then the generation, which grows with each
+//! write. Of two good slots the one with the higher generation counts. Blanks fill the rest.
 
 use crate::lease::{Entry as _, Record};
 
@@ -16,13 +16,13 @@ pub(super) const CHECKSUM: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) generation: u64,
-    /// The machine ID that the file is for, with its namespace and layout.
+    /// Machine ID that the file is for, with its namespace and layout.
     pub(super) subject: String,
     pub(super) record: Record,
 }
 
 impl Slot {
-    /// The bytes of a slot. A host name that is too long is cut.
+    /// Encodes the slot. A host name that is too long is cut.
     pub(super) fn encode(&self) -> Vec<u8> {
         let Self {
             generation,
@@ -40,7 +40,7 @@ impl Slot {
         [checksum(&text).as_bytes(), &text].concat()
     }
 
-    /// `None` if these are not the bytes of a slot.
+    /// Decodes a slot; `None` if these are not the bytes of one.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let text = str::from_utf8(bytes.get(CHECKSUM..)?).ok()?;
         let (head, record) = text.trim().split_once('\n')?;
@@ -51,7 +51,7 @@ impl Slot {
             subject: subject.into(),
             record,
         };
-        (slot.encode() == bytes).then_some(slot) // also the checksum
+        (slot.encode() == bytes).then_some(slot) // checks the checksum too
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_as_it_was_but_for_a_long_host_name() {
+    fn slot_round_trips_except_for_a_long_host_name() {
         assert_eq!(Slot::decode(&slot().encode()), Some(slot()));
         for prefix in ["", "h", "hö", "hös"] {
             let mut expected = slot();
@@ -104,7 +104,7 @@ mod tests {
             assert_ne!(
                 Slot::decode(&back.encode()),
                 Some(back),
-                "no more than that fits"
+                "no further character fits"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What stands in a namespace, and what becomes of it.
+//! Creation of a namespace, and the facts added to it.
 
 use vesta_intf::UnixMillis;
 
@@ -88,5 +88,9 @@ fn facts_only_raise_what_a_namespace_shows_and_reach_no_other_namespace() {
         namespace: namespace ^ 1,
         ..facts(99, 600)
     };
-    assert_eq!(shown(other), (9, 90), "it is of a namespace that is gone");
+    assert_eq!(
+        shown(other),
+        (9, 90),
+        "these facts belong to a namespace that is gone"
+    );
 }

@@ -36,14 +36,15 @@ impl Protocol {
         c.is_sent_once() && self.fault != Some(Fault::CreationSentAgain)
     }
 
-    /// True if what the attempt wants next depends on the clock.
+    /// True if the attempt's next step depends on the clock.
     fn needs_clock(&self, state: &State, process: usize, c: &Claiming) -> bool {
         let attempt = self.attempt(state, process, c);
         let step = self.misled(attempt).next(&self.plan(), &now(0, c.number));
         matches!(step, Step::Send(Write::Record { old: Some(_), .. }))
     }
 
-    /// Goes on as far as no clock is needed: a pause there is a request that takes longer.
+    /// Takes steps as long as no clock is needed: a pause there would be the same as a slower
+    /// request.
     fn hurry(&self, state: &mut State, process: usize) {
         while let Process::Claiming(c) = state.processes[process]
             && c.sent.is_none()
@@ -53,7 +54,7 @@ impl Protocol {
         }
     }
 
-    /// The attempt as the product has it.
+    /// The attempt in the product's form.
     fn attempt(&self, state: &State, process: usize, c: &Claiming) -> Attempt {
         let sent = c.sent.map(|sent| match sent {
             Sent::Record(new) => Write::Record {
@@ -89,7 +90,7 @@ impl Protocol {
         }
     }
 
-    /// The belief that the faults give the attempt.
+    /// Falsifies the attempt's knowledge according to the fault.
     fn misled(&self, mut attempt: Attempt) -> Attempt {
         let machine = attempt.machine;
         let births = |marks: &mut Option<Marks>, birth: Option<u64>| {
@@ -126,7 +127,7 @@ impl Protocol {
         attempt
     }
 
-    /// Does what the attempt wants next. The clock shows this tick.
+    /// Takes the attempt's next step. The clock shows this tick.
     pub(super) fn go_on(&self, state: &mut State, process: usize, tick: u64) -> Option<()> {
         let Process::Claiming(mut c) = state.processes[process] else {
             return None;
@@ -170,12 +171,12 @@ impl Protocol {
         Some(())
     }
 
-    /// The attempt came to an end.
+    /// Ends the attempt.
     fn over(&self, state: &mut State, process: usize, c: &Claiming, verdict: Verdict) {
         let machine = c.machine;
         state.processes[process] = match verdict {
             Verdict::Claimed { next, .. } => {
-                state.remembered[process][usize::from(machine)] = None; // follows the lease from now on
+                state.remembered[process][usize::from(machine)] = None; // the lease replaces it from now on
                 let next = match c.last {
                     Some((sealed, next)) if sealed == machine => next,
                     _ => small(next),

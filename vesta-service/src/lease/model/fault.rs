@@ -1,18 +1,17 @@
-//! One rule broken at a time. The product knows none of these: the model does something else in its
-//! place.
+//! Faults: one broken rule at a time. The product does not contain them; the model deviates from it instead.
 
-/// A rule that is broken.
+/// Broken rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A claim begins at the clock, whatever the bound.
     ClaimAtTheClock,
-    /// The store takes any extend, whatever the record.
+    /// The store accepts any extend, whatever the record.
     ExtendWithoutPrecondition,
-    /// A window is used as soon as it was asked for.
+    /// A window is used as soon as it was requested.
     UseBeforeReply,
     /// Record and mark vanish, as entries with a lease or a time to live do.
     RecordVanishes,
-    /// A release does not seal the line.
+    /// A release does not seal the lease.
     ReleaseWithoutSeal,
     /// A claim begins one position below the bound.
     ClaimBelowTheBound,
@@ -20,33 +19,33 @@ pub(super) enum Fault {
     BoundAfterUse,
     /// A clock that went back lowers the bound.
     ExtendMayLower,
-    /// A time-out is taken for success.
+    /// A timeout is taken for success.
     TimeOutIsSuccess,
-    /// A release gives back the last position that was issued.
+    /// A release gives back the last issued position, too.
     ReleaseOneTooFar,
-    /// A sealed line goes on when its machine ID is claimed again.
+    /// A sealed lease goes on when its machine ID is claimed again.
     SealedIsRevived,
-    /// The store does not compare the bound for an extend.
+    /// The store does not compare the bound of an extend.
     ExtendWithoutBound,
-    /// A claimant that finds the epoch it asked for takes the record for its own, without comparing the attempt.
+    /// A claimant that finds its requested epoch takes the record for its own, without comparing the attempt.
     EpochDecides,
     /// A new record is claimed first and marked afterwards.
     MarkAfterClaim,
-    /// A mark says that a record was created, and not which one.
+    /// A mark says that a record was created, but not with which birth.
     MarkWithoutBirth,
-    /// The floor is read before the claim only.
+    /// The floor is read only before the claim.
     FloorReadOnce,
-    /// An absent record is created anew although it is marked.
+    /// An absent record is created again although it is marked.
     AbsentTakenAlthoughMarked,
     /// A creation that was not answered is sent again.
     CreationSentAgain,
     /// A holder whose request is refused stops for good.
     SealedByRefusal,
-    /// A process trusts the store and its state file alone.
+    /// A process trusts only the store and its state file.
     OwnForgotten,
     /// A holder that sees the store go back leaves the floor as it is.
     FloorNotRaised,
-    /// Such a holder gives its machine ID up first, and raises the floor afterwards.
+    /// Such a holder gives its machine ID up first and raises the floor afterwards.
     FloorRaisedAfterwards,
     /// The child of a fork goes on.
     ChildIssues,

@@ -1,4 +1,4 @@
-//! A process, driven as slot/driver.rs drives it. What it decides is decided by the product.
+//! A process, driven as slot/driver.rs drives it. All its decisions are made by the product.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::lease::state::{Action, Ask, Event, Holding as Lease, Now, Plan, Write
 use crate::lease::{Cas, Marks, Namespace, Record, StoreError};
 use crate::sequence::advance;
 
-/// Every time is right for a request: what is due, when, is left to chance.
+/// Any time is right for a request: chance decides when something is due.
 pub(super) fn now(tick: u64, number: u8) -> Now {
     Now {
         monotonic: Duration::ZERO,
@@ -81,7 +81,7 @@ impl Protocol {
         let epoch = holding.record.epoch;
         for position in small(claim.start)..small(claim.end) {
             let copied = position < state.exposed[machine];
-            // Others repeat until a holder sees that the store went back.
+            // After the store went back, other processes may repeat until a holder notices.
             if state.issued[machine] & (1 << position) != 0 && !state.went_back {
                 state.mark(if copied {
                     Mark::COPY_REPEATED
@@ -124,7 +124,7 @@ impl Protocol {
             return None;
         };
         if self.fault == Some(Fault::ExtendMayLower) {
-            return None; // not needed, and not what is asked of the lease then
+            return None; // not needed: this fault concerns extends only
         }
         holding.sealed = Some(match self.fault {
             Some(Fault::ReleaseOneTooFar) => holding.next.saturating_sub(1),
@@ -134,7 +134,7 @@ impl Protocol {
         Some(())
     }
 
-    /// Sends the release of a sealed line, unless the fate of another change is still open.
+    /// Sends the release of a sealed lease, unless the outcome of another change is still open.
     fn send_release(&self, state: &mut State, process: usize) {
         let Process::Holding(holding) = state.processes[process] else {
             return;
@@ -147,11 +147,11 @@ impl Protocol {
         }
     }
 
-    /// The lease as the product has it, made by the product from what the state keeps.
+    /// The lease in the product's form, made by the product from what the state keeps.
     fn lease(&self, holding: &Holding) -> Lease {
         let mut record = Record::from(holding.record);
         if self.fault == Some(Fault::ExtendMayLower) {
-            record.bound = 0; // so any bound looks higher
+            record.bound = 0; // so that any bound looks higher
         }
         let machine = holding.machine.into();
         let mut lease = Lease::new(&self.plan(), machine, None, record, &now(0, 0));
@@ -168,7 +168,7 @@ impl Protocol {
         lease
     }
 
-    /// The store refuses what a holder asks for. Nothing else changes: a state is stuck if the store
+    /// The store refuses a holder's request. Nothing else changes. The state is stuck if the store
     /// answers from then on and the holder does not issue again.
     pub(super) fn refuse(&self, state: &mut State, process: usize) -> Option<()> {
         let Process::Holding(holding) = state.processes[process] else {
@@ -209,7 +209,7 @@ impl Protocol {
         false
     }
 
-    /// The floor is raised above what a holder issued that saw the store go back, and it gives up.
+    /// A holder that saw the store go back raises the floor above what it issued, and gives up.
     pub(super) fn raise_floor(&self, state: &mut State, process: usize) -> Option<()> {
         let Process::Holding(holding) = state.processes[process] else {
             return None;
@@ -218,7 +218,7 @@ impl Protocol {
             pending: None,
             ..holding
         });
-        // As it was when it met the earlier record.
+        // Brings the lease to where it met the earlier record.
         let _ = lease.on_answer(&self.plan(), Told::NoNamespace, &now(0, 0));
         let Action::Ask(Ask::Amend(facts)) = lease.next(&self.plan(), &now(0, 0)) else {
             unreachable!("it raises the floor first")
@@ -271,7 +271,7 @@ impl Protocol {
         self.take_in(state, process, answer)
     }
 
-    /// Hands a reply to the product, or that there is none yet, and does what it says.
+    /// Passes a reply to the product, or a failure if there is none yet, and applies the outcome.
     fn take_in(&self, state: &mut State, process: usize, answer: Option<Answer>) -> Option<()> {
         match state.processes[process] {
             Process::Idle { .. } => None,
@@ -280,7 +280,7 @@ impl Protocol {
                 Some(())
             }
             Process::Claiming(claiming) => {
-                // Without an answer the very same request is sent again: nothing has changed.
+                // Without an answer the same request is sent again: nothing has changed.
                 self.take_in_claim(state, process, claiming, answer?);
                 Some(())
             }
@@ -321,7 +321,7 @@ impl Protocol {
         let event = lease.on_answer(&self.plan(), told, &now(0, 0));
         match event {
             Event::Unsure(_) => {
-                // Whatever the clock says by now, and with another random number at hand.
+                // Whatever the clock shows by now, and with another random number.
                 for tick in 0..=self.last_tick {
                     let again = change(lease.next(&self.plan(), &now(tick, u8::MAX)));
                     assert_eq!(again, Some(pending), "an unanswered request is sent again");
@@ -343,7 +343,7 @@ impl Protocol {
             }
             Event::Released(record) => self.end(state, process, &holding, (&record).into()),
             Event::Fenced(_) => {
-                // A successor that is known began above the bound.
+                // Only a successor that began at or above the bound fences.
                 self.end(state, process, &holding, holding.record);
             }
             Event::WentBack(_) if self.fault == Some(Fault::FloorRaisedAfterwards) => {
@@ -365,9 +365,9 @@ impl Protocol {
         self.leave(state, request);
     }
 
-    /// The lease is over; its state file shows what was acknowledged last.
+    /// Ends the lease; its state file shows what was last acknowledged.
     fn end(&self, state: &mut State, process: usize, holding: &Holding, record: Rec) {
-        // By itself where the store may go back, by its state file elsewhere.
+        // If the store may go back, the process itself remembers; otherwise its state file does.
         if self.remembering || self.goes_back {
             state.remembered[process][usize::from(holding.machine)] = Some(record);
         }
@@ -376,7 +376,7 @@ impl Protocol {
         state.processes[process] = Process::Idle { last };
     }
 
-    /// Forgets what it waits for.
+    /// Makes the process forget what it waits for.
     pub(super) fn lose(&self, state: &mut State, process: usize) {
         let request = match state.processes[process] {
             Process::Idle { .. } => None,
@@ -400,7 +400,7 @@ impl Protocol {
         self.lose(state, process);
     }
 
-    /// A process is forked: its child has the lease, and no thread that keeps it.
+    /// Forks a process: its child has the lease, but no thread that renews it.
     pub(super) fn fork(&self, state: &mut State, from: usize, into: usize) {
         if let Process::Holding(parent) = state.processes[from] {
             let (pending, reply) = (None, None);
@@ -414,7 +414,8 @@ impl Protocol {
         }
     }
 
-    /// Windows granted, or asked for, at this moment are what original and copy may both issue.
+    /// Copies a process. Original and copy may both issue from the windows reserved or requested at
+    /// this moment.
     pub(super) fn copy(&self, state: &mut State, from: usize, into: usize) {
         let original = state.processes[from];
         let (machine, exposed) = match original {
@@ -437,7 +438,7 @@ impl Protocol {
         if self.copies == Copies::Differing {
             let number = state.draw(into);
             if let Process::Claiming(copy) = &mut state.processes[into] {
-                copy.number = number; // of the requests that it has yet to make
+                copy.number = number; // used by its further requests
             }
         }
         if self.copies == Copies::Alike {
@@ -447,7 +448,7 @@ impl Protocol {
     }
 }
 
-/// The change that the product sends; `None` if it waits.
+/// Change that the product sends; `None` if it waits.
 fn change(action: Action) -> Option<Rec> {
     match action {
         Action::Ask(Ask::Write(_, write)) => match *write {
@@ -459,7 +460,7 @@ fn change(action: Action) -> Option<Rec> {
     }
 }
 
-/// The meaning of the store's answer to a change of a record, by the product's rule.
+/// Meaning of the store's answer to a change of a record, by the product's rule.
 pub(super) fn understood(answer: Answer, new: Rec) -> Cas<Record> {
     let current = match answer {
         Answer::Conflict(current) => current,

@@ -1,16 +1,16 @@
-//! One state of the model. Small, because a search holds millions: numbers of 8 bits, and what the
-//! product keeps in an `Attempt` or a `Holding` as the few numbers it is made from.
+//! One state of the model. Small, because a search holds millions: numbers have 8 bits, and an `Attempt` or a
+//! `Holding` of the product is kept as the few numbers it is made from.
 
 use super::{Protocol, small};
 use crate::lease::Record;
 use crate::lease::state::{Attempt, Write};
 
-/// The uuid of the namespace.
+/// Uuid of the namespace.
 pub(super) const NAMESPACE: u128 = 1;
 pub(super) const PROCESSES: usize = 3;
 pub(super) const MACHINES: usize = 2;
 
-/// A record, but for what people read. One without a birth is not there.
+/// Record without the fields that are for people. One without a birth does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(super) struct Rec {
     pub(super) birth: u8,
@@ -53,16 +53,16 @@ impl From<&Record> for Rec {
 }
 
 impl Rec {
-    /// As the product has it.
+    /// The product's form of it.
     pub(super) fn record(self) -> Option<Record> {
         (self.birth > 0).then(|| self.into())
     }
 }
 
-/// The births of the records that were marked, all in one bucket; 0 for those that were not.
+/// Births of the marked records, all in one bucket; 0 for those without a mark.
 pub(super) type Births = [u8; MACHINES];
 
-/// A compare-and-set on its way. What it expects was there once.
+/// Compare-and-set in flight. What it expects was in the store once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Request {
     Record { machine: u8, old: Rec, new: Rec },
@@ -76,18 +76,18 @@ impl Request {
     }
 }
 
-/// The reply to a request.
+/// Reply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Answer {
     Done,
     Conflict(Rec),
-    /// The bucket of marks was another one.
+    /// The bucket of marks had changed to this one.
     Marks(Births),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Process {
-    /// Has no machine ID. `last` is the line it had, kept only where that fault is planted.
+    /// Has no machine ID. `last` is the lease it had, kept only for the fault that revives it.
     Idle {
         last: Option<(u8, u8)>,
     },
@@ -95,11 +95,11 @@ pub(super) enum Process {
     Holding(Holding),
 }
 
-/// An attempt, between two answers.
+/// Attempt, between two answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Claiming {
     pub(super) machine: u8,
-    /// The random number of all its requests.
+    /// Random number of all its requests.
     pub(super) number: u8,
     pub(super) floor: u8,
     pub(super) record: Rec,
@@ -107,13 +107,13 @@ pub(super) struct Claiming {
     pub(super) from: Option<u8>,
     pub(super) mine: Option<u8>,
     pub(super) sent: Option<Sent>,
-    /// The creation that was sent has arrived, and is not sent again.
+    /// True once the creation that was sent has arrived, so that it is not sent again.
     pub(super) arrived: bool,
     pub(super) reply: Option<Answer>,
     pub(super) last: Option<(u8, u8)>,
 }
 
-/// The new value of the change that waits for its answer.
+/// New value of the change that waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Sent {
     Record(Rec),
@@ -161,29 +161,29 @@ impl Claiming {
     }
 }
 
-/// A lease and its line.
+/// Lease and its positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Holding {
     pub(super) machine: u8,
-    /// As acknowledged last.
+    /// As last acknowledged.
     pub(super) record: Rec,
     /// Sent and not yet answered.
     pub(super) pending: Option<Rec>,
-    /// Where the line was sealed, if it was.
+    /// Position at which the lease was sealed, if it was.
     pub(super) sealed: Option<u8>,
-    /// The store was found to have gone back: the floor has yet to be raised.
+    /// True once the store was found to have gone back: the floor has yet to be raised.
     pub(super) raising: bool,
-    /// The memory is that of a child of a fork: no thread of the product runs in it.
+    /// True in the child of a fork: no thread of the product runs in it.
     pub(super) forked: bool,
     pub(super) reply: Option<Answer>,
-    /// The first position not yet issued.
+    /// First position not yet issued.
     pub(super) next: u8,
-    /// The bound that the line goes by.
+    /// Bound of the lease as the process knows it.
     pub(super) limit: u8,
 }
 
 impl Holding {
-    /// The positions that it may still issue.
+    /// Positions that it may still issue.
     fn line(&self) -> std::ops::Range<u8> {
         if self.sealed.is_some() || self.forked {
             return 0..0;
@@ -201,7 +201,7 @@ impl Holding {
     }
 }
 
-/// Events that must not have happened, and those that only a copy may cause.
+/// Events that must not happen, and one that only a copy may cause.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark(u16);
 
@@ -213,12 +213,13 @@ impl Mark {
     pub(super) const BELOW_FLOOR: Mark = Mark(16);
     /// A process issued a position twice.
     pub(super) const OWN_REPEATED: Mark = Mark(64);
-    /// A holder that saw the store go back gave its machine ID up, and the floor lies below its positions.
+    /// A holder that saw the store go back gave its machine ID up although the floor lies below its
+    /// positions.
     pub(super) const UNPROTECTED: Mark = Mark(128);
     /// A holder whose request was refused never issues again.
     pub(super) const STUCK: Mark = Mark(256);
     pub(super) const VIOLATIONS: Mark = Mark(31 + 64 + 128 + 256);
-    /// A position was repeated that a copied process had been granted.
+    /// A position that a copied process had reserved or requested was repeated.
     pub(super) const COPY_REPEATED: Mark = Mark(32);
 }
 
@@ -226,38 +227,38 @@ impl Mark {
 pub(super) struct State {
     pub(super) records: [Rec; MACHINES],
     pub(super) births: Births,
-    /// The namespace's floor.
+    /// Floor of the namespace.
     pub(super) floor: u8,
-    /// The floor at the moment when the claim in force took effect.
+    /// Floor at the moment when the claim in force took effect.
     pub(super) claimed_above: [u8; MACHINES],
-    /// The number of deleted records.
+    /// Number of deleted records.
     pub(super) deleted: u8,
     pub(super) processes: [Process; PROCESSES],
-    /// Requests that nobody waits for any more and that may still take effect.
+    /// Requests that no process waits for any more and that may still take effect.
     pub(super) late: Vec<Request>,
-    /// The number of requests that each process has sent: the numbers of the next ones follow from it.
+    /// Number of requests that each process has sent; it determines the numbers of the next ones.
     pub(super) sent: [u8; PROCESSES],
-    /// A part of each number that tells one process from another; two are equal only after a copy with
-    /// the same random numbers.
+    /// Part of each number that distinguishes the processes. Two are equal only after a copy that draws the
+    /// same random numbers.
     pub(super) seeds: [u8; PROCESSES],
-    /// The state files of processes that do not hold the machine ID now.
+    /// State files of processes that do not hold the machine ID now.
     pub(super) remembered: [[Option<Rec>; MACHINES]; PROCESSES],
-    /// One bit for each position that was issued.
+    /// One bit for each issued position.
     pub(super) issued: [u32; MACHINES],
-    /// The first position that a copied process had not been granted; 0 if none was copied.
+    /// First position beyond what a copied process had reserved or requested; 0 if none was copied.
     pub(super) exposed: [u8; MACHINES],
     /// True if the memory of a process was copied.
     pub(super) copied: bool,
-    /// The store as it was once, which it goes back to.
+    /// Earlier state of the store, to which it goes back.
     pub(super) backup: Option<Backup>,
     /// True once the store went back.
     pub(super) went_back: bool,
-    /// One bit for each position that a process issued, kept where the store goes back.
+    /// One bit for each position that a process issued; kept only if the store goes back.
     pub(super) own: [[u16; MACHINES]; PROCESSES],
     marks: u16,
 }
 
-/// An earlier state of the store.
+/// Earlier state of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Backup {
     pub(super) records: [Rec; MACHINES],
@@ -290,7 +291,7 @@ impl Default for State {
 }
 
 impl State {
-    /// True if records may be in an earlier state: what rests on an unbroken store does not hold.
+    /// True if records may be in an earlier state: properties that need an unbroken store do not hold.
     pub(super) fn forgot(&self) -> bool {
         self.deleted > 0 || self.went_back
     }
@@ -307,8 +308,8 @@ impl State {
         self.sent.iter().sum::<u8>() < limit
     }
 
-    /// A number that no request had before, as a random one would be. It does not depend on what
-    /// other processes did, so that fewer states differ only by it.
+    /// Draws a number that no request had before, as a random one would be. It does not depend on what other
+    /// processes did, so that fewer states differ only in it.
     pub(super) fn draw(&mut self, process: usize) -> u8 {
         self.sent[process] += 1;
         self.sent[process] + 16 * self.seeds[process]
@@ -328,7 +329,7 @@ impl State {
         })
     }
 
-    /// True if the lines that are not sealed have nothing in common but what a copy was granted.
+    /// True if leases that are not sealed share only positions that a copy had reserved or requested.
     fn lines_are_apart(&self) -> bool {
         self.went_back
             || self.holders().enumerate().all(|(i, one)| {
@@ -358,20 +359,20 @@ type Condition = fn(&Protocol, &State) -> bool;
 /// The promise itself.
 pub(super) const UNIQUE: &str = "no position is issued twice";
 
-/// What a process remembers by itself.
+/// Guarantee from what a process itself remembers.
 pub(super) const OWN: &str = "no process issues a position twice, whatever the store forgets";
 
-/// What holds from then on where a store went back under its holders.
+/// Guarantee once a store went back under its holders.
 pub(super) const PROTECTED: &str =
     "a holder that sees the store go back leaves a floor above all that it issued";
 
-/// What a store that refuses may not do.
+/// Guarantee against a store that refuses.
 pub(super) const GOES_ON: &str = "a holder issues again after the last refusal";
 
-/// The promise of a floor.
+/// Guarantee of a floor.
 pub(super) const ABOVE_FLOOR: &str = "no claim issues below a floor that stood before it";
 
-/// The properties of every state.
+/// Properties of every state.
 pub(super) fn rules() -> [(&'static str, Condition); 11] {
     [
         (UNIQUE, |_, state| !state.has_any(Mark::REPEATED)),
@@ -400,7 +401,7 @@ pub(super) fn rules() -> [(&'static str, Condition); 11] {
     ]
 }
 
-/// The states that the search must come across: the corners that the rules are there for.
+/// States that the search must reach: the corner cases that the rules are there for.
 pub(super) fn examples() -> [(&'static str, Condition); 9] {
     [
         ("a late extend is refused after a takeover", |_, state| {

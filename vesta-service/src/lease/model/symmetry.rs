@@ -1,20 +1,20 @@
-//! States that are the same but for the numbers of processes and machine IDs. It is enough to
-//! explore one of them: no rule goes by these numbers.
+//! Symmetry: states that differ only in the numbers of processes and machine IDs. Exploring one of
+//! them is enough, because no rule depends on these numbers.
 
 use super::small;
 use super::state::{
     Answer, Backup, Births, MACHINES, PROCESSES, Process, Rec, Request, Sent, State,
 };
 
-/// Where each process and each machine ID goes.
+/// New number of each process and each machine ID.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbering {
     pub(super) processes: [usize; PROCESSES],
     pub(super) machines: [usize; MACHINES],
 }
 
-/// Numbers processes and machine IDs anew: by what they are doing. Where several do the same, states
-/// that are the same may stay apart; they are then explored one by one.
+/// Renumbers processes and machine IDs by what they are doing. If several do the same, equivalent
+/// states may stay apart; they are then explored one by one.
 pub(super) fn sort(state: &mut State) {
     const NOBODY: [usize; PROCESSES] = [0; PROCESSES];
     let as_it_is = Numbering {
@@ -34,7 +34,7 @@ pub(super) fn sort(state: &mut State) {
         )
     };
     let machines = if what(1) > what(0) { [1, 0] } else { [0, 1] };
-    // Seen from anybody: the numbers that requests have from their processes left out.
+    // Independent of the process: its part of its requests' numbers is left out.
     let seen = Numbering {
         processes: NOBODY,
         machines,
@@ -67,7 +67,7 @@ pub(super) fn sort(state: &mut State) {
 }
 
 impl Numbering {
-    /// The same state with these numbers.
+    /// Returns the same state with these numbers.
     pub(super) fn apply(&self, state: &State) -> State {
         let mut new = state.clone();
         for (from, to) in self.processes.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The searches.
+//! Searches of the model.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,8 +12,8 @@ use super::symmetry::{self, Numbering};
 use super::{COPY_REPEATS, Copies, Protocol, Step};
 use crate::sequence::Rules;
 
-/// Two processes that share one machine ID. Time has four ticks of two positions, of which a clock
-/// shows the first three; a window is one tick.
+/// Two processes that share one machine ID. Time has four ticks of two positions; a clock shows the
+/// first three. A window is one tick.
 const PAIR: Protocol = Protocol {
     rules: Rules::new(2, 1, 0),
     window_ticks: 1,
@@ -31,10 +31,11 @@ const PAIR: Protocol = Protocol {
     examples: false,
 };
 
-/// Inside the second tick, and the last that a clock shows.
+/// Position inside the second tick, not at its start.
 const FLOOR: u8 = 3;
 
-/// The requests of a model and the states that it has at least, in a full run and otherwise.
+/// Picks the size for a full run or for a normal one: requests of a model, and states that it has
+/// at least.
 fn size<T>(full: T, otherwise: T) -> T {
     if std::env::var_os("VESTA_TEST_FULL").is_some() {
         full
@@ -43,14 +44,14 @@ fn size<T>(full: T, otherwise: T) -> T {
     }
 }
 
-/// The outcome of a search.
+/// Outcome of a search.
 struct Found {
     unique: usize,
     paths: HashMap<&'static str, Path<State, Step>>,
 }
 
 impl Found {
-    /// The number of steps to what bears out or breaks a rule.
+    /// Number of steps to the state that shows an example or breaks a rule.
     fn steps(&self, name: &str) -> Option<usize> {
         self.paths
             .get(name)
@@ -60,15 +61,15 @@ impl Found {
     fn must_hold(&self) {
         for (name, _) in rules() {
             if let Some(path) = self.paths.get(name) {
-                panic!("not so: {name}, after\n{path:?}");
+                panic!("broken: {name}, after\n{path:?}");
             }
         }
     }
 }
 
-/// Explores a model, nearest states first, until so many steps were tried.
+/// Explores a model, nearest states first, until `most` steps were tried.
 fn explore(what: &str, model: Protocol, until: HasDiscoveries, most: usize) -> Found {
-    let threads = if model.fault.is_some() { 1 } else { 2 }; // one finds the shortest way
+    let threads = if model.fault.is_some() { 1 } else { 2 }; // a single thread finds the shortest path
     let search = model
         .checker()
         .threads(threads)
@@ -89,7 +90,7 @@ fn found<C: Checker<Protocol>>(what: &str, search: &C) -> Found {
     }
 }
 
-/// Every state there is; then all rules held in all of them. In depth first, which needs less memory.
+/// Explores every state: all rules then hold in all of them. Depth first, which needs less memory.
 fn explore_all(what: &str, model: Protocol) -> Found {
     let search = model
         .checker()
@@ -237,7 +238,7 @@ fn a_deleted_record_repeats_nothing() {
 }
 
 #[test]
-fn a_store_that_goes_back_lets_no_process_repeat_itself_and_gets_a_floor() {
+fn store_that_goes_back_causes_no_repeats_and_gets_a_floor() {
     for (what, (requests, least), model) in [
         (
             "two processes, a store that goes back",
@@ -310,7 +311,7 @@ fn the_child_of_a_fork_repeats_nothing() {
     }
 }
 
-/// Too many states to see them all: the nearest ones. What bounds the search is memory.
+/// Too many states to explore them all, so the nearest ones. Memory limits the search.
 #[test]
 fn three_processes_on_two_machine_ids_that_remember() {
     let model = Protocol {
@@ -334,8 +335,8 @@ fn each_broken_rule_is_noticed() {
     }
 }
 
-/// The rules that a fault breaks until one is broken for which it is known, in as few requests as that
-/// takes.
+/// Rules that a fault breaks. The search ends once the rule that the fault is planted for is
+/// broken, with as few requests as possible.
 fn broken_by(fault: Fault) -> Vec<&'static str> {
     let (model, broken) = match fault {
         Fault::MarkAfterClaim
@@ -393,7 +394,7 @@ fn broken_by(fault: Fault) -> Vec<&'static str> {
             20_000_000,
         );
         if let Some(steps) = found.steps(broken) {
-            println!("{fault:?}: not so after {steps} steps: {broken}");
+            println!("{fault:?}: broken after {steps} steps: {broken}");
             return found.paths.keys().copied().collect();
         }
     }
@@ -413,7 +414,8 @@ fn a_copy_repeats_only_what_was_granted_or_asked_for_when_it_was_made() {
     assert!(found.unique > least, "the model has shrunk");
 }
 
-/// A limit of the protocol, and why the promise names it: both take the other's success for theirs.
+/// A limit of the protocol, and the reason why the promise names it: each takes the other's success
+/// for its own.
 #[test]
 fn a_copy_that_draws_the_same_random_numbers_goes_on_repeating() {
     let model = Protocol {
@@ -445,7 +447,7 @@ fn numberings() -> Vec<Numbering> {
     orders.into_iter().flat_map(both).collect()
 }
 
-/// The states that follow, each by the least of its names.
+/// Successor states, each under the smallest of its numberings.
 fn followers(model: &Protocol, state: &State) -> BTreeSet<State> {
     let least = |state: State| numberings().iter().map(|n| n.apply(&state)).min();
     model
@@ -456,7 +458,7 @@ fn followers(model: &Protocol, state: &State) -> BTreeSet<State> {
 }
 
 #[test]
-fn states_that_differ_only_by_numbers_go_on_alike() {
+fn states_that_differ_only_by_numbers_behave_alike() {
     const { assert!(PROCESSES == 3 && MACHINES == 2) };
     let model = Protocol {
         processes: 3,
@@ -467,7 +469,7 @@ fn states_that_differ_only_by_numbers_go_on_alike() {
         ..PAIR
     };
     let (mut state, mut renamed) = (State::default(), 0);
-    // A walk of its own way through the model, from the start again where it ends.
+    // A fixed walk through the model, which restarts where it ends.
     for step in 0..3_000_usize {
         let mut sorted = state.clone();
         symmetry::sort(&mut sorted);

@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::state::{Answer, Mark, Process, Rec, Request, State};
 
 impl Protocol {
-    /// The request that the process waits for reaches the store, and the reply sets out.
+    /// The request that the process waits for reaches the store, and the reply is on its way.
     pub(super) fn deliver(&self, state: &mut State, process: usize) {
         let request = match &state.processes[process] {
             Process::Idle { .. } => None,
@@ -24,7 +24,7 @@ impl Protocol {
         }
     }
 
-    /// The store handles a request: one atomic step.
+    /// The store handles a request, in one atomic step.
     pub(super) fn apply(&self, state: &mut State, request: &Request) -> Answer {
         let accepted = self.accepts(state, request);
         match *request {
@@ -47,7 +47,7 @@ impl Protocol {
                 if new.bound < old.bound && !new.released && !state.went_back {
                     state.mark(Mark::LOWERED);
                 }
-                // First come claims, then extends, last the release.
+                // First claims, then extends, finally the release.
                 let progress =
                     |rec: &Rec| (rec.birth > 0, rec.epoch, rec.epoch > 0 && rec.owner == 0);
                 let grew = progress(&new) > progress(&old)
@@ -78,7 +78,7 @@ impl Protocol {
         }
     }
 
-    /// Nobody waits for this request any more; it may still arrive.
+    /// No process waits for this request any more, but it may still arrive.
     pub(super) fn leave(&self, state: &mut State, request: Request) {
         if let Err(place) = state.late.binary_search(&request) {
             state.late.insert(place, request);
@@ -86,9 +86,10 @@ impl Protocol {
         self.forget_the_dead(state);
     }
 
-    /// A request that does not fit the record now never will, unless somebody deletes the record: a
-    /// record does not return to an earlier state, which is checked. Where a fault lets one return,
-    /// the model merely loses a request, as a network may.
+    /// Drops requests that can no longer take effect. A request that does not fit the record now
+    /// never will, unless the record is deleted: a record does not return to an earlier state,
+    /// which is checked. If a fault lets one return, the model merely loses a request, as a network
+    /// may.
     fn forget_the_dead(&self, state: &mut State) {
         let late = std::mem::take(&mut state.late);
         let deletable = state.deleted < self.deletions;

@@ -1,4 +1,4 @@
-//! The driver of one machine slot: finds what is due, and does what the state machine says.
+//! Driver of one machine slot: finds what is due, and carries out what the state machine decides.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use crate::clock::{AnyClock, MAX_LEAD};
 use crate::lease::state::{Action, Answer, Ask, Event, Machine, Now};
 use crate::lease::{Choice, EventKind, Plan};
 
-/// One state machine with its slot.
+/// State machine together with its slot.
 #[derive(Debug)]
 pub(super) struct Driver {
     pub(super) machine: Machine,
     /// `None` until the first claim.
     pub(super) slot: Option<Arc<MachineSlot>>,
-    /// The machine ID that it has or tries: no other slot of this process takes it.
+    /// Machine ID that the slot holds or tries: no other slot of this process takes it.
     pub(super) place: Option<u64>,
-    /// The lock on the machine ID in the store, until it is sealed.
+    /// Lock on the machine ID in the store, held until the lease is sealed.
     pub(super) lock: Option<Box<dyn Any + Send>>,
     pub(super) is_over: bool,
 }
 
-/// The next step of a driver.
+/// Next step of a driver.
 #[derive(Debug)]
 pub(super) enum Due {
     Ask(Ask),
     Refused(BuildError),
-    /// Nothing for so long.
+    /// Nothing to do for this long.
     Nothing(Duration),
-    /// Nothing, ever.
+    /// Nothing is ever due again.
     Over,
 }
 
@@ -49,7 +49,8 @@ impl Driver {
         }
     }
 
-    /// Finds what is due. Only `is_free` is asked at once: a thousand may be taken already.
+    /// Finds what is due. Only the question whether a machine ID is free is answered here, at once:
+    /// a thousand of them may be taken already.
     pub(super) fn due(
         &mut self,
         clock: &AnyClock,
@@ -85,7 +86,7 @@ impl Driver {
         }
     }
 
-    /// Ends a lease that is to be given up.
+    /// Seals and releases a lease that is to be given up.
     fn look_around(&mut self, slot: &MachineSlot, held: &HeldLease, clock: &AnyClock) {
         let plan = &self.machine.plan;
         if slot.stopping() {
@@ -109,13 +110,13 @@ impl Driver {
         }
     }
 
-    /// The present, for the state machine.
+    /// The present, as the state machine sees it.
     pub(super) fn present(&self, clock: &AnyClock, jitter: u64) -> Now {
         let held = self.slot.as_ref().map(|slot| slot.leases.current());
         present(&self.machine, held, clock, jitter)
     }
 
-    /// Does what an answer means for the slot. `claimed` is the lease of a claim.
+    /// Applies an event to the slot. `claimed` is the lease of a claim.
     pub(super) fn carry_out(&mut self, event: Event, claimed: Option<HeldLease>, clock: &AnyClock) {
         let Some(slot) = self.slot.clone() else {
             return;
@@ -176,7 +177,7 @@ impl Driver {
             Event::Broken(error) => {
                 slot.state.lock().renewals_failed += 1;
                 let store = &self.machine.plan.store;
-                tracing::error!(store, %error, "no more IDs: the store's file is no longer this process's");
+                tracing::error!(store, %error, "no more IDs: the store's file was replaced or cannot be written");
                 held.seal(&error.to_string());
                 note(EventKind::Sealed, machine, error.to_string());
             }
@@ -217,7 +218,7 @@ impl Driver {
         }
     }
 
-    /// Ends it: what it has locked is free.
+    /// Ends the driver: its lock and its machine ID become free.
     pub(super) fn end(&mut self) {
         (self.is_over, self.lock, self.place) = (true, None, None);
         if let Some(slot) = &self.slot {
@@ -236,8 +237,8 @@ fn present(machine: &Machine, held: Option<&HeldLease>, clock: &AnyClock, jitter
         ..at(&machine.plan, clock)
     };
     let Some(held) = held else { return now };
-    // From a store that may forget no reservation reaches further ahead of the wall clock than where
-    // the next claim would begin.
+    // Under a doubt no reservation reaches further ahead of the wall clock than where the next
+    // claim would begin.
     let tick = match machine.doubt {
         Some(_) => held.ticks.wall_tick(),
         None => held.ticks.effective_tick(),

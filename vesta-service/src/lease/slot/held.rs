@@ -1,4 +1,4 @@
-//! One machine ID, held for as long as its lease: an identity that never changes and is never used
+//! Held lease: one machine ID for the duration of its lease. Its identity never changes and is never used
 //! again after sealing.
 
 #[cfg(all(test, loom))]
@@ -20,13 +20,13 @@ use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::ticks::Ticks;
 
-/// The held leases of one machine slot, one after another; the last is in force.
+/// Successive leases of one machine slot; the last one is in force.
 #[derive(Debug)]
 pub(crate) struct HeldLeases {
-    /// The number of the lease in force: 0 is the first, the others count from 1.
+    /// Number of the lease in force: 0 is the first; the others count from 1.
     current: AtomicUsize,
-    /// The first stands here, where it is reached without following a pointer: most services never
-    /// have another.
+    /// The first lease is stored inline, where no pointer has to be followed: most services never have
+    /// another.
     first: HeldLease,
     others: boxcar::Vec<HeldLease>,
 }
@@ -43,7 +43,7 @@ impl HeldLeases {
     /// The lease in force.
     #[inline]
     pub(crate) fn current(&self) -> &HeldLease {
-        // Acquire, with the release in `follow`: the lease is complete before its number is seen.
+        // Acquire, paired with the release in `follow`: the lease is complete before its number is visible.
         match self.current.load(Ordering::Acquire) {
             0 => &self.first,
             number => self.other(number),
@@ -51,42 +51,42 @@ impl HeldLeases {
     }
 
     #[cold]
-    #[inline(never)] // or its code would be in the way of every ID
+    #[inline(never)] // keeps its code out of the path of every ID
     fn other(&self, number: usize) -> &HeldLease {
         &self.others[number - 1]
     }
 
-    /// Puts a new lease in force. One caller at a time; the lease before must be sealed, and stays so
-    /// (SAFETY.md, rule 2).
+    /// Puts a new lease in force. Called by one thread at a time. The lease before must be sealed, and stays
+    /// so (SAFETY.md, rule 2).
     pub(crate) fn follow(&self, next: HeldLease) {
         let index = self.others.push(next);
         self.current.store(index + 1, Ordering::Release);
     }
 }
 
-/// A held lease: the right to issue positions of one machine ID up to a bound.
+/// Held lease: the right to issue positions of one machine ID below a bound.
 #[derive(Debug)]
 pub(crate) struct HeldLease {
     gate: Gate,
     pub(crate) machine: u64,
-    /// The epoch of the claim.
+    /// Epoch of the claim.
     pub(crate) epoch: u64,
-    /// The ID at position 0: every field but time, sequence and genMethod.
+    /// ID at position 0: every field but time, sequence and genMethod.
     pub(crate) base: u64,
     rules: Rules,
-    /// The clock it goes by.
+    /// Clock of this lease.
     pub(crate) ticks: Ticks,
     sealed: OnceLock<String>,
-    /// The durable bound. Only grows, and only after a store acknowledged it.
+    /// Durable bound, exclusive. Only grows, and only after a store acknowledged it.
     limit: AtomicU64,
     populator: Populator,
-    /// The runs of threads, if each takes its own.
+    /// Runs of the threads, if each thread takes its own.
     runs: Option<Runs>,
 }
 
 impl HeldLease {
-    /// Takes one position, if nothing has to be judged for it, and makes something of it. All of it is inlined
-    /// into the caller, and its result stays in registers.
+    /// Fast path: takes one position without reading the precise clocks, if that is possible, and applies
+    /// `make` to it. All of it is inlined into the caller, and its result stays in registers.
     #[inline(always)]
     pub(crate) fn one(&self, make: impl Fn(u64) -> u64) -> Option<u64> {
         let shown = self.ticks.glance();
@@ -96,7 +96,7 @@ impl HeldLease {
         }
     }
 
-    /// Takes up to `want` positions in one piece of one tick, without waiting.
+    /// Takes up to `want` consecutive positions of one tick, without waiting.
     pub(crate) fn claim(&self, want: u32) -> Result<Claim, IdError> {
         let shown = self.ticks.glance();
         self.gate
@@ -117,19 +117,18 @@ impl HeldLease {
         }
     }
 
-    /// Closes the fast paths in the child of a fork. The slow ones refuse there.
+    /// Closes the fast paths in the child of a fork. The slow paths refuse there by themselves.
     pub(crate) fn close_in_child(&self) {
         self.gate.close();
         self.runs.iter().for_each(Runs::close_in_child);
     }
 
-    /// The long way: the time is judged by the precise clocks, since the cheap ones may lag by
-    /// milliseconds.
+    /// Slow path: reads the precise clocks, because the cheap ones may lag by milliseconds.
     fn claim_judged(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
-        // With runs the short way leads to a run, and not past it.
+        // With runs, only the runs' gate opens: the fast path then leads to a thread's run, never past it.
         let gate = self.runs.as_ref().map_or(&self.gate, |runs| &runs.gate);
         let now = self.ticks.now().map_err(|behind| {
-            // A clock that was set back may show once more what it showed then.
+            // A clock that was set back may show the gate's reading once more.
             gate.close();
             self.why_not(behind)
         })?;
@@ -141,7 +140,7 @@ impl HeldLease {
         Ok(claim)
     }
 
-    /// Takes a position for a caller who waits until it is due, at most so far ahead.
+    /// Takes a position for a caller that waits until it is due, at most `ahead` from now.
     pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
         let now = self.ticks.now().map_err(|behind| self.why_not(behind))?;
         let rules = self.rules.reserving(self.ticks.slices(ahead));
@@ -160,18 +159,19 @@ impl HeldLease {
         })
     }
 
-    /// Gives back a claim that no caller received, if nothing was taken after it; `false` if it is lost.
+    /// Gives back a claim that no caller received, unless positions were taken after it; `false` if the claim
+    /// is lost.
     pub(crate) fn give_back(&self, claim: Claim) -> bool {
         self.rules.may_give_back(claim) && self.populator.give_back(claim)
     }
 
-    /// Why the time cannot be gone by.
+    /// Error for a clock that cannot be used.
     fn why_not(&self, behind: Duration) -> IdError {
         if self.ticks.is_forked() {
-            // Without a lock: another thread of the parent may have held it at the fork.
+            // Takes no lock: another thread of the parent may have held it at the fork.
             fork::refusal()
         } else if self.is_sealed() {
-            // A line that has ended is not waited for.
+            // Waiting does not help with a sealed lease.
             self.explain(Refusal::Sealed)
         } else {
             NotReady {
@@ -210,14 +210,15 @@ impl HeldLease {
         self.limit.load(Ordering::Acquire)
     }
 
-    /// Moves the bound on, after a store acknowledged it.
+    /// Raises the bound, after a store acknowledged it.
     pub(crate) fn raise(&self, limit: u64) {
-        // Release: whoever sees the new bound sees all that led to it. A maximum, so that it never
-        // shrinks.
+        // Release: a caller that sees the new bound sees everything that led to it. A maximum, so that the
+        // bound never shrinks.
         self.limit.fetch_max(limit, Ordering::Release);
     }
 
-    /// Ends the line for good, for this reason; returns the first position never issued.
+    /// Ends the lease for good, for this reason; returns the first position never issued. Nothing is issued
+    /// afterwards (SAFETY.md, rule 2).
     pub(crate) fn seal(&self, reason: &str) -> u64 {
         let _ = self.sealed.set(reason.to_owned()); // the first reason counts
         self.runs.iter().for_each(Runs::end);
@@ -228,23 +229,23 @@ impl HeldLease {
         self.sealed_reason().is_some()
     }
 
-    /// Why the line ended, if it did.
+    /// Reason why the lease was sealed, if it was.
     pub(crate) fn sealed_reason(&self) -> Option<&str> {
         self.sealed.get().map(String::as_str)
     }
 }
 
-/// A position that a waiting caller has taken before it is due.
+/// Position that a waiting caller has taken before it is due.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reserved<'a> {
     pub(crate) lease: &'a HeldLease,
     position: u64,
-    /// The slice to sleep until.
+    /// Slice to sleep until.
     wake: u64,
 }
 
 impl Reserved<'_> {
-    /// The position, once it is due.
+    /// Returns the position, once it is due.
     pub(crate) fn position(&self) -> Result<u64, IdError> {
         let (ticks, rules) = (&self.lease.ticks, &self.lease.rules);
         if ticks.has_reached(rules.due(self.position)) {
@@ -269,10 +270,7 @@ pub(crate) struct HeldLeaseFactory {
 }
 
 impl HeldLeaseFactory {
-    /// The lease of a claim: from `next` on, below `limit`.
-    ///
-    /// # Errors
-    /// [`IdError::OutOfRange`] if a field does not fit the layout.
+    /// Makes the lease of a claim: from `next` on, below `limit`.
     pub(crate) fn make(
         &self,
         machine: u64,

@@ -1,4 +1,5 @@
-//! The machine slots of one service, one for each machine ID it holds, and their choice by thread.
+//! Machine slots of one service, one for each machine ID it holds, and the home slot of each
+//! thread.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,44 +15,44 @@ use crate::BuildError;
 use crate::fork::AtFork;
 use crate::sequence::Claim;
 
-/// At least one machine slot. Callers are spread over them: each thread keeps to its home slot, and
-/// changes to another when that has nothing to give.
+/// One or more machine slots. Callers are spread over them: each thread keeps to its home slot, and
+/// moves to another one when that has nothing to give.
 #[derive(Debug, Clone)]
 pub(crate) struct Slots {
     slots: Arc<[Arc<MachineSlot>]>,
-    /// The first of them, one pointer nearer.
+    /// The first slot, reached with one indirection less.
     first: Arc<MachineSlot>,
-    /// Shared by the clones; the last of them to go ends the slots.
+    /// Shared by the clones; when the last clone is dropped, the slots end.
     pub(crate) end: Arc<End>,
 }
 
-/// The end of all slots, by a call or when nobody uses them any more.
+/// Ends all slots, by a call or once they are no longer used.
 #[derive(Debug)]
 pub(crate) struct End {
     slots: Arc<[Arc<MachineSlot>]>,
-    /// Of all their leases; `None` without leases.
+    /// Keeper of their leases; `None` without leases.
     pub(crate) keeper: Option<Keeper>,
     _at_fork: AtFork,
 }
 
-/// The home slot of a thread, of so many.
+/// Home slot of a thread, among `count` slots.
 #[derive(Debug, Clone, Copy)]
 struct Home {
     count: usize,
     number: usize,
 }
 
-/// Home slot of the next thread that asks for the first time.
+/// Home slot of the next thread that asks for the first time, before the modulo.
 static NEXT_HOME: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static HOME: Cell<Home> = const { Cell::new(Home { count: 0, number: 0 }) };
-    /// Home slot of this thread, not yet wrapped around.
+    /// Home slot of this thread, before the modulo.
     static NUMBER: usize = NEXT_HOME.fetch_add(1, Ordering::Relaxed);
 }
 
 impl Slots {
-    /// At least one slot without a lease.
+    /// Slots without a lease, at least one.
     pub(crate) fn unkept(
         slots: impl IntoIterator<Item = Result<MachineSlot, BuildError>>,
     ) -> Result<Self, BuildError> {
@@ -59,7 +60,7 @@ impl Slots {
         Ok(Self::of(slots.collect::<Result<_, _>>()?, None))
     }
 
-    /// The slots of a keeper.
+    /// Slots of a keeper.
     pub(crate) fn kept(keeper: Keeper) -> Self {
         Self::of(keeper.slots().to_vec(), Some(keeper))
     }
@@ -85,7 +86,7 @@ impl Slots {
         }
     }
 
-    /// The first slot, which is the only one of most services.
+    /// First slot, which is the only one of most services.
     pub(crate) fn first(&self) -> &MachineSlot {
         &self.first
     }
@@ -94,7 +95,7 @@ impl Slots {
         self.slots.iter()
     }
 
-    /// The calling thread's home slot.
+    /// Home slot of the calling thread.
     #[inline]
     pub(crate) fn home(&self) -> &MachineSlot {
         match self.slots.len() {
@@ -127,18 +128,19 @@ impl Slots {
         });
     }
 
-    /// Takes up to `want` positions in one piece of one slot, without waiting.
+    /// Takes up to `want` consecutive positions of one slot, without waiting.
     pub(crate) fn claim(&self, want: u32) -> Result<(&HeldLease, Claim), IdError> {
         self.try_each(|lease| lease.claim(want).map(|claim| (lease, claim)))
     }
 
-    /// Takes a position of one slot for a caller who waits until it is due, at most so far ahead.
+    /// Takes a position of one slot for a caller that waits until it is due, at most `ahead` from
+    /// now.
     pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
         self.try_each(|lease| lease.reserve(ahead))
     }
 
-    /// Tries the home slot first, and the others after it. The slot that gives something is home from
-    /// then on.
+    /// Tries the home slot first, then the others in order. The first slot that succeeds becomes
+    /// the home slot.
     fn try_each<'a, T>(
         &'a self,
         mut attempt: impl FnMut(&'a HeldLease) -> Result<T, IdError>,
@@ -159,7 +161,7 @@ impl Slots {
                     }
                     return Ok(taken);
                 }
-                // The refusal that is worth coming back for soonest.
+                // Keeps the refusal with the shortest delay.
                 Err(error) => {
                     let error = unless_followed(slot, lease, error);
                     refusal = refusal.into_iter().chain([error]).min_by_key(retry_after);
@@ -169,7 +171,7 @@ impl Slots {
         Err(refusal.unwrap_or(IdError::TimeExhausted)) // there is at least one slot
     }
 
-    /// Renews what is due, where no thread does it. Returns how long there is nothing more to do.
+    /// Renews what is due, if no thread does it. Returns the time until more is due.
     pub(crate) fn maintain(&self) -> Option<Duration> {
         if is_forked(self.first()) {
             return None;
@@ -177,7 +179,7 @@ impl Slots {
         self.end.keeper.as_ref()?.maintain()
     }
 
-    /// Seals every slot and gives the records back, as far as the store answers in time.
+    /// Seals every slot and releases the records, as far as the store answers in time.
     pub(crate) fn close(&self) {
         self.end.close();
     }
@@ -190,7 +192,8 @@ impl End {
             keeper.inspect(|keeper| keeper.forget());
             return;
         }
-        // All are asked before the keeper is waited for: it gives them back together.
+        // All slots are asked to stop before the keeper is waited for: it releases their records
+        // together.
         for slot in &*self.slots {
             slot.request_stop();
             slot.leases.current().seal("it was shut down");
@@ -205,12 +208,13 @@ impl Drop for End {
     }
 }
 
-/// True in the child of a fork: machine IDs, files and connections are the parent's.
+/// True in the child of a fork: machine IDs, files and connections belong to the parent.
 fn is_forked(slot: &MachineSlot) -> bool {
     slot.leases.current().ticks.is_forked()
 }
 
-/// A lease that was sealed because its machine ID was lost will have a successor.
+/// Replaces a lease's error by a retry, if a successor or another window will follow. A lease that
+/// was sealed because its machine ID was lost will have a successor.
 #[cold]
 fn unless_followed(slot: &MachineSlot, lease: &HeldLease, error: IdError) -> IdError {
     if lease.ticks.is_forked() {
@@ -228,7 +232,7 @@ fn unless_followed(slot: &MachineSlot, lease: &HeldLease, error: IdError) -> IdE
         error.kind(),
         ErrorKind::ClockBehind | ErrorKind::AwaitingLease
     ) {
-        // After a step of the clock: another machine ID ends the wait, or another window does.
+        // After a step of the clock, another machine ID or another window ends the wait.
         slot.wake_keeper();
     }
     match error {

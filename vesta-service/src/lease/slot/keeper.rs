@@ -1,4 +1,4 @@
-//! The keeper: does the rounds of a service, in one thread or by hand.
+//! Keeper: does the rounds of a service, in one thread or by hand.
 
 #[cfg(all(test, shuttle))]
 mod schedules;
@@ -14,7 +14,7 @@ use crate::lease::RETRY_AFTER;
 use crate::sync::{Mutex, thread};
 use crate::wait::Drive;
 
-/// Does a round. After a panic the state of the drivers is unknown, so it seals all leases in force: the
+/// Does a round. After a panic the state of the drivers is unknown, so all leases in force are sealed: the
 /// service then reports itself unhealthy until it is restarted.
 fn sealing_on_panic<T>(slots: &[Arc<MachineSlot>], work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -28,15 +28,15 @@ fn sealing_on_panic<T>(slots: &[Arc<MachineSlot>], work: impl FnOnce() -> T) -> 
     done.ok()
 }
 
-/// The rounds of all slots, done by one thread or by the callers of [`maintain`](Self::maintain).
+/// Keeper of all slots' rounds, which are done by one thread or by the callers of
+/// [`maintain`](Self::maintain).
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// The rounds, unless a thread does them. Empty once they are over: what they have locked is free
-    /// then.
+    /// Rounds, unless a thread does them. Empty once they are over, so that their locks are released.
     by_hand: Mutex<Option<Box<Rounds>>>,
     slots: Vec<Arc<MachineSlot>>,
     signals: Arc<Signals>,
-    /// The longest that a release may take: one request and its repetition.
+    /// Maximum time for a release: one request and its repetition.
     timeout: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Keeper {
                         }
                         signals.sleep(pause);
                         if slots[0].stopping() {
-                            // An unanswered release is tried again soon, but never in a tight loop.
+                            // An unanswered release is retried soon, but never in a tight loop.
                             rounds.clock().park(RETRY_AFTER.min(pause));
                         }
                     }
@@ -84,12 +84,12 @@ impl Keeper {
         Ok(this)
     }
 
-    /// The slots, in an order that stays.
+    /// Slots, in a fixed order.
     pub(crate) fn slots(&self) -> &[Arc<MachineSlot>] {
         &self.slots
     }
 
-    /// Does what is due, if no thread does it. Returns how long there is nothing more to do.
+    /// Does what is due, if no thread does it. Returns the time until more is due.
     pub(crate) fn maintain(&self) -> Option<Duration> {
         let mut running = self.by_hand.lock();
         while let Some(rounds) = running.as_mut() {
@@ -107,14 +107,14 @@ impl Keeper {
         None
     }
 
-    /// Leaves the rounds as they are, files and connections too: in the child of a fork they are shared
-    /// with the parent, and closing them could be heard there.
+    /// Leaks the rounds, with their files and connections. In the child of a fork these are shared with the
+    /// parent, which could notice if they were closed.
     pub(crate) fn forget(&self) {
         std::mem::forget(self.by_hand.lock().take());
     }
 
-    /// Gives the records of slots back that were asked to stop and are sealed, as far as the store
-    /// answers in time. Whatever happens, the durable bounds cover what was issued.
+    /// Releases the records of slots that were asked to stop and are sealed, as far as the store answers in
+    /// time. Whatever happens, the durable bounds cover what was issued.
     pub(crate) fn close(&self) {
         let unanswered = self.maintain().is_some();
         if unanswered {
@@ -122,7 +122,7 @@ impl Keeper {
             end(&self.slots, &self.signals);
         }
         if unanswered || !self.wait_until_over(self.timeout) {
-            tracing::warn!("the store did not confirm the release; the bound stays where it is");
+            tracing::warn!("the store did not confirm the release; the bound is not lowered");
         }
     }
 

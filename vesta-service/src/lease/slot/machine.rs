@@ -1,4 +1,5 @@
-//! One slot: a place for one machine ID at a time, and what its callers and its keeper tell each other.
+//! Machine slot: holds one machine ID at a time, and the state that its callers and its keeper
+//! share.
 
 #[cfg(all(test, loom))]
 mod races;
@@ -11,7 +12,7 @@ use super::signals::Signals;
 use crate::lease::{Doubt, LONGEST_RETRY_AFTER, RETRY_AFTER};
 use crate::sync::Mutex;
 
-/// A place for one machine ID at a time, and what its keeper is told.
+/// Slot for one machine ID at a time, with the state shared with its keeper.
 #[derive(Debug)]
 pub(crate) struct MachineSlot {
     pub(crate) leases: HeldLeases,
@@ -19,31 +20,32 @@ pub(crate) struct MachineSlot {
     pub(crate) keeper: Arc<Signals>,
 }
 
-/// The state of a slot, as its keeper is told and says, and counts of events so far.
+/// State of a slot, shared with its keeper, with counts of events so far.
 #[derive(Debug, Default)]
 pub(crate) struct SlotState {
     stop: bool,
     over: bool,
-    /// The reason why the last search for a machine ID failed, or the last renewal.
+    /// Reason why the last search for a machine ID, or the last renewal, failed.
     pub(crate) failure: Option<String>,
     pub(crate) renewals_ok: u64,
     pub(crate) renewals_failed: u64,
     pub(crate) fenced: u64,
     pub(crate) went_back: u64,
-    /// Claims of another machine ID, or of the same one anew, while running.
+    /// Claims of another machine ID, or of the same one again, while running.
     pub(crate) rehomed: u64,
-    /// Why the store may forget, as is written down there.
+    /// Doubt about the store, as the namespace records it.
     pub(crate) doubt: Option<Doubt>,
-    /// Monotonic clock of the claim, or of the last acknowledged renewal.
+    /// Time of the claim or of the last acknowledged renewal, on the monotonic clock.
     pub(crate) renewed_at: Duration,
-    /// Monotonic clock of the first request without an answer since the last one with one.
+    /// Time of the first unanswered request since the last answered one, on the monotonic clock.
     pub(super) away_since: Option<Duration>,
-    /// Monotonic clock of the next request to the store; of the one under way, if it has passed.
+    /// Time of the next request to the store, on the monotonic clock; if it has passed, of the
+    /// request in flight.
     pub(super) next_attempt: Duration,
 }
 
 impl SlotState {
-    /// Returns whether it is the first since the last request with an answer.
+    /// Records a failed renewal. Returns true if it is the first since the last answered request.
     pub(super) fn renewal_failed(&mut self, failure: String, now: Duration) -> bool {
         (self.renewals_failed, self.failure) = (self.renewals_failed + 1, Some(failure));
         self.away_since
@@ -51,15 +53,15 @@ impl SlotState {
             .is_none()
     }
 
-    /// Returns whether it is the first for this reason.
+    /// Records a failed search. Returns true if the reason differs from the previous one.
     pub(super) fn search_failed(&mut self, failure: String, now: Duration) -> bool {
         self.away_since.get_or_insert(now);
         let before = self.failure.replace(failure);
         before != self.failure
     }
 
-    /// When to look again for a window: while the store is away not before it is asked again, and the
-    /// later, the longer it has been away.
+    /// Retry delay for a caller without a window. While the store is unreachable, the delay lasts
+    /// at least until the next request, and grows with the outage.
     fn retry_after(&self, now: Duration) -> Duration {
         let Some(since) = self.away_since else {
             return RETRY_AFTER;
@@ -83,7 +85,8 @@ impl MachineSlot {
 
     /// Puts a new lease in force. The one before must be sealed.
     pub(super) fn follow(&self, next: HeldLease) {
-        // Under the lock: whoever asks to stop finds this lease in force, or it comes sealed.
+        // Under the lock: a caller that asks to stop either finds this lease in force, or the lease
+        // is sealed before it comes into force.
         let state = self.state.lock();
         if state.stop {
             next.seal("it was shut down");
@@ -97,19 +100,19 @@ impl MachineSlot {
         self.keeper.wake();
     }
 
-    /// True if a sealed lease will have a successor: nobody asked to stop, and the keeper has not
+    /// True if a sealed lease will have a successor: no stop was requested, and the keeper has not
     /// given up.
     pub(crate) fn will_follow(&self) -> bool {
         let state = self.state.lock();
         !state.stop && !state.over
     }
 
-    /// Has the keeper look at once whether there is something to do.
+    /// Makes the keeper check at once whether anything is due.
     pub(crate) fn wake_keeper(&self) {
         self.keeper.wake();
     }
 
-    /// When a caller who was refused for want of a window should come back.
+    /// Delay after which a caller that was refused for lack of a window should retry.
     pub(crate) fn retry_after(&self, now: Duration) -> Duration {
         self.state.lock().retry_after(now)
     }
@@ -122,7 +125,7 @@ impl MachineSlot {
         self.state.lock().stop
     }
 
-    /// Says that the keeper has given up this slot.
+    /// Marks the slot as given up by the keeper.
     pub(super) fn end(&self) {
         self.state.lock().over = true;
     }

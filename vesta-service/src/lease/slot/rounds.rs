@@ -1,5 +1,5 @@
-//! Rounds of all slots of a service, over one store and one folder. Each asks for all that is due together:
-//! what is the same for all is asked once, and changes go side by side.
+//! Rounds of all slots of a service, over one store and one folder. A round asks for everything that is due
+//! together: questions common to all slots are asked once, and changes go side by side.
 
 mod asking;
 
@@ -24,28 +24,28 @@ pub(crate) struct Rounds {
     host: HostState,
     factory: HeldLeaseFactory,
     signals: Arc<Signals>,
-    /// The machine IDs that one of them has or tries.
+    /// Machine IDs that one of the drivers holds or tries.
     taken: BTreeSet<u64>,
-    /// What was last said of the store.
+    /// Last reported state of the store.
     said: Said,
-    /// The reason for which the start is given up.
+    /// Error that ends the start.
     refused: Option<BuildError>,
 }
 
-/// What was said of a store, so that it is said once.
+/// Reported state of a store, kept so that each state is reported once.
 #[derive(Debug, Default)]
 struct Said {
     doubt: Option<Doubt>,
-    /// The error that was last logged, while it lasts.
+    /// Error that was last logged, while it lasts.
     error: Option<String>,
-    /// The store's clock, when it was last compared.
+    /// Last comparison with the store's clock.
     clock: Option<ClockPair>,
-    /// The comparisons since it was said that the clocks differ.
+    /// Number of comparisons that differed since the difference was logged.
     differed: u64,
 }
 
 impl Rounds {
-    /// Claims as many machine IDs as the plan says, or fails once a claim times out.
+    /// Claims as many machine IDs as the plan asks for, or fails once a claim times out.
     pub(crate) fn start(
         plan: Plan,
         leases: Leases,
@@ -74,7 +74,7 @@ impl Rounds {
                 return Err(error);
             }
             if this.drivers.iter().all(|driver| driver.slot.is_some()) {
-                this.host.let_go(); // others may be about to start
+                this.host.let_go(); // other processes may be about to start
                 return Ok(this);
             }
             if !pause.is_zero() {
@@ -83,14 +83,14 @@ impl Rounds {
         }
     }
 
-    /// Gives back what was claimed before the start failed, as far as the store answers at once.
+    /// Releases what was claimed before the start failed, as far as the store answers at once.
     fn give_up(&mut self) {
         for slot in self.slots() {
             slot.request_stop();
         }
         loop {
             for driver in &mut self.drivers {
-                // An attempt goes on to its end: its record may be ours already.
+                // An attempt goes on to its end: its record may already belong to this process.
                 if driver.slot.is_none() && !driver.machine.is_attempting() {
                     driver.machine.stop();
                 }
@@ -104,7 +104,7 @@ impl Rounds {
         }
     }
 
-    /// The slots of those that have claimed a machine ID.
+    /// Slots of the drivers that have claimed a machine ID.
     pub(super) fn slots(&self) -> Vec<Arc<MachineSlot>> {
         self.drivers
             .iter()
@@ -131,8 +131,7 @@ impl Rounds {
             .any(|driver| driver.machine.is_searching())
     }
 
-    /// Does what is due, with each driver once. Returns how long there is nothing more to do, or `None`
-    /// if it is over.
+    /// Does what is due, once for each driver. Returns the time until more is due, or `None` if it is over.
     pub(super) fn round(&mut self) -> Option<Duration> {
         let jitter = self.jitter();
         let (mut asks, mut idle, mut pause) = (Vec::new(), Vec::new(), None);
@@ -157,7 +156,7 @@ impl Rounds {
             return pause;
         }
         for number in idle {
-            // One request serves all that are due soon.
+            // One request also serves the drivers that are due soon.
             let driver = &mut self.drivers[number];
             driver
                 .machine
@@ -185,7 +184,7 @@ impl Rounds {
             taken,
             ..
         } = self;
-        // Let go at once: the claim takes it again, once the record is ours.
+        // Released at once: the claim takes the lock again, once the record is this process's own.
         let is_locked = |machine| matches!(ask_store(|| leases.lock(machine)), Ok(None));
         drivers[number].due(&factory.clock, jitter, |place, machine| {
             if *place != Some(machine) {
@@ -232,17 +231,17 @@ impl Rounds {
             let now = driver.present(&self.factory.clock, jitter);
             events.push((number, driver.machine.on_answer(answer, &now)));
         }
-        // One line for each state of the store, however often it is asked.
+        // One log line for each state of the store, however often it is asked.
         let said = failed.as_ref().map(|(error, _)| error.to_string());
         if let Some((error, machines)) = failed.filter(|_| self.said.error != said) {
             let store = &self.plan().store;
             tracing::warn!(store, %error, machines, "the store does not answer; trying again");
         }
-        // A store that shows its clock may refuse every change still.
+        // A store that answers with its clock may still refuse every change.
         if !only_clock {
             self.said.error = said;
         }
-        // On disk before anything is issued.
+        // Written to disk before anything is issued.
         let acknowledged = events.iter().filter_map(|(number, event)| match event {
             Event::Claimed(Claimed { record, .. })
             | Event::Raised(record)
@@ -278,7 +277,7 @@ impl Rounds {
         match (event, claimed) {
             (Event::Refused(error), _) => self.refused(number, error),
             (Event::Claimed(_), Some(held)) if driver.slot.is_none() => {
-                // Whoever waits for a store at start need not be deaf to a stop later.
+                // A service that waits for its store at start must still react to a stop later.
                 driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
                 let text = format!("claimed, epoch {}", held.epoch);
                 self.signals
@@ -293,20 +292,20 @@ impl Rounds {
                 driver.carry_out(event, claimed, &self.factory.clock);
                 if let Some(slot) = driver.slot.as_ref().filter(|_| gives_up) {
                     let held = slot.leases.current();
-                    self.host.sealed(held.machine, held.seal("")); // it is sealed: this says where
+                    self.host.sealed(held.machine, held.seal("")); // already sealed: returns the position
                 }
             }
         }
     }
 
-    /// Shows a doubt, or its end, with the slot; and once to people.
+    /// Publishes a doubt, or its end, in the slot's state; and once in the log and the journal.
     fn announce(&mut self, number: usize) {
         let Driver { machine, slot, .. } = &self.drivers[number];
         let doubt = &machine.doubt;
         if let Some(slot) = slot {
             slot.state.lock().doubt.clone_from(doubt);
         }
-        // Not every slot has looked yet.
+        // Some slots may not have checked yet.
         let holding = || {
             self.drivers
                 .iter()

@@ -1,40 +1,40 @@
-//! Signals: callers wake the keeper, and it announces its end.
+//! Signals: callers wake the keeper; the keeper announces its end.
 
 use std::time::Duration;
 
 use crate::lease::Journal;
 use crate::sync::{Condvar, Mutex};
 
-/// The signals between all slots of a service and their keeper.
+/// Signals between all slots of a service and their keeper.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     state: Mutex<SignalState>,
     /// Wakes the keeper, and announces the end.
     changed: Condvar,
-    /// The events so far.
+    /// Journal of events.
     pub(crate) journal: Journal,
 }
 
 #[derive(Debug, Default)]
 struct SignalState {
-    /// There may be something to do.
+    /// True if there may be something to do.
     woken: bool,
-    /// The keeper has ended.
+    /// True once the keeper has ended.
     over: bool,
 }
 
 impl Signals {
-    /// Has the keeper look at once whether there is something to do.
+    /// Makes the keeper check at once whether anything is due.
     pub(super) fn wake(&self) {
         let mut state = self.state.lock();
-        // Once is enough: a thousand slots of one caller may ask for it.
+        // One notification is enough: a thousand slots of one caller may ask for it.
         if !state.woken {
             state.woken = true;
             self.changed.notify_all();
         }
     }
 
-    /// Sleeps for `duration` or until the keeper is woken, which may have happened already.
+    /// Sleeps for `duration` or until the keeper is woken. A wake-up before the call counts, too.
     pub(super) fn sleep(&self, duration: Duration) {
         let mut state = self.state.lock();
         if !state.woken {

@@ -1,5 +1,4 @@
-//! An attempt on one machine ID: create its record, mark that, claim it, look at the floor once more.
-//! Pure.
+//! Attempt on one machine ID: create its record, mark it, claim it, read the floor once more. Pure.
 
 use std::time::Duration;
 
@@ -9,10 +8,10 @@ use super::{Now, Plan, Write};
 use crate::clock::ClockPair;
 use crate::lease::{Cas, Doubt, Marks, Namespace, Record, Standing};
 
-/// Distance by which a claim may start ahead of the clock.
+/// Maximum distance by which a claim may start ahead of the clock.
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
 
-/// Known facts that a claim's start position depends on.
+/// Known facts on which a claim's start position depends.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::lease) struct Ground {
     /// The uuid of the namespace.
@@ -21,63 +20,65 @@ pub(in crate::lease) struct Ground {
     pub(in crate::lease) doubt: Option<Doubt>,
     /// The store's clock, if it has one.
     pub(in crate::lease) clock: Option<ClockPair>,
-    /// The bound that this process or host remembers of the machine ID; 0 if there is none.
+    /// Bound that this process or host remembers of the machine ID; 0 if none.
     pub(in crate::lease) remembered: u64,
-    /// The known bounds may be older than what was lost, by at most a window: keep that distance.
+    /// The known bounds may lack up to one window of what was acknowledged: a claim keeps that distance from
+    /// them.
     pub(in crate::lease) guard: bool,
 }
 
-/// The attempt, between two answers of the store.
+/// State of an attempt between two answers of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::lease) struct Attempt {
     pub(in crate::lease) machine: u64,
     pub(in crate::lease) ground: Ground,
-    /// The namespace's floor, as last seen.
+    /// The namespace's floor, as last read.
     pub(in crate::lease) floor: u64,
-    /// The record as last seen.
+    /// The record, as last read.
     pub(in crate::lease) record: Option<Record>,
-    /// Its bucket of marks, as last seen.
+    /// Its bucket of marks, as last read.
     pub(in crate::lease) marks: Option<Marks>,
-    /// The start of the claim that was sent.
+    /// Start of the claim that was sent.
     pub(in crate::lease) from: Option<u64>,
-    /// The start of a claim of mine that is in force: the record is mine.
+    /// Start of this attempt's claim, once it is in force: the record is then this process's own.
     pub(in crate::lease) mine: Option<u64>,
     /// The change that was sent and not yet answered. It is sent again unchanged until it is.
     pub(in crate::lease) sent: Option<Write>,
-    /// End of the attempt, once that change is answered; after a claim, once this host has it.
+    /// Verdict that ends the attempt once the change in `sent` is answered; after a claim, once this host has
+    /// locked the machine ID.
     pub(in crate::lease) ends: Option<Verdict>,
 }
 
-/// The next step of an attempt.
+/// Next step of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) enum Step {
     /// Send this change.
     Send(Write),
-    /// Read the record again: what is known of it makes no sense.
+    /// Read the record again: record and mark, as last read, contradict each other.
     Look,
-    /// Read the namespace again: the claim is in force, its floor may have been raised before.
+    /// Read the namespace again: the claim is in force, and the floor may have been raised before.
     Floor,
     /// The attempt is over.
     Over(Verdict),
 }
 
-/// The end of an attempt.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) enum Verdict {
     /// Claimed: positions from `next` below the record's bound may be issued.
     Claimed { record: Record, next: u64 },
-    /// Another starter was faster.
+    /// Another process was faster.
     Taken,
-    /// Somebody deleted the record, or put one in its place that is not the one that was marked.
+    /// The record was deleted, or replaced by one that is not the marked one.
     Lost,
-    /// It was used up to this moment, which is too far ahead of the clock.
+    /// The record is reserved up to this moment, which is too far ahead of the clock.
     TooFarAhead(UnixMillis),
-    /// Its positions are used up to the layout's end.
+    /// The positions of the record are used up to the end of the layout.
     Spent,
 }
 
 impl Attempt {
-    /// The next thing to do.
+    /// Returns the next step.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Step {
         if let Some(write) = &self.sent {
             return Step::Send(write.clone()); // SAFETY.md, rule 3
@@ -104,7 +105,8 @@ impl Attempt {
         Step::Send(self.sent.insert(write).clone())
     }
 
-    /// An absent record: nothing may be issued from what is created here, until it is marked.
+    /// Creation of an absent record: nothing may be issued from the new record until it is marked and
+    /// claimed.
     fn creation(&self, plan: &Plan, now: &Now) -> Write {
         let new = Record {
             namespace: self.ground.namespace,
@@ -131,7 +133,7 @@ impl Attempt {
         let may_forget = self.ground.doubt.is_some();
         let start = self.start(record, plan, now);
         let tick = plan.rules.tick(start);
-        // What may be borrowed is not ahead of the clock.
+        // Positions that may be borrowed do not count as ahead of the clock.
         let starts = plan.meta.moment_of(plan.rules.earliest_tick(start)).ok();
         let starts = starts
             .filter(|_| tick <= plan.rules.max_tick())
@@ -142,8 +144,8 @@ impl Attempt {
         if lead > ROLLBACK_LEAD + Plan::distance(self.ground.doubt.as_ref(), now.wall) {
             return Err(Verdict::TooFarAhead(starts));
         }
-        // Were a claim forgotten, the next one could begin at the same position: from a store that
-        // may forget it buys nothing, and the first extend does.
+        // If a claim were forgotten, the next one could begin at the same position. So under a doubt a claim
+        // buys nothing; the first extend does.
         let end = plan
             .rules
             .position(tick.saturating_add(plan.window_ticks(false, false)));
@@ -168,7 +170,7 @@ impl Attempt {
         ))
     }
 
-    /// The first position that a claim of this record may issue.
+    /// First position that a claim of this record may issue.
     fn start(&self, record: &Record, plan: &Plan, now: &Now) -> u64 {
         let (ground, rules) = (&self.ground, &plan.rules);
         let known = record.bound.max(self.floor).max(ground.remembered);
@@ -185,7 +187,7 @@ impl Attempt {
         guarded.max(rules.position(tick + plan.ticks(distance)))
     }
 
-    /// Ends the attempt. A claim of which nothing was issued is released first.
+    /// Ends the attempt. A claim from which nothing was issued is released first.
     fn end(&mut self, verdict: Verdict, now: &Now) -> Step {
         let (Some(unused), Some(record)) = (self.mine.take(), &self.record) else {
             return Step::Over(verdict);
@@ -205,21 +207,20 @@ impl Attempt {
         Step::Send(self.sent.insert(write).clone())
     }
 
-    /// Gives a claim back of which nothing was issued.
+    /// Releases a claim from which nothing was issued.
     pub(in crate::lease) fn give_back(&mut self, record: Record, next: u64, now: &Now) {
         (self.record, self.mine) = (Some(record), Some(next));
         self.end(Verdict::Taken, now);
     }
 
-    /// True if the attempt is over because its request was not answered. A creation is never sent again
-    /// (SAFETY.md, rule 3):
-    /// the first one, arriving late, would bring back a record that was deleted in between, with its
-    /// birth. Another survey shows its outcome.
+    /// True if the attempt ends because its request was not answered. A creation is never sent again
+    /// (SAFETY.md, rule 3): if the first copy arrived late, it would bring back a record that was deleted in
+    /// between, with its birth. Another survey shows the outcome.
     pub(in crate::lease) fn ends_unanswered(&self) -> bool {
         matches!(self.sent, Some(Write::Record { old: None, .. }))
     }
 
-    /// Takes in the answer to a change of the record.
+    /// Handles the answer to a change of the record.
     pub(in crate::lease) fn on_record(&mut self, answer: Cas<Record>) -> Option<Verdict> {
         let Some(Write::Record { new, .. }) = self.sent.take() else {
             return Some(Verdict::Taken);
@@ -230,13 +231,14 @@ impl Attempt {
         if let Cas::Conflict(_) = answer {
             return Some(Verdict::Taken);
         }
-        // SAFETY.md, rule 1: from here on its window may be used.
+        // SAFETY.md, rule 1: from here on the claim's window may be used.
         self.mine = self.from.take();
         self.record = Some(new);
         None
     }
 
-    /// Takes in the answer to a change of the marks: others mark their own machine IDs there.
+    /// Handles the answer to a change of the marks. On a conflict the attempt goes on with the current marks:
+    /// other processes mark their machine IDs in the same bucket.
     pub(in crate::lease) fn on_marks(&mut self, answer: Cas<Marks>) -> Option<Verdict> {
         let Some(Write::Marks { new, .. }) = self.sent.take() else {
             return Some(Verdict::Taken);
@@ -248,7 +250,7 @@ impl Attempt {
         None
     }
 
-    /// Takes in the answer to [`Step::Look`].
+    /// Handles the answer to [`Step::Look`].
     pub(in crate::lease) fn on_look(&self, current: Option<Record>) -> Verdict {
         if current == self.record {
             Verdict::Lost
@@ -257,7 +259,7 @@ impl Attempt {
         }
     }
 
-    /// Takes in the answer to [`Step::Floor`].
+    /// Handles the answer to [`Step::Floor`].
     pub(in crate::lease) fn on_floor(
         &mut self,
         namespace: &Namespace,
@@ -265,22 +267,23 @@ impl Attempt {
         now: &Now,
     ) -> Option<Verdict> {
         if namespace.uuid != self.ground.namespace {
-            return Some(Verdict::Taken); // of a store that is gone
+            return Some(Verdict::Taken); // the claim belongs to a namespace that is gone
         }
         if namespace.doubt != self.ground.doubt {
-            // It was claimed on another ground.
+            // The claim's start was computed under another doubt.
             self.end(Verdict::Taken, now);
             return None;
         }
         self.floor = namespace.floor;
         let (next, record) = (self.mine?, self.record.clone()?);
-        // Under a doubt a claim that took long keeps its distance from now: what others bought meanwhile
-        // may be forgotten, too.
+        // Under a doubt a claim that took long keeps its distance from the present moment: what others bought
+        // meanwhile may be forgotten, too.
         let next = match self.ground.doubt {
             Some(_) => next.max(self.start(&record, plan, now)),
             None => next,
         };
-        // SAFETY.md, rule 6. Nothing was issued yet, so a claim below the floor is repeated above it.
+        // SAFETY.md, rule 6. If the claim starts below the floor, it is repeated above it; nothing was issued
+        // yet.
         (self.floor <= next).then_some(Verdict::Claimed { record, next })
     }
 }

@@ -1,50 +1,50 @@
-//! Machine IDs to try, in order. Pure.
+//! Candidates: machine IDs to try, in order. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::lease::{Choice, ClaimOrder, Local, Record};
 use crate::sequence::Rules;
 
-/// The facts that the choice rests on.
+/// Candidate query: the facts that the choice depends on.
 pub(in crate::lease) struct Survey<'a> {
     /// Every record of the namespace.
     pub(in crate::lease) records: &'a BTreeMap<u64, Record>,
-    /// The same, as seen one observation earlier.
+    /// The same records, as seen by the previous survey.
     pub(in crate::lease) earlier: Option<&'a BTreeMap<u64, Record>>,
-    /// The records that processes of this host held, all of them gone.
+    /// Records held by processes of this host that are all gone.
     pub(in crate::lease) locals: &'a BTreeMap<u64, Local>,
     pub(in crate::lease) choice: &'a Choice,
     pub(in crate::lease) order: ClaimOrder,
-    /// The position of the clock.
+    /// Position of the clock.
     pub(in crate::lease) now: u64,
-    /// Time after its bound when a record of an expired owner may be taken.
+    /// Grace: ticks after its bound before a record of an expired owner may be taken over.
     pub(in crate::lease) grace_ticks: u64,
     pub(in crate::lease) rules: &'a Rules,
-    /// Where to begin among the unused ones.
+    /// Index at which the unused machine IDs begin to be tried.
     pub(in crate::lease) start_at: u64,
-    /// Where to go on among them, which differs from starter to starter.
+    /// Random number that decides where to go on among them; differs from process to process.
     pub(in crate::lease) random: u64,
-    /// The number of starters that share this survey, and each take another one.
+    /// Number of slots that share this survey; each tries a different machine ID.
     pub(in crate::lease) count: usize,
 }
 
-/// A machine ID to try.
+/// Machine ID to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lease) struct Candidate {
     pub(in crate::lease) machine: u64,
-    /// Its owner can no longer use it, but has its grace to come back: only if there is no other.
+    /// The owner can no longer use it, but may come back during its grace: tried only if there is no other.
     pub(in crate::lease) in_grace: bool,
 }
 
-/// So many unused ones are tried before the records are read again. A try costs two small requests,
-/// and another survey the whole namespace: of 1,000 starters at once on an empty pool of 1,024, few
-/// need a second one.
+/// Unused machine IDs tried per survey. A try costs two small requests, another survey reads the whole
+/// namespace. Of 1,000 processes that start at once on an empty pool of 1,024, few need a second survey.
 const UNUSED_AT_ONCE: usize = 16;
 
 impl Survey<'_> {
-    /// My own last one; one never used; one given back; one whose owner is silent, the longest
-    /// silent first. Or all of these by their number. Last, what its owner can no longer use but
-    /// may come back to: the grace keeps numbers stable, it does not keep starters out.
+    /// Candidates in this order: this host's own last one; unused; released; expired, longest expired first.
+    /// With [`ClaimOrder::Lowest`], all of these by machine ID. Last come those whose owner can no longer use
+    /// them but is within its grace. The grace keeps machine IDs stable; it does not keep processes from
+    /// starting.
     pub(in crate::lease) fn candidates(&self) -> Vec<Candidate> {
         let range = self.choice.range();
         let mut known: Vec<_> = self
@@ -68,7 +68,7 @@ impl Survey<'_> {
         found
     }
 
-    /// True if a record in question can become free within so many ticks.
+    /// True if a record in the range can become free within this many ticks.
     pub(in crate::lease) fn may_end_within(&self, ticks: u64) -> bool {
         self.records.range(self.choice.range()).any(|(_, record)| {
             !self.is_elsewhere(record)
@@ -76,7 +76,8 @@ impl Survey<'_> {
         })
     }
 
-    /// True if a process of another system has it, which only somebody who names it may doubt.
+    /// True if a process of another system holds the record. Only a start that names the machine ID may claim
+    /// it.
     fn is_elsewhere(&self, record: &Record) -> bool {
         record.owner == Record::FOREIGN && matches!(self.choice, Choice::Any(_))
     }
@@ -121,11 +122,12 @@ impl Survey<'_> {
         };
         let at_once = UNUSED_AT_ONCE.max(self.count);
         let machines: Vec<u64> = match self.order {
-            // From the home slot on, side by side: what this host remembers of neighbours is written
-            // together. Starters that lose a race for the same one go on elsewhere, each from a place and
-            // by a step of its own: else they would queue up behind one another.
+            // Adjacent ones, from the home slot on: what this host remembers of neighbours is written
+            // together. Processes that lose a race for the same machine ID go on elsewhere, each with its own
+            // start and step: otherwise they would queue up behind one another.
             ClaimOrder::Stable => {
-                // The runs of two pools coincide or lie apart, and one fills the pages that it is on.
+                // Runs of two pools either coincide or are disjoint, and each run fills the pages that it is
+                // on.
                 let start = self.start_at - self.start_at % self.count.max(1) as u64;
                 let distance = |machine: u64| (machine - first + count - start % count) % count;
                 let home: Vec<u64> = from(start, 1).take(self.count).collect();
@@ -147,7 +149,7 @@ impl Survey<'_> {
     }
 }
 
-/// A step that leads through all of so many slots.
+/// Step that visits all of `count` slots.
 fn step(random: u64, count: u64) -> u64 {
     let leads_through_all = |step: &u64| greatest_common_divisor(count, *step) == 1;
     (random % count..).find(leads_through_all).unwrap_or(1)
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unused_ones_of_a_process_lie_side_by_side() {
+    fn unused_machine_ids_of_a_process_are_adjacent() {
         let (records, choice) = ([(7, held(9, NOW + 3))].into(), Choice::Any(0..=9));
         let several = Survey {
             count: 4,
@@ -269,14 +271,14 @@ mod tests {
         let candidates = several.candidates();
         let machines: Vec<_> = candidates.iter().map(|it| it.machine).collect();
         assert_eq!(machines[..4], [4, 5, 6, 8]);
-        // Another pool of the host may have all of these, and records do not show it.
+        // Another pool of the host may hold all of these, and the records do not show it.
         let mut others = machines[4..].to_vec();
         others.sort_unstable();
         assert_eq!(others, [0, 1, 2, 3, 9]);
     }
 
     #[test]
-    fn the_lowest_free_number_comes_first_if_that_is_wanted() {
+    fn lowest_free_machine_id_comes_first_in_that_order() {
         let records = Records::from([
             (0, held(9, NOW + 3)),
             (2, released(NOW - 5)),
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_system_uses_is_only_taken_by_who_names_it() {
+    fn foreign_machine_id_is_claimed_only_if_named() {
         let records = Records::from([(1, held(Record::FOREIGN, NOW - 1_000))]);
         assert_eq!(
             tried(&records, Some(&records), &[], Choice::Any(1..=1)),
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_gone_only_if_overdue_and_unchanged_while_watched() {
+    fn owner_is_expired_only_if_overdue_and_unchanged_while_watched() {
         let overdue = Records::from([(0, held(9, NOW - 61))]);
         assert_eq!(tried(&overdue, None, &[], Choice::Any(0..=0)), [0; 0]);
         let it_moved = Records::from([(0, held(9, NOW - 62))]);
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_its_grace_comes_last_whatever_the_order() {
+    fn machine_ids_within_their_grace_come_last_in_any_order() {
         let records = Records::from([
             (0, held(9, NOW)),
             (1, held(8, NOW - 61)),
@@ -340,7 +342,7 @@ mod tests {
         assert_eq!(
             tried(&records, None, &[], pool()),
             [3],
-            "nobody has watched them"
+            "they were not watched"
         );
         assert_eq!(tried(&records, Some(&records), &[], pool()), [3, 1, 2, 0]);
         let lowest = tried_in(ClaimOrder::Lowest, &records, Some(&records), &[], pool());
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_does_not_help_once_somebody_else_claimed_the_record() {
+    fn remembered_record_is_useless_after_another_claim() {
         let records = Records::from([(
             0,
             Record {
@@ -374,13 +376,13 @@ mod tests {
     }
 
     #[test]
-    fn one_given_back_by_a_clock_that_was_ahead_is_left_until_then() {
+    fn released_record_with_a_future_bound_is_skipped() {
         let records = Records::from([(0, released(NOW + 1))]);
         assert_eq!(tried(&records, None, &[], Choice::Any(0..=0)), [0; 0]);
     }
 
     #[test]
-    fn only_the_named_one_is_tried() {
+    fn only_the_named_machine_id_is_tried() {
         let records = Records::from([(2, released(NOW))]);
         assert_eq!(
             tried(
@@ -408,7 +410,7 @@ mod tests {
         );
     }
     #[test]
-    fn whether_waiting_may_help() {
+    fn waiting_helps_if_a_record_can_become_free_in_time() {
         for (choice, record, expected) in [
             (Choice::Any(0..=3), released(NOW + 30), true),
             (Choice::Any(0..=3), released(NOW + 31), false),
@@ -451,9 +453,9 @@ mod tests {
         }
     }
 
-    /// Whatever the home slot and the size of the pool.
+    /// For any home slot and pool size.
     #[test]
-    fn each_unused_one_comes_up_once_and_the_second_differs_from_starter_to_starter() {
+    fn unused_machine_ids_come_up_once_in_an_order_that_varies() {
         let tried = |start_at, random, last| -> Vec<_> {
             let choice = Choice::Any(0..=last);
             let found = Survey {
@@ -484,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_unused_one_differs_from_host_to_host() {
+    fn first_unused_machine_id_depends_on_the_home_slot() {
         for (start_at, first) in [(0, 10), (3, 13), (4, 10), (7, 13)] {
             let choice = Choice::Any(10..=13);
             let found = Survey {

@@ -1,4 +1,4 @@
-//! The search for a machine ID: survey, choose, attempt, wait, survey again. Pure.
+//! Search for a machine ID: survey, choose, attempt, wait, survey again. Pure.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,50 +13,50 @@ use crate::clock::ClockPair;
 use crate::lease::{Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError};
 use crate::wait::retry_pause;
 
-/// Time for which a store that does not answer is asked at start, unless it is waited for.
+/// Time for which a start retries a store that does not answer, unless it waits for the store.
 pub(crate) const CLAIM_TIMEOUT: Duration = Duration::from_secs(30);
-/// Number and interval of further looks at state files that others have locked.
+/// Number and interval of retries while another process has state files locked.
 const GLANCES: u32 = 5;
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// The search, between two answers.
+/// State of a search between two answers.
 #[derive(Debug, Clone)]
 pub(in crate::lease) struct Claiming {
     /// The candidates of the last survey, unless another one is due.
     round: Option<Box<Round>>,
-    /// When the search ends, on the monotonic clock.
+    /// End of the search, on the monotonic clock.
     deadline: Duration,
     /// Nothing is done before this moment of the monotonic clock.
     wait_until: Duration,
-    /// The deadline for a store that does not answer, and how often it has not.
+    /// Deadline for a store that does not answer, and the number of failures so far.
     outage: Option<(Duration, u32)>,
-    /// Something was asked already.
+    /// True once something was asked.
     pub(in crate::lease) begun: bool,
-    /// Why the store may forget, as is written down there.
+    /// Doubt about the store, as the namespace records it.
     pub(in crate::lease) doubt: Option<Doubt>,
-    /// The store's clock was asked for the next survey; it may have none.
+    /// True once the store's clock was read for the next survey. The store may have no clock.
     compared: bool,
     clock: Option<ClockPair>,
-    /// A survey whose namespace lacks facts, and these, which are written down first.
+    /// Survey whose namespace lacks facts, and the facts, which are written first.
     unwritten: Option<Box<(Arc<Findings>, Amendment)>>,
-    /// The survey before.
+    /// The previous survey.
     earlier: Option<Arc<Findings>>,
     glances: u32,
-    /// Where to begin among the machine IDs that were never used: after a lost race anywhere.
+    /// Index at which the search among unused machine IDs begins; a random one after a lost race.
     start_at: u64,
 }
 
-/// The candidates of one survey.
+/// Candidates of one survey.
 #[derive(Debug, Clone)]
 struct Round {
     findings: Arc<Findings>,
-    /// As it was found, or with the doubt that was then written down.
+    /// The namespace as it was found, or with the doubt that was then written.
     namespace: Namespace,
-    /// The store's clock, before the survey.
+    /// The store's clock, as read before the survey.
     clock: Option<ClockPair>,
     queue: VecDeque<Candidate>,
     attempt: Option<Attempt>,
-    /// The attempt is on one whose owner has its grace.
+    /// The current attempt is on a machine ID whose owner is within its grace.
     in_grace: bool,
     contested: bool,
     in_use_here: bool,
@@ -83,21 +83,21 @@ impl Claiming {
         }
     }
 
-    /// True between the choice of a machine ID and the end of the attempt on it.
+    /// True from the choice of a machine ID to the end of the attempt on it.
     pub(in crate::lease) fn is_attempting(&self) -> bool {
         self.round
             .as_ref()
             .is_some_and(|round| round.attempt.is_some())
     }
 
-    /// The next thing to do.
+    /// Returns the next action.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
         if now.monotonic < self.wait_until {
             return Action::Wait(self.wait_until);
         }
         self.begun = true;
         if now.suspect {
-            return Action::Ask(Ask::Clock); // nothing is claimed by a clock that is not believed
+            return Action::Ask(Ask::Clock); // nothing is claimed while the clock is suspect
         }
         if let Some(unwritten) = &self.unwritten {
             return Action::Ask(Ask::Amend(unwritten.1.clone()));
@@ -123,10 +123,11 @@ impl Claiming {
         };
         let timed_out = now.monotonic >= self.deadline;
         if round.contested && !timed_out {
-            self.start_at = now.number(); // others were faster; look again
+            self.start_at = now.number(); // other processes were faster; survey again
             return self.next(plan, now);
         }
-        // A starter on this host has all free files for a moment; a living owner keeps its own.
+        // A starting process on this host locks all free files for a moment; a living owner keeps
+        // its own locked.
         if round.in_use_here && self.glances < GLANCES {
             self.glances += 1;
             return self.wait(GLANCE, now);
@@ -151,8 +152,8 @@ impl Claiming {
         if timed_out || !round.may_end {
             return Action::Refused(round.exhausted(plan, now));
         }
-        // An expired owner is only believed dead if its record also does not change while we watch,
-        // by our own clock.
+        // An expired owner counts as gone only if its record also stays unchanged while it is
+        // watched, measured by this process's own clock.
         self.earlier = Some(round.findings);
         self.wait(plan.timing.renew_every * 3 / 2, now)
     }
@@ -162,7 +163,7 @@ impl Claiming {
         Action::Wait(self.wait_until)
     }
 
-    /// Takes in the answer to what was asked.
+    /// Handles an answer.
     pub(in crate::lease) fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Event {
         if !matches!(answer, Answer::Failed(_)) {
             self.outage = None;
@@ -189,7 +190,7 @@ impl Claiming {
         taken_in.map_or_else(Event::Refused, |()| Event::None)
     }
 
-    /// Asks again until the claim times out.
+    /// Retries until the claim times out.
     fn on_failure(&mut self, plan: &Plan, source: StoreError, now: &Now) -> Result<(), BuildError> {
         let store = plan.store.clone();
         let fresh = (now.monotonic.saturating_add(plan.claim_timeout), 0);
@@ -209,7 +210,7 @@ impl Claiming {
         (self.compared, self.clock) = (true, clock);
         match clock.filter(|pair| !pair.agree()) {
             None if !now.suspect => return Ok(()),
-            // A change may be under way: the attempt goes on once the clock is believed.
+            // A change may be in flight: the attempt goes on once the clock is believed.
             _ if self.round.is_some() => self.wait(CLAIM_AGAIN, now),
             Some(pair) => return Err(clocks_differ(&pair)),
             None => return Err(BuildError::ClockSuspect),
@@ -227,7 +228,7 @@ impl Claiming {
         plan.check(&namespace)?;
         let seen = findings.doubt.as_ref();
         let missing = plan.missing_from(&namespace, seen, now.wall);
-        // Before a doubt is written down: its reach counts from this clock.
+        // Checked before a doubt is written, because its reach counts from this clock.
         let new = missing.as_ref().and_then(|facts| facts.doubt.as_ref());
         let doubted = new.or(namespace.doubt.as_ref()).is_some();
         if let Some(pair) = self
@@ -249,7 +250,7 @@ impl Claiming {
         } = &*findings;
         self.doubt.clone_from(&namespace.doubt);
         let doubt = self.doubt.as_ref();
-        // What a claim keeps its distance from may have been forgotten.
+        // Positions below this one may have been forgotten: a claim keeps its distance from them.
         let allowed = doubt.map_or(0, |_| {
             plan.rules
                 .position(now.wall_tick + plan.ticks(Plan::distance(doubt, now.wall)))
@@ -272,7 +273,7 @@ impl Claiming {
             now: plan.rules.position(tick),
             grace_ticks: match plan.choice {
                 Choice::Any(_) => plan.ticks(plan.timing.takeover_grace).max(1),
-                // A start that names an ID wants that one: its window is grace enough.
+                // A start that names a machine ID wants that one: its window is grace enough.
                 Choice::Only { .. } => 0,
             },
             rules: &plan.rules,
@@ -300,7 +301,7 @@ impl Claiming {
 }
 
 impl Round {
-    /// The next thing to ask, or an end; `None` once there is no candidate left.
+    /// The next question, or an error that ends the search; `None` once no candidate is left.
     fn next(&mut self, plan: &Plan, now: &Now) -> Option<Result<Ask, BuildError>> {
         if let Some(attempt) = &mut self.attempt {
             let machine = attempt.machine;
@@ -316,7 +317,8 @@ impl Round {
                     match verdict {
                         Verdict::Taken => {
                             self.contested = true;
-                            // There are others still, as another survey will show.
+                            // Better candidates than those within their grace may still exist:
+                            // another survey shows them.
                             self.queue
                                 .retain(|candidate| candidate.in_grace <= self.in_grace);
                         }
@@ -332,7 +334,7 @@ impl Round {
                             tracing::error!(
                                 machine,
                                 namespace,
-                                "its record was deleted: it is left alone"
+                                "machine ID skipped: its record was deleted or replaced"
                             );
                             self.lost = Some(machine);
                         }

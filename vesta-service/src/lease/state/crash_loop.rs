@@ -1,5 +1,5 @@
-//! A fleet that crashes again and again, event by event: the state machine as it ships, with a store in
-//! memory and simulated time.
+//! A fleet that keeps crashing, event by event: the shipped state machine, with a store in memory
+//! and simulated time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -15,7 +15,7 @@ use crate::testing::MemoryStore;
 
 const META: IdMeta = IdMeta::MAX_PEAK;
 const BEGIN: UnixMillis = UnixMillis(1_800_000_000_000);
-/// Of each process: it crashes so long after its claim.
+/// Time from a process's claim to its crash.
 const LIFE: Duration = Duration::from_secs(30);
 const STEADY: usize = 10;
 const CRASHING: usize = 100;
@@ -82,7 +82,7 @@ impl World {
         answer().unwrap_or_else(Answer::Failed)
     }
 
-    /// Lets a process do one thing; returns when it is next due.
+    /// Lets a process take one step; returns when it is next due.
     fn step(&mut self, machine: &mut Machine, at: Duration) -> (Duration, Event) {
         let now = self.now(at);
         match machine.next(&now) {
@@ -95,12 +95,13 @@ impl World {
                 (at, machine.on_answer(answer, &now))
             }
             Action::Refused(error) => (at, Event::Refused(error)),
-            Action::Stop => unreachable!("nobody is stopped"),
+            Action::Stop => unreachable!("no process is stopped"),
         }
     }
 }
 
-/// With a window of 60 s and a grace of 10 min the numbers would be used up after five minutes.
+/// With a window of 60 s and a grace of 10 min, the machine IDs would be used up after five
+/// minutes.
 #[test]
 fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
     let rules = Rules::new(META.bits(Field::Time), META.bits(Field::Seq), 0);
@@ -140,7 +141,7 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
             break;
         }
         if ends[number].is_some_and(|end| at >= end) {
-            starts += 1; // another container: nothing is remembered
+            starts += 1; // a new container, which remembers nothing
             let host = format!("host-{number}-{starts}");
             let start_at = crc32fast::hash(host.as_bytes()).into();
             processes[number] = Machine::new(

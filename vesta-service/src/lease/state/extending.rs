@@ -1,4 +1,4 @@
-//! A machine ID after its claim: extended again and again, released or fenced. Pure.
+//! A machine ID after its claim: extended periodically, then released or fenced. Pure.
 
 use std::time::Duration;
 
@@ -7,37 +7,37 @@ use vesta_intf::UnixMillis;
 use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, WIDE_AFTER, Write};
 use crate::lease::{Amendment, Cas, Doubt, Namespace, Record};
 
-/// A lease that was claimed.
+/// Lease state, from the claim to the release or the loss.
 #[derive(Debug, Clone)]
 pub(in crate::lease) struct Holding {
     machine: u64,
-    /// Why the store may forget, as was written down there when it was last looked at.
+    /// Doubt about the store, as the namespace recorded it at the last check.
     pub(in crate::lease) doubt: Option<Doubt>,
-    /// When that look began, on the monotonic clock.
+    /// Start of that check, on the monotonic clock.
     checked: Duration,
     /// Facts that the namespace lacks.
     unwritten: Option<Amendment>,
-    /// Since when the namespace shows the windows of this process, on the monotonic clock.
+    /// Time since which the namespace shows the windows of this process, on the monotonic clock.
     announced: Option<Duration>,
-    /// The store's clock was asked for the next change; it may have none.
+    /// True once the store's clock was read for the next change. The store may have no clock.
     compared: bool,
     theirs: Option<UnixMillis>,
-    /// Ticks by which this host's clock was ahead of the store's when a window was last counted.
+    /// Ticks by which this host's clock was ahead of the store's when the last window was counted.
     ahead: u64,
-    /// The store went back to an earlier state.
+    /// True once the store was found in an earlier state.
     went_back: bool,
-    /// The record as the store acknowledged it last.
+    /// The record, as last acknowledged by the store.
     record: Record,
-    /// A change that was sent and not yet answered. Until its outcome is known it is sent again
-    /// unchanged, and nothing else is sent.
+    /// The change that was sent and not yet answered. Until its outcome is known it is sent again unchanged,
+    /// and nothing else is sent.
     pending: Option<Record>,
-    /// When that change was made, on the monotonic clock.
+    /// Time at which that change was made, on the monotonic clock.
     made: Duration,
-    /// When to send next, on the monotonic clock.
+    /// Time of the next request, on the monotonic clock.
     due: Duration,
-    /// The last request was not answered.
+    /// True if the last request was not answered.
     unanswered: bool,
-    /// Where the machine ID was sealed, once it is to be released.
+    /// Position at which the machine ID was sealed, once it is to be released.
     sealed_at: Option<u64>,
 }
 
@@ -70,8 +70,8 @@ impl Holding {
         }
     }
 
-    /// Gives the record back. `sealed_at` is what sealing returned: no position at or above it was
-    /// or will be issued.
+    /// Releases the record. `sealed_at` is what sealing returned: no position at or above it was or will be
+    /// issued.
     pub(in crate::lease) fn release(&mut self, sealed_at: u64) {
         if self.sealed_at.is_none() {
             self.sealed_at = Some(sealed_at);
@@ -79,7 +79,8 @@ impl Holding {
         }
     }
 
-    /// Brings forward what is due within a fifth of a pause; a fiftieth, if the last had no answer.
+    /// Brings forward what is due within a fifth of a renewal interval; within a fiftieth, if the last
+    /// request was not answered.
     pub(in crate::lease) fn hurry(&mut self, plan: &Plan, now: &Now) {
         let soon = plan.renew_every(self.doubt.is_some()) / if self.unanswered { 50 } else { 5 };
         if self.due <= now.monotonic + soon {
@@ -87,9 +88,9 @@ impl Holding {
         }
     }
 
-    /// The next thing to do.
+    /// Returns the next action.
     pub(in crate::lease) fn next(&mut self, plan: &Plan, now: &Now) -> Action {
-        // A clock that was stepped ahead can stand beyond the bound long before a renewal is due.
+        // A clock that was stepped ahead can be past the bound long before a renewal is due.
         let used_up = self.sealed_at.is_none()
             && !self.went_back
             && !self.unanswered
@@ -98,7 +99,7 @@ impl Holding {
             return Action::Wait(self.due);
         }
         if self.went_back {
-            // SAFETY.md, rule 9: a claim from then on begins above all that was issued here.
+            // SAFETY.md, rule 9: once the floor is raised, every claim begins above everything issued here.
             let (namespace, floor) = (self.record.namespace, self.unused_from());
             return Action::Ask(Ask::Amend(Amendment {
                 namespace,
@@ -116,7 +117,8 @@ impl Holding {
                 if let Some(facts) = &self.unwritten {
                     return Action::Ask(Ask::Amend(facts.clone()));
                 }
-                // Before a window is counted: a process that writes a doubt down knows none of this one.
+                // Checked before a window is counted: a process that writes a doubt knows nothing of this
+                // process's windows.
                 if looks {
                     return Action::Ask(Ask::Doubt);
                 }
@@ -135,7 +137,7 @@ impl Holding {
         ))
     }
 
-    /// The change that is due, if there is one to make.
+    /// The change that is due, if any.
     fn change(&mut self, plan: &Plan, now: &Now) -> Option<Record> {
         let changed = Record {
             attempt: now.number(),
@@ -143,7 +145,8 @@ impl Holding {
             ..self.record.clone()
         };
         if self.sealed_at.is_some() {
-            // SAFETY.md, rule 4: the only lowering of a bound, to what sealing left unused.
+            // SAFETY.md, rule 4: the only lowering of a bound, down to the first position that sealing left
+            // unused.
             let bound = self.unused_from();
             return Some(Record {
                 bound,
@@ -152,14 +155,14 @@ impl Holding {
                 ..changed
             });
         }
-        // Under a doubt time is the store's: what this host's clock shows beyond it buys nothing. One
-        // answer is for one window.
+        // Under a doubt the store's clock counts: time that this host's clock shows beyond it buys nothing.
+        // Each reading is used for one window only.
         let theirs = self.theirs.take().filter(|_| self.doubt.is_some());
         let limit = theirs.map_or(u64::MAX, |theirs| plan.meta.tick_at(theirs).unwrap_or(0));
         self.compared = false;
         self.ahead = now.tick.saturating_sub(limit);
-        // Counted from the clock, not from the old bound: that would run away.
-        // SAFETY.md, rule 10: a longer window waits until the namespace has shown it for ten minutes.
+        // The bound counts from the clock, not from the old bound: that would run away.
+        // SAFETY.md, rule 10: a longer window is used only after the namespace has shown it for ten minutes.
         let wide = self
             .announced
             .is_some_and(|since| now.monotonic >= since + WIDE_AFTER);
@@ -170,7 +173,7 @@ impl Holding {
         (bound > self.record.bound).then_some(Record { bound, ..changed })
     }
 
-    /// Takes in the answer to what was asked.
+    /// Handles an answer.
     pub(in crate::lease) fn on_answer(&mut self, plan: &Plan, answer: Answer, now: &Now) -> Event {
         self.unanswered = matches!(answer, Answer::Failed(_));
         let answer = match answer {
@@ -207,11 +210,11 @@ impl Holding {
             answer => answer,
         };
         let Some(pending) = self.pending.take() else {
-            return Event::None; // an answer to nothing says nothing
+            return Event::None; // an answer without a request is ignored
         };
         match answer {
             Answer::Record(Cas::Conflict(current)) => {
-                // A release whose reply was lost lowered it.
+                // A release whose reply was lost may have lowered the bound.
                 let bound = pending.bound.min(self.record.bound);
                 let known = Record {
                     bound,
@@ -226,8 +229,8 @@ impl Holding {
             Answer::Record(Cas::Done) => {
                 self.record = pending;
                 if self.sealed_at.is_none() {
-                    // Counted from when it was made: one that was answered late, after an outage,
-                    // may lie in the past by now, and the next one is due at once.
+                    // The interval counts from when the change was made. If it was answered late, after an
+                    // outage, its bound may lie in the past by now, and the next change is due at once.
                     self.due = self.made + self.pause(plan, now);
                 }
                 Event::Raised(self.record.clone())
@@ -239,7 +242,7 @@ impl Holding {
         }
     }
 
-    /// Takes in what the namespace shows.
+    /// Handles the namespace as just read.
     fn on_namespace(&mut self, namespace: Namespace, now: &Now) -> Event {
         if namespace.uuid != self.record.namespace {
             return self.go_back(None);
@@ -250,13 +253,13 @@ impl Holding {
         Event::None
     }
 
-    /// The store forgot the record, or shows an earlier one.
+    /// Records that the store forgot the record or shows an earlier one.
     const fn go_back(&mut self, current: Option<Record>) -> Event {
         (self.due, self.went_back) = (Duration::ZERO, true);
         Event::WentBack(current)
     }
 
-    /// No position at or above this one was issued; exact once it is sealed.
+    /// Lowest known position at or above which nothing was issued; exact once the lease is sealed.
     fn unused_from(&self) -> u64 {
         self.sealed_at.unwrap_or(u64::MAX).min(self.record.bound)
     }

@@ -1,34 +1,34 @@
-//! One entry of the pool file: 128 bytes that hold a record and a checksum. Numbers are little-endian.
+//! Entry of the pool file: 128 bytes that hold a record and a checksum. Numbers are little-endian.
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0 to 3 | CRC-32 of all that follows |
+//! | 0 to 3 | CRC-32 of everything that follows |
 //! | 4 to 7 | CRC-32 of the subject |
 //! | 8 to 15 | the generation, which grows with each write |
 //! | 16 to 108 | the record: namespace, owner, birth, epoch, from, bound, attempt, claimed, time, pid, released |
 //! | 109 to 127 | zeros |
 //!
-//! Host and version of the record are left out: nothing decides by them, and the file never leaves its host.
+//! Host and version of the record are left out: they inform people only, and the file never leaves its host.
 
 use vesta_intf::UnixMillis;
 
 use crate::lease::Record;
 use crate::lease::host_state::slot::Slot;
 
-/// 32 entries fill a page: those of neighbouring machine IDs are written together.
+/// Size of an entry: 32 entries fill a page, so those of neighbouring machine IDs are written together.
 pub(super) const ENTRY: usize = 128;
 
-/// The contents of an entry.
+/// Contents of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The checksum of the [subject](Slot::subject).
+    /// Checksum of the [subject](Slot::subject).
     subject: u32,
     pub(super) generation: u64,
     pub(super) record: Record,
 }
 
 impl Entry {
-    /// The entry that remembers a slot.
+    /// Makes the entry that remembers a slot.
     pub(super) fn of(slot: &Slot) -> Self {
         Self {
             subject: crc32fast::hash(slot.subject.as_bytes()),
@@ -46,7 +46,7 @@ impl Entry {
         self.subject == crc32fast::hash(subject.as_bytes())
     }
 
-    /// The bytes of an entry.
+    /// Encodes the entry.
     pub(super) fn encode(&self) -> Vec<u8> {
         let record = &self.record;
         let mut fields = [
@@ -69,7 +69,7 @@ impl Entry {
         [&crc32fast::hash(&fields).to_le_bytes()[..], &fields].concat()
     }
 
-    /// `None` if these are not the bytes of an entry.
+    /// Decodes an entry; `None` if these are not the bytes of one.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.get(size_of::<u32>()..)?;
         let subject = u32::from_le_bytes(take(&mut rest)?);
@@ -95,7 +95,7 @@ impl Entry {
             generation,
             record,
         };
-        (entry.encode() == bytes).then_some(entry) // also the checksum
+        (entry.encode() == bytes).then_some(entry) // checks the checksum too
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_but_for_host_and_version() {
+    fn entry_round_trips_without_host_and_version() {
         let bytes = Entry::of(&slot()).encode();
         assert_eq!(bytes.len(), ENTRY);
         let back = Entry::decode(&bytes).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_place_is_no_entry() {
+    fn unused_space_is_not_an_entry() {
         assert_eq!(Entry::decode(&[0; ENTRY]), None);
         assert_eq!(Entry::decode(&[]), None);
     }

@@ -1,4 +1,4 @@
-//! A lease in every interleaving of callers, keeper and closer.
+//! Held lease in every interleaving of callers, keeper and closer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::races::{Ends, Thread, at_once, bounded, exhaustively, unique_and_grow
 
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const TICK: u64 = 1_000_000;
-/// Batches have two positions left in the tick that the clock shows, beginning with this one.
+/// First position of two that are left for a batch in the tick that the clock shows.
 const FIRST: u64 = (TICK << 10) + 958;
-/// Single calls have one position left in that tick, batches none.
+/// Last position of that tick: a single call gets it, a batch gets none.
 const LAST: u64 = (TICK << 10) + 1023;
 
-/// Milliseconds since [`FIRST`], as some thread wrote them, which another may see late.
+/// Milliseconds since [`FIRST`], written by one thread and possibly seen late by another.
 #[derive(Debug)]
 struct Millis(AtomicU64);
 
@@ -34,13 +34,13 @@ impl Clock for Millis {
     fn park(&self, _: Duration) {}
 }
 
-/// A lease of some position and what follows, what its record says, and its clock.
+/// Lease from a given position on, the bound in its record, and its clock.
 struct Model {
     lease: HeldLease,
-    /// The bound in the store. Relaxed, so that nothing but the lease itself makes a caller see it.
+    /// Bound in the store. Relaxed, so that only the lease itself makes a caller see it.
     durable: AtomicU64,
     clock: Arc<Millis>,
-    /// Calls for one position go the shortest way first.
+    /// True if calls for one position try the fast path first.
     quick: bool,
 }
 
@@ -61,7 +61,7 @@ impl Model {
             lost: Arc::default(),
         };
         let lease = factory.make(7, 1, first, limit).expect("all fields fit");
-        // Makes what is made late.
+        // Forces lazy initialization.
         lease.limit();
         lease.populator.position();
         lease.gate.open(0, 0, 0);
@@ -73,12 +73,12 @@ impl Model {
             lease,
             durable,
             clock,
-            // Two threads that try both ways with runs have too many interleavings.
+            // Two threads that try both paths with runs have too many interleavings.
             quick: kind != PopulatorKind::Local || first != LAST,
         })
     }
 
-    /// So many calls for `want` positions each; one alone goes the shortest way first.
+    /// Makes `calls` calls for `want` positions each; a call for one tries the fast path first.
     fn issue(self: &Arc<Self>, calls: u32, want: u32) -> Thread<Vec<Range<u64>>> {
         let this = self.clone();
         Box::new(move || {
@@ -106,7 +106,7 @@ impl Model {
         })
     }
 
-    /// The keeper's part: the store first, then the lease.
+    /// The keeper's part: first the store, then the lease.
     fn extend(self: &Arc<Self>, bound: u64) -> Thread<Vec<Range<u64>>> {
         let this = self.clone();
         Box::new(move || {
@@ -167,10 +167,10 @@ fn the_bound_is_raised_under_two_callers() {
     }
 }
 
-/// A caller that finds the tick used up looks at the precise clock, under a lock.
+/// A caller that finds the tick used up reads the precise clock, under a lock.
 #[test]
-fn the_clock_moves_on_when_the_tick_is_used_up() {
-    // The calls of each caller, and how much each call wants: single IDs, batches, and both.
+fn clock_moves_on_when_the_tick_is_used_up() {
+    // Number of calls of each caller, and positions per call: single IDs, batches, and both.
     type Callers = &'static [(u32, u32)];
     let histories: [(u64, Callers); 5] = [
         (LAST, &[(2, 1)]),
@@ -208,7 +208,8 @@ fn the_clock_moves_on_when_the_tick_is_used_up() {
     }
 }
 
-/// A line is sealed one past the last position; or past those that a thread had for itself.
+/// A lease is sealed one past its last position; with runs, possibly past positions that a thread
+/// had left over.
 fn sealed_past(kind: PopulatorKind, sealed_at: u64, all: &[Range<u64>]) {
     let end = all.last().map_or(FIRST, |last| last.end);
     match kind {
@@ -218,7 +219,7 @@ fn sealed_past(kind: PopulatorKind, sealed_at: u64, all: &[Range<u64>]) {
 }
 
 #[test]
-fn it_is_fenced_while_it_is_closed_and_used() {
+fn lease_is_fenced_while_it_is_closed_and_used() {
     for kind in PopulatorKind::ALL {
         bounded(kind.name(), move || {
             let model = Model::new(kind, u64::MAX);
@@ -265,11 +266,11 @@ fn planted_bound_raised_before_the_reply() {
     });
 }
 
-/// The fault is one of memory order alone: in every interleaving of sequentially consistent memory it
-/// is right.
+/// The fault is in the memory order alone: under sequential consistency every interleaving is
+/// correct.
 #[test]
 #[should_panic(expected = "lies beyond the record's")]
-fn planted_bound_raised_in_no_order() {
+fn planted_bound_raised_without_ordering() {
     exhaustively("planted fault", || {
         let model = Model::new(PopulatorKind::Atomic, FIRST + 1);
         let this = model.clone();

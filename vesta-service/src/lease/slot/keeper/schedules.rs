@@ -1,4 +1,4 @@
-//! The keeper at work: callers, a store in trouble, a thief and the end, in many random schedules.
+//! The keeper under random schedules: with callers, a failing store, a takeover and the end.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,15 +23,15 @@ use crate::testing::MemoryStore;
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const NAMESPACE: &str = "default";
 
-/// The ways of a store that is not quite itself.
+/// Faults of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
-    /// Some requests are lost, and so are some replies.
+    /// Some requests and some replies are lost.
     Lossy,
-    /// As lossy, and in the end it fails for good.
+    /// As [`Lossy`](Self::Lossy); in addition, an extend or release may fail for good.
     Fatal,
-    /// A fault of the store: changes that it acknowledged are lost.
+    /// Changes that the store acknowledged are lost.
     Forgetful,
 }
 
@@ -42,7 +42,7 @@ struct Store {
 }
 
 impl Store {
-    /// Its machine IDs, as they stand whatever the trouble.
+    /// Machine IDs in the store, read past its faults.
     fn leases(&self) -> Leases {
         Leases::new(self.entries.clone(), NAMESPACE)
     }
@@ -60,7 +60,7 @@ fn lost() -> StoreError {
     StoreError::unavailable("lost", std::io::Error::other("on the way"))
 }
 
-/// True for an owner's own record: one that is extended or given back.
+/// True for a change by which an owner extends or releases its own record.
 fn same_epoch(old: Option<&str>, new: &str) -> bool {
     let epoch = |text| Record::decode(text).ok().map(|record| record.epoch);
     let epochs = (old.and_then(epoch), epoch(new));
@@ -112,7 +112,7 @@ impl KvStore for Store {
     }
 }
 
-/// The positions that one thread was given, for each machine ID.
+/// Positions that one thread was given, by machine ID.
 type Taken = BTreeMap<u64, Vec<Range<u64>>>;
 
 #[derive(Clone)]
@@ -121,7 +121,7 @@ struct Model {
     clock: Arc<ModelClock>,
     slots: Arc<Slots>,
     closed: Arc<AtomicBool>,
-    /// The number of renewals.
+    /// Renewal interval.
     unit: Duration,
 }
 
@@ -180,7 +180,7 @@ impl Model {
         }
     }
 
-    /// A caller that asks so many times.
+    /// Caller that asks `calls` times.
     fn caller(&self, calls: u32) -> JoinHandle<Taken> {
         let this = self.clone();
         spawn(move || {
@@ -202,7 +202,7 @@ impl Model {
         })
     }
 
-    /// The time passes: so much that a renewal is due each time.
+    /// Advances the clock by more than a renewal interval each time.
     fn time(&self, renewals: u32) -> JoinHandle<Taken> {
         let this = self.clone();
         spawn(move || {
@@ -215,7 +215,7 @@ impl Model {
         })
     }
 
-    /// Another process takes the record over, as if its owner were dead, and uses it.
+    /// Another process that takes the record over, as if its owner were dead, and uses it.
     fn thief(&self) -> JoinHandle<Taken> {
         let this = self.clone();
         spawn(move || {
@@ -245,7 +245,7 @@ impl Model {
         self.closed.store(true, std::sync::atomic::Ordering::SeqCst);
     }
 
-    /// Waits for everybody and checks what must hold.
+    /// Waits for all threads and checks what must hold.
     fn check(self, threads: Vec<JoinHandle<Taken>>) -> End {
         let mut machines: BTreeMap<u64, Vec<Vec<Range<u64>>>> = BTreeMap::new();
         for thread in threads {
@@ -253,7 +253,7 @@ impl Model {
                 machines.entry(machine).or_default().push(taken);
             }
         }
-        // As long as the keeper needs: if nobody hears of its end, this is a deadlock.
+        // Waits without a timeout: if the keeper's end is not announced, this is a deadlock.
         let slot = self.slots.first();
         let keeper = self.slots.end.keeper.as_ref().expect("it has leases");
         assert!(keeper.wait_until_over(Duration::MAX));
@@ -273,7 +273,7 @@ impl Model {
             assert_eq!(
                 record.bound,
                 held.seal("again"),
-                "given back where it was sealed"
+                "released where it was sealed"
             );
         }
         let state = slot.state.lock();
@@ -288,18 +288,18 @@ impl Model {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The fate of the lease: renewed, taken over, followed by another, given back.
+/// Outcome for the lease: renewed, taken over, succeeded by another, released.
 type End = (bool, bool, bool, bool);
 
-/// Four callers, the time, the end, and perhaps a thief.
-fn everybody(kind: PopulatorKind, trouble: Trouble, unit: Duration, theft: bool) -> End {
+/// Runs four callers, the clock, the end and, if `theft`, a takeover.
+fn run_all(kind: PopulatorKind, trouble: Trouble, unit: Duration, theft: bool) -> End {
     let model = Model::new(kind, trouble, unit);
     let mut threads: Vec<_> = (0..4).map(|_| model.caller(2)).collect();
     threads.push(model.time(2));
     if theft {
         threads.push(model.thief());
     }
-    // The search for another machine ID takes its time.
+    // The search for another machine ID takes time.
     after_a_while(if theft { 400 } else { 100 });
     model.close();
     model.check(threads)
@@ -311,12 +311,12 @@ fn a_store_that_loses_requests_and_replies() {
         let ends = Ends::new();
         let note = ends.clone();
         at_random(kind.name(), 25_000, move || {
-            note.note(everybody(kind, Trouble::Lossy, SECOND, false));
+            note.note(run_all(kind, Trouble::Lossy, SECOND, false));
         });
         let ends = ends.get();
         assert!(
             ends.iter().all(|(_, fenced, ..)| !fenced),
-            "nobody took it over: {ends:?}"
+            "no process took it over: {ends:?}"
         );
         assert!(
             ends.iter().any(|(renewed, ..)| *renewed),
@@ -326,12 +326,12 @@ fn a_store_that_loses_requests_and_replies() {
 }
 
 #[test]
-fn a_thief() {
+fn record_taken_over_by_another_process() {
     for trouble in [Trouble::None, Trouble::Lossy] {
         let ends = Ends::new();
         let note = ends.clone();
         at_random(&format!("{trouble:?}"), 25_000, move || {
-            note.note(everybody(PopulatorKind::Atomic, trouble, SECOND, true));
+            note.note(run_all(PopulatorKind::Atomic, trouble, SECOND, true));
         });
         let ends = ends.get();
         let rehomed = ends
@@ -349,12 +349,7 @@ fn a_store_that_fails_for_good() {
     let ends = Ends::new();
     let note = ends.clone();
     at_random("atomic", 25_000, move || {
-        note.note(everybody(
-            PopulatorKind::Atomic,
-            Trouble::Fatal,
-            SECOND,
-            true,
-        ));
+        note.note(run_all(PopulatorKind::Atomic, Trouble::Fatal, SECOND, true));
     });
     assert!(
         ends.get().contains(&(false, false, false, false)),
@@ -362,12 +357,12 @@ fn a_store_that_fails_for_good() {
     );
 }
 
-/// No wait ends by itself: whoever is not woken would hold up the model.
+/// No wait times out: a thread that is not woken would stop the model.
 #[test]
-fn everybody_is_woken_in_time() {
+fn every_waiting_thread_is_woken() {
     for kind in PopulatorKind::ALL {
         at_random(kind.name(), 25_000, move || {
-            let (.., released) = everybody(kind, Trouble::None, NEVER, false);
+            let (.., released) = run_all(kind, Trouble::None, NEVER, false);
             assert!(released, "the end waits for the release");
         });
     }

@@ -1,4 +1,4 @@
-//! One held lease after another, in every interleaving of callers, keeper and closer.
+//! Successive leases of a slot, in every interleaving of callers, keeper and closer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::testing::ManualClock;
 const META: IdMeta = IdMeta::MIN_GRANULARITY;
 const FIRST: u64 = 1_000_000 << 10;
 
-/// A held lease, and everything in it that is made late.
+/// Held lease with its lazy initialization done.
 fn held(machine: u64) -> HeldLease {
     let clock = ManualClock::at(UnixMillis(META.spec().epoch.0 + 1_000_000));
     let factory = HeldLeaseFactory {
@@ -42,7 +42,7 @@ struct Model {
     closed: AtomicBool,
 }
 
-/// The machine ID and the positions that one thread was given.
+/// Machine IDs and positions that one thread was given.
 type Taken = Vec<(u64, Range<u64>)>;
 
 impl Model {
@@ -76,7 +76,7 @@ impl Model {
         })
     }
 
-    /// Its machine ID was taken over, and it has claimed another.
+    /// Takeover of the slot's machine ID, and a claim of another one.
     fn rehome(self: &Arc<Self>) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
@@ -89,7 +89,7 @@ impl Model {
         })
     }
 
-    /// The end of [`Keeper::close`](crate::lease::Keeper::close) if the keeper takes longer than it waits.
+    /// Ends like [`Keeper::close`](crate::lease::Keeper::close) when the keeper takes longer than it waits.
     fn close(self: &Arc<Self>) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
@@ -102,7 +102,7 @@ impl Model {
 }
 
 #[test]
-fn a_caller_goes_over_to_the_next_lease() {
+fn caller_moves_on_to_the_next_lease() {
     let ends = Ends::new();
     let note = ends.clone();
     exhaustively("slot", move || {
@@ -118,22 +118,22 @@ fn a_caller_goes_over_to_the_next_lease() {
     let all = [vec![1, 1], vec![1, 2], vec![2, 2]];
     assert!(
         all.iter().all(|end| ends.contains(end)),
-        "it met him at every moment: {ends:?}"
+        "the change of leases came at every moment: {ends:?}"
     );
 }
 
 #[test]
-fn nothing_comes_from_a_lease_that_follows_the_end() {
+fn lease_that_follows_the_end_issues_nothing() {
     bounded("slot", || {
         let model = Model::new();
         at_once(vec![model.caller(2), model.rehome(), model.close()]);
     });
 }
 
-/// As [`MachineSlot::follow`], but it looks whether somebody asked to stop before it is in force.
+/// As [`MachineSlot::follow`], but checks for a stop before the lease is in force.
 #[test]
 #[should_panic(expected = "given out after the end")]
-fn planted_stop_looked_for_too_early() {
+fn planted_stop_checked_too_early() {
     bounded("planted fault", || {
         let model = Model::new();
         let this = model.clone();

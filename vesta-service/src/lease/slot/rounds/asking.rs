@@ -1,4 +1,4 @@
-//! The questions of one round: each that is the same for all is asked once, and changes go side by side.
+//! Requests of one round: questions common to all slots are asked once, and changes go side by side.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,12 @@ use crate::error::{StoreError, ask_store};
 use crate::lease::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
 use crate::lease::{Amendment, Doubt, HostState, Leases, Namespace, Plan};
 
-/// Clocks that are further apart are worth a word.
+/// Smallest difference between clocks that is logged.
 const WORTH_A_WORD: Duration = Duration::from_millis(500);
 
 impl Rounds {
-    /// Takes in a comparison of clocks. A difference is logged once, and at its end the number of times it was seen.
+    /// Handles a comparison of clocks. A difference is logged once, and at its end the number of comparisons
+    /// that differed.
     fn compare(&mut self, pair: ClockPair) {
         for slot in self.slots() {
             slot.leases.current().ticks.compare(&pair);
@@ -44,7 +45,7 @@ impl Rounds {
         }
     }
 
-    /// Asks the store and this host; most questions are the same for all.
+    /// Asks the store and this host. Most questions are common to all slots.
     pub(super) fn ask(&mut self, asks: Vec<(usize, Ask)>) -> Vec<(usize, Answer)> {
         let mut store = Asked {
             leases: &self.leases,
@@ -80,7 +81,7 @@ impl Rounds {
                 Answer::Failed(error) if !error.is_permanent() => Some(error.clone()),
                 _ => None,
             });
-            // It is away if it answered no request.
+            // The store counts as unreachable if it answered no request.
             store.away = unanswered
                 .collect::<Option<Vec<_>>>()
                 .and_then(|mut errors| errors.pop());
@@ -130,7 +131,7 @@ impl Rounds {
                 Ask::Survey => {
                     driver.lock = None;
                     if let Some(place) = driver.place {
-                        self.host.give_up(place); // unlocks it, so that it is found
+                        self.host.give_up(place); // unlocks the file, so that the survey finds it
                     }
                     survey.get_or_insert_with(Vec::new).push(number);
                     continue;
@@ -146,7 +147,7 @@ impl Rounds {
         }
         if let Some(numbers) = survey {
             let (plan, host) = (self.drivers[numbers[0]].plan(), &mut self.host);
-            // Nothing that a claim keeps clear of begins before the later clock.
+            // The reach of a doubt counts from the later clock.
             let theirs = self.said.clock.map(|pair| pair.latest(clock.monotonic()));
             let wall = clock.wall().max(theirs.unwrap_or_default());
             let answer = store.ask(|leases| survey_all(leases, plan, host, wall));
@@ -160,12 +161,12 @@ impl Rounds {
         answers
     }
 
-    /// Locks machine IDs that were claimed, in the store and on this host.
+    /// Locks claimed machine IDs, in the store and on this host.
     fn keep(&mut self, keepers: &[usize], machines: &[u64]) -> Vec<Answer> {
         let mut answers = Vec::new();
         for (number, machine) in keepers.iter().zip(machines) {
             let lock = &mut self.drivers[*number].lock;
-            *lock = None; // it may be the same one
+            *lock = None; // it may hold the same machine ID
             answers.push(match ask_store(|| self.leases.lock(*machine)) {
                 Ok(locked) => {
                     *lock = locked;
@@ -188,7 +189,7 @@ impl Rounds {
     }
 }
 
-/// The store, until it does not answer: what else is to be asked then fails with the same error.
+/// Store during one round. After an unanswered request, all further ones fail with the same error.
 struct Asked<'a> {
     leases: &'a Leases,
     away: Option<StoreError>,
@@ -206,7 +207,7 @@ impl Asked<'_> {
     }
 }
 
-/// The answer to a question that is the same for all.
+/// Answer to a question common to all slots: asked once, then reused.
 fn shared(known: &mut Option<Answer>, ask: impl FnOnce() -> Answer) -> Answer {
     known.get_or_insert_with(ask).clone()
 }
@@ -215,7 +216,7 @@ fn create(leases: &Leases, plan: &Plan, doubt: Option<Doubt>) -> Result<Namespac
     leases.create(&plan.meta.fingerprint(), &plan.facts(0, doubt))
 }
 
-/// All that searches begin with.
+/// Input of the searches.
 fn survey_all(
     leases: &Leases,
     plan: &Plan,
@@ -233,7 +234,7 @@ fn survey_all(
         Some(namespace) => namespace,
         None => {
             let mut remembered = locals.values().cloned().chain(host.own(None));
-            // Nothing is written: an operator may still put the old entries back.
+            // Nothing is written: an operator may still restore the old entries.
             if let Some(local) = remembered.find(|local| local.record.namespace != 0) {
                 return Ok(Answer::Forgotten(Box::new(local)));
             }

@@ -52,7 +52,7 @@ fn looked(asked: u32, namespace: Option<Namespace>, seen: Option<Suspicion>) -> 
     })
 }
 
-/// The store's clock, if it has one, is asked for before anything else.
+/// Reads the store's clock, which comes before anything else, and returns the next action.
 fn next_after_clock(lease: &mut Holding, theirs: Option<UnixMillis>, now: &Now) -> Action {
     assert!(matches!(lease.next(&plan(), now), Action::Ask(Ask::Clock)));
     let pair = theirs.map(|theirs| ClockPair {
@@ -107,7 +107,7 @@ fn raised(event: Event) -> u64 {
 }
 
 #[test]
-fn a_clock_beyond_the_bound_is_followed_before_a_renewal_is_due() {
+fn clock_beyond_the_bound_extends_before_a_renewal_is_due() {
     let mut lease = lease();
     waits(lease.next(
         &plan(),
@@ -133,7 +133,7 @@ fn a_clock_beyond_the_bound_is_followed_before_a_renewal_is_due() {
 }
 
 #[test]
-fn each_change_has_an_attempt_and_a_time_of_its_own() {
+fn each_change_has_its_own_attempt_and_time() {
     let later = Now {
         wall: UnixMillis(7),
         ..now(2, 42)
@@ -143,7 +143,7 @@ fn each_change_has_an_attempt_and_a_time_of_its_own() {
 }
 
 #[test]
-fn an_extend_that_an_outage_held_up_is_followed_by_the_next_one_at_once() {
+fn extend_delayed_by_an_outage_is_followed_by_the_next_at_once() {
     let mut lease = lease();
     let (_, held_up) = written(lease.next(&plan(), &now(2, 10)));
     assert!(matches!(
@@ -207,7 +207,7 @@ fn a_clock_that_stands_still_writes_nothing() {
 }
 
 #[test]
-fn a_lost_reply_is_asked_for_with_the_same_request_and_never_with_another() {
+fn unanswered_extend_is_sent_again_unchanged() {
     let mut lease = lease();
     let first = written(lease.next(&plan(), &now(1, 2)));
     assert!(matches!(
@@ -222,7 +222,7 @@ fn a_lost_reply_is_asked_for_with_the_same_request_and_never_with_another() {
     );
 }
 
-/// The event of an extend, or of a release after sealing, that meets this record.
+/// Event of an extend, or of a release after sealing, that meets this record.
 fn met(lease: &mut Holding, current: Option<Record>) -> Event {
     written(lease.next(&plan(), &now(1, 2)));
     lease.on_answer(&plan(), Answer::Record(Cas::Conflict(current)), &now(1, 3))
@@ -271,7 +271,7 @@ fn a_successor_of_a_release_whose_reply_was_lost_fences_the_lease() {
 }
 
 #[test]
-fn a_store_that_went_back_gets_a_floor_above_what_was_issued_before_the_lease_is_given_up() {
+fn store_that_went_back_gets_a_floor_before_the_lease_is_given_up() {
     let mine = lease().record;
     let successor = Record {
         epoch: 6,
@@ -341,7 +341,7 @@ fn a_store_that_went_back_gets_a_floor_above_what_was_issued_before_the_lease_is
 }
 
 #[test]
-fn a_namespace_that_is_gone_or_another_ends_the_lease_without_a_floor() {
+fn lost_or_replaced_namespace_ends_the_lease_without_a_floor() {
     let other = Namespace {
         uuid: 2,
         ..Namespace::default()
@@ -383,7 +383,7 @@ fn a_refusal_ends_no_lease() {
 }
 
 #[test]
-fn a_refused_look_at_the_namespace_ends_no_lease_and_buys_nothing() {
+fn refused_check_of_the_namespace_ends_no_lease_and_buys_nothing() {
     let mut lease = lease();
     let next = next_after_clock(&mut lease, None, &now(40, 10));
     assert!(matches!(next, Action::Ask(Ask::Doubt)));
@@ -407,7 +407,7 @@ fn a_replaced_file_ends_the_lease() {
     ));
 }
 
-/// A window of a minute where 3 s are usual.
+/// Plan with a window of a minute where 3 s are usual.
 fn wide() -> Plan {
     Plan {
         usual_window: 3 * SECOND,
@@ -415,7 +415,7 @@ fn wide() -> Plan {
     }
 }
 
-/// The window of the next extend, in ticks, after a look at this namespace.
+/// Window of the next extend, in ticks, after a check that shows this namespace.
 fn extended(lease: &mut Holding, seconds: u64, seen: &Namespace) -> u64 {
     lease.checked = Duration::ZERO;
     let next = next_after_clock(lease, None, &now(seconds, 10));
@@ -449,7 +449,7 @@ fn an_unusual_window_is_used_ten_minutes_after_the_namespace_shows_it() {
     assert_eq!(extended(&mut lease, 100, &announced), 3);
     assert_eq!(extended(&mut lease, 599, &announced), 3);
     assert_eq!(extended(&mut lease, 600, &announced), 60);
-    // A fail-over forgot it.
+    // A fail-over forgot the announcement.
     assert_eq!(extended(&mut lease, 700, &namespace(None)), 3);
     assert_eq!(extended(&mut lease, 1_299, &announced), 3);
     assert_eq!(extended(&mut lease, 1_300, &announced), 60);
@@ -468,7 +468,7 @@ fn the_reach_of_a_doubt_covers_the_longest_window_that_the_namespace_shows() {
     let facts = plan()
         .missing_from(&minutes, seen.as_ref(), UnixMillis(0))
         .unwrap();
-    // 40 s between two looks, 10 min, a lead of 5 s, clocks 2 s apart.
+    // 40 s between two checks, 10 min, a lead of 5 s, clocks 2 s apart.
     assert_eq!(facts.doubt.unwrap().reach, UnixMillis(647_000));
 }
 
@@ -503,7 +503,7 @@ fn a_release_waits_for_the_outcome_of_a_pending_extend() {
 }
 
 #[test]
-fn a_doubt_is_noticed_within_a_minute_written_down_and_heeded_before_the_next_window() {
+fn doubt_is_noticed_in_a_minute_and_written_before_the_next_window() {
     let mut lease = lease();
     lease.checked = SECOND;
     waits(lease.next(&plan(), &now(0, 10)));
@@ -511,7 +511,7 @@ fn a_doubt_is_noticed_within_a_minute_written_down_and_heeded_before_the_next_wi
     lease.on_answer(&plan(), done(), &now(40, 10));
     let next = next_after_clock(&mut lease, None, &now(41, 10));
     assert!(matches!(next, Action::Ask(Ask::Doubt)));
-    // Asked at 41 s, and answered late: what was read is as old as the question.
+    // Asked at 41 s and answered late: what was read is as old as the question.
     let seen = Some(Suspicion {
         why: "a replica lags".into(),
         took_over: false,
@@ -528,7 +528,7 @@ fn a_doubt_is_noticed_within_a_minute_written_down_and_heeded_before_the_next_wi
     };
     let doubt = facts.doubt.clone().unwrap();
     assert_eq!(doubt.why, "a replica lags");
-    // 40 s between two looks, the window of 3 s, a lead of 5 s, clocks 2 s apart.
+    // 40 s between two checks, the window of 3 s, a lead of 5 s, clocks 2 s apart.
     assert_eq!(doubt.reach, UnixMillis(50_000));
     lease.on_answer(&plan(), unknown(), &now(50, 10));
     let again = lease.next(&plan(), &now(60, 10));
@@ -545,7 +545,7 @@ fn a_doubt_is_noticed_within_a_minute_written_down_and_heeded_before_the_next_wi
 }
 
 #[test]
-fn a_look_at_the_store_that_is_not_answered_is_not_repeated_at_once() {
+fn unanswered_check_of_the_store_is_not_repeated_at_once() {
     let mut lease = lease();
     let ahead = Now {
         tick: 200,
@@ -574,7 +574,7 @@ fn doubted() -> Holding {
     }
 }
 
-/// The moment at which a tick begins.
+/// Moment at which a tick begins.
 fn moment(tick: u64) -> Option<UnixMillis> {
     Some(IdMeta::MAX_PEAK.moment_of(tick).unwrap())
 }
@@ -600,7 +600,7 @@ fn under_a_doubt_a_window_counts_from_the_earlier_clock() {
 }
 
 #[test]
-fn under_a_doubt_an_extend_that_was_not_answered_is_sent_again_unchanged() {
+fn under_a_doubt_an_unanswered_extend_is_sent_again_unchanged() {
     let mut lease = doubted();
     let (_, first) = written(next_after_clock(&mut lease, moment(110), &now(10, 10)));
     assert!(matches!(
@@ -620,11 +620,11 @@ fn under_a_doubt_an_extend_that_was_not_answered_is_sent_again_unchanged() {
     assert_eq!(
         next.bound,
         RULES.position(130),
-        "each window has an answer of its own"
+        "each window uses its own answer"
     );
 }
 
-/// Otherwise it would ask without a pause: its bound lies in the past of its own clock.
+/// Otherwise the holder would ask continuously: its bound lies in the past of its own clock.
 #[test]
 fn a_holder_ahead_of_the_store_extends_at_its_usual_pace() {
     let mut lease = doubted();
@@ -691,7 +691,7 @@ fn the_reach_of_a_doubt_counts_from_the_later_clock() {
 }
 
 #[test]
-fn a_doubt_that_was_cleared_is_over() {
+fn cleared_doubt_no_longer_applies() {
     let mut lease = doubted();
     let next = next_after_clock(&mut lease, None, &now(60, 10));
     assert!(matches!(next, Action::Ask(Ask::Doubt)));
@@ -707,7 +707,7 @@ fn a_doubt_that_was_cleared_is_over() {
 }
 
 #[test]
-fn an_answer_to_nothing_changes_nothing() {
+fn answer_without_a_request_changes_nothing() {
     let (mut lease, before) = (lease(), lease().record);
     assert!(matches!(
         lease.on_answer(&plan(), done(), &now(1, 2)),
