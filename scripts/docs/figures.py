@@ -20,6 +20,7 @@ KEPT = ROOT / "docs" / "figures"
 FAMILIES = {"amd": "AuthenticAMD", "intel": "GenuineIntel"}
 SOME_RATIO = re.compile(r" / |^Times as fast|^Bars: .*(requests/s|p99|server CPU of a request)$|divided by|ratio$")
 MOST = 1.5
+SERVER = "server CPU, µs/request"
 BEST = "ferroid 2 atomic, milliseconds"
 
 
@@ -130,16 +131,35 @@ def tables():
             of = titles.setdefault(title, ({}, {}))
             of[0].setdefault(column)
             of[1].update(dict.fromkeys(rows))
-    for title, (columns, rows) in titles.items():
-        lines += ["", f"### {title}", "", "| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+
+    def body(title, columns, rows):
         for row in rows:
             cells = []
             for column in columns:
                 both = [side["figures"].get(f"{title}: {column}", {}).get(row) for side in sides.values()]
                 both = ["–" if figure is None else digits(figure) for figure in both]
                 cells.append(" · ".join(both) if any(figure != "–" for figure in both) else "")
-            lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            yield row, cells
+
+    def head(title, columns):
+        return ["", f"### {title}", "", "| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+
+    servers, small = [], []  # tables that are one: by server, and of a few rows
+    for title, (columns, rows) in titles.items():
+        if SERVER in columns and title.startswith(("gRPC", "REST")):
+            servers += [] if servers else head("A request to a server", columns)
+            servers.append(f"| **{title}** |" + " |" * len(columns))
+            servers += [f"| {row} | " + " | ".join(cells) + " |" for row, cells in body(title, columns, rows)]
+        elif all(column == "ns" or column.endswith(": ns") for column in columns):
+            small += [] if small else head("Other costs", ["ns"])
+            for column in columns:
+                what = column.removesuffix("ns").removesuffix(": ")
+                for row, [cell] in body(title, [column], rows):
+                    small.append(f"| {title}: {row}{what and f', {what}'} | {cell} |")
+        else:
+            lines += head(title, columns)
+            lines += [f"| {row} | " + " | ".join(cells) + " |" for row, cells in body(title, columns, rows)]
+    return "\n".join(lines + servers + small)
 
 
 def first_lines():

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""The evidence: scripts/docs/evidence.toml declares each fault with its tests, its command and the figure it reached;
+the tables between the marks of docs/inside/evidence.md are written from there.
+
+usage: evidence.py write   finds each named test in the sources and writes the tables
+       evidence.py check   fails if the tables are stale, or if a named test, file or filter is not in the sources
+"""
+
+import pathlib
+import re
+import sys
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/inside/evidence.md"
+MARKS = re.compile(r"(<!-- evidence: scripts/docs/evidence.py -->\n).*?(\n<!-- end of evidence -->)", re.S)
+FIELDS = {"fault", "then", "tests", "run", "reached"}
+SUITE = "vesta-store/src/conformance"  # a macro makes tests of its functions
+
+
+def sources():
+    """The names in each Rust file, by path: of functions, of modules, and those that a macro may make tests of."""
+    folders = "vesta-*/src", "vesta-*/tests", "scripts/testkit"
+    found = [path for folder in folders for path in ROOT.glob(f"{folder}/**/*.rs")]
+    return {str(path.relative_to(ROOT)): names_in(path.read_text("utf-8")) for path in sorted(found)}
+
+
+def names_in(text):
+    kinds = {"fn": r"\bfn (\w+)", "mod": r"\bmod (\w+)", "macro": r"(?m)^ +(\w+): "}
+    return {kind: set(re.findall(pattern, text)) for kind, pattern in kinds.items()}
+
+
+def paths_of(test, files):
+    """The files that a declared test stands in; none if there is no such test."""
+    if "/" in test:
+        return [test] if any(path == test or test[-1] == "/" and path.startswith(test) for path in files) else []
+    if test.endswith("*"):
+        begins = lambda names: any(name.startswith(test[:-1]) for name in names["fn"] | names["macro"])
+        return [path for path, names in files.items() if begins(names)]
+    kind, name = ("mod", test[4:]) if test.startswith("mod ") else ("fn", test)
+    return [path for path, names in files.items() if name in names[kind]]
+
+
+def unmatched(command, files):
+    """The words of a command's filters that no function, module or file of its test binary has."""
+    call = re.match(r"--(?:test (\w+)|lib)((?: [\w:]+)*)(?: --(.*))?", command)
+    if not call:
+        script = command.split()[0]
+        return [] if script == "cargo" or (ROOT / script).exists() else [script]
+    part = f"/tests/{call[1]}" if call[1] else "/src/"
+    if not any(part in path for path in files):
+        return [command]
+    inside = {path: names for path, names in files.items() if part in path or path.startswith(SUITE)}
+    known = " ".join([*inside, *(name for names in inside.values() for name in names["fn"] | names["mod"])])
+    words = f"{call[2]} {call[3] or ''}".replace("::", " ").split()
+    return [word for word in words if word not in known and not word.startswith("--")]
+
+
+def missing(groups, files):
+    for fault in (fault for group in groups for fault in group["fault"]):
+        name, tests = fault.get("fault", "a fault without a name"), fault.get("tests", [])
+        yield from (f"{name}: there is no field {field}" for field in fault.keys() - FIELDS)
+        yield from (f"{name}: there is no test {test}" for test in tests if not paths_of(test, files))
+        for command in fault.get("run", []):
+            yield from (f"{name}: {command}: nothing is called {word}" for word in unmatched(command, files))
+        if not tests and not fault.get("run"):
+            yield f"{name}: neither a test nor a command"
+
+
+def cells(fault, files):
+    by_place = {}  # whole files and folders stand for themselves
+    for test in fault.get("tests", []):
+        place = "" if "/" in test else ", ".join(f"`{path}`" for path in paths_of(test, files))
+        name = f"{test[4:]}::*" if test.startswith("mod ") else test
+        by_place.setdefault(place, []).append(f"`{name}`")
+    tests = [", ".join(names) + (f" ({place})" if place else "") for place, names in by_place.items()]
+    commands = "; ".join(f"`{command}`" for command in fault.get("run", []))
+    yield f"**{fault['fault']}** {fault['then']}"
+    yield "; ".join(tests) or "–"
+    yield ": ".join(filter(None, [commands, fault.get("reached")])) or "–"
+
+
+def tables(groups, files):
+    for group in groups:
+        yield f"\n### {group['title']}\n\n| if … | tests | command, and the figure it reached |\n|---|---|---|\n"
+        for fault in group["fault"]:
+            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells(fault, files)) + " |\n"
+
+
+def written(groups, files):
+    old = PAGE.read_text("utf-8")
+    if not MARKS.search(old):
+        sys.exit(f"{PAGE} has no place for the evidence")
+    return old, MARKS.sub(lambda found: found[1] + "".join(tables(groups, files)) + found[2], old)
+
+
+def checks_itself(files):
+    """A planted declaration: a test that is there; and a test, a file, a module, filters and a script that are not."""
+    tests = ["a_test_that_is_there", "a_test_that_nobody_wrote", "vesta-none/tests/none.rs", "mod nowhere"]
+    run = ["--test program a_filter_of_nothing", "--test nowhere", "scripts/none.sh", "--test program a_test_that_is"]
+    planted = [{"title": "planted", "fault": [{"fault": "planted", "then": "", "tests": tests, "run": run}]}]
+    files = {**files, "vesta-server/tests/program/planted.rs": names_in("fn a_test_that_is_there() {}")}
+    found = [wrong.rpartition(" ")[2] for wrong in missing(planted, files)]
+    expected = [*tests[1:3], "nowhere", "a_filter_of_nothing", "nowhere", "scripts/none.sh"]
+    assert found == expected, found
+    assert "`vesta-server/tests/program/planted.rs`" in "".join(tables(planted, files))
+
+
+def main():
+    if sys.argv[1:] not in (["write"], ["check"]):
+        sys.exit(__doc__)
+    groups = tomllib.loads((ROOT / "scripts/docs/evidence.toml").read_text("utf-8"))["group"]
+    files = sources()
+    checks_itself(files)
+    wrong = list(missing(groups, files))
+    if wrong:
+        sys.exit("\n".join(wrong))
+    old, new = written(groups, files)
+    if sys.argv[1] == "write":
+        PAGE.write_text(new, "utf-8")
+    elif old != new:
+        sys.exit("docs/inside/evidence.md is stale; run scripts/docs/evidence.py write")
+    faults = [fault for group in groups for fault in group["fault"]]
+    named = sum(len(fault.get("tests", [])) for fault in faults)
+    print(f"{len(faults)} faults, {named} tests and files: each is in the sources")
+
+
+main()
