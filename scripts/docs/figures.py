@@ -21,6 +21,7 @@ FAMILIES = {"amd": "AuthenticAMD", "intel": "GenuineIntel"}
 SOME_RATIO = re.compile(r" / |^Times as fast|^Bars: .*(requests/s|p99|server CPU of a request)$|divided by|ratio$")
 MOST = 1.5
 SERVER = "server CPU, µs/request"
+DECODING = "a message of 10,000 IDs in memory: decoding, ns/ID"
 BEST = "ferroid 2 atomic, milliseconds"
 
 
@@ -144,21 +145,36 @@ def tables():
     def head(title, columns):
         return ["", f"### {title}", "", "| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
 
-    servers, small = [], []  # tables that are one: by server, and of a few rows
+    def pairs(title, columns, rows):
+        """A server beside a bare one, in one row: both figures and their ratio."""
+        found = dict(body(title, columns, rows))
+        for load in dict.fromkeys(row.rpartition(", ")[0] for row in rows):
+            first, second = [row for row in rows if row.startswith(f"{load}, ") and not row.endswith("ratio")]
+            cells = []
+            for figures in zip(found[first], found[second], found[f"{load}, ratio"]):
+                sides = zip(*(figure.split(" · ") for figure in figures))
+                both = [ratio if one == other == "–" else f"{one} / {other}: {ratio}" for one, other, ratio in sides]
+                cells.append(" · ".join(both))
+            yield f"| {load}, {first.removeprefix(load + ', ')} / {second.removeprefix(load + ', ')} | " + " | ".join(cells) + " |"
+
+    servers, small = [], {}  # tables that are one: by server, and of a few rows
     for title, (columns, rows) in titles.items():
-        if SERVER in columns and title.startswith(("gRPC", "REST")):
+        if title == "Bars":  # medians of ratios in the other tables, but for one
+            small["A message of 10,000 IDs"] = [f"decoding, an ID: {body(title, columns, [DECODING]).__next__()[1][0]}"]
+        elif SERVER in columns and title.startswith(("gRPC", "REST")):
             servers += [] if servers else head("A request to a server", columns)
             servers.append(f"| **{title}** |" + " |" * len(columns))
-            servers += [f"| {row} | " + " | ".join(cells) + " |" for row, cells in body(title, columns, rows)]
+            servers += pairs(title, columns, rows)
         elif all(column == "ns" or column.endswith(": ns") for column in columns):
-            small += [] if small else head("Other costs", ["ns"])
             for column in columns:
                 what = column.removesuffix("ns").removesuffix(": ")
                 for row, [cell] in body(title, [column], rows):
-                    small.append(f"| {title}: {row}{what and f', {what}'} | {cell} |")
+                    small.setdefault(title, []).append(f"{row}{what and f', {what}'}: {cell}")
         else:
             lines += head(title, columns)
             lines += [f"| {row} | " + " | ".join(cells) + " |" for row, cells in body(title, columns, rows)]
+    small = [f"| {title} | {'; '.join(cells).replace(' · –', '')} |" for title, cells in small.items()]
+    small = head("Other costs", ["ns, on AMD"]) + small
     return "\n".join(lines + servers + small)
 
 
