@@ -231,7 +231,7 @@ fn a_collector_that_is_away_holds_up_nothing_and_is_named_once() {
     let (code, log) = server.stop();
     assert_eq!(code, Some(0));
     assert_eq!(
-        log.matches("the collector does not take spans").count(),
+        log.matches("the collector does not accept spans").count(),
         1,
         "{log}"
     );

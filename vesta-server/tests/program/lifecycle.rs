@@ -361,7 +361,7 @@ fn a_store_that_does_not_answer_does_not_hold_up_the_end() {
     let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("the store did not confirm it in time"),
+        said.contains("the store did not confirm the release in time"),
         "{said}"
     );
     assert!(

@@ -238,8 +238,7 @@ fn a_program_that_waits_is_alive_and_not_ready_until_the_store_answers() {
     waiting.until("the store does not answer; trying again");
     let (status, body) = waiting.get("/readyz");
     assert_eq!(status, 503);
-    let expected =
-        "not ready: there is no machine ID yet; waiting for sqlite:vesta-data/vesta.db\n";
+    let expected = "not ready: no machine ID yet; waiting for sqlite:vesta-data/vesta.db\n";
     assert_eq!(body, expected);
     assert_eq!(waiting.get("/healthz").0, 200);
 

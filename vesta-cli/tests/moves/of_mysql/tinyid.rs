@@ -292,7 +292,7 @@ fn what_does_not_go_together_is_refused_at_the_start() {
         "--segment-store",
         &url,
     ]);
-    assert!(said.contains("leave segment.table out"), "{said}");
+    assert!(said.contains("remove segment.table"), "{said}");
     database.run("DROP TABLE tiny_id_token");
     let said = refused(&["--compat=tinyid", "--segment-store", &url]);
     assert!(said.contains("tiny_id_token"), "{said}");
