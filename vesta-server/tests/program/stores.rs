@@ -86,7 +86,7 @@ fn a_machine_id_for_each_start_is_never_used_again() {
 #[test]
 fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
     let folder = folder();
-    let missing = "the database does not exist; have it created by `vesta-server store init`";
+    let missing = "the database does not exist; create it with `vesta-server store init`";
     for args in [
         &["show"][..],
         &["free", "7", "--yes"],
@@ -108,7 +108,7 @@ fn what_is_missing_is_made_by_init_and_by_nothing_that_only_looks() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(64), "{said}");
     assert!(
-        said.contains("does not exist, and auto_init is off; have it created by"),
+        said.contains("does not exist, and auto_init is off; create it with"),
         "{said}"
     );
     assert!(!folder.path().join("vesta-data/vesta.db").exists());

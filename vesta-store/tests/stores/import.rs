@@ -163,7 +163,7 @@ fn what_the_layout_does_not_have_is_refused_before_anything_is_written() {
             found(5000, "c", None)
         ]),
         "the layout snowflake has machine IDs of 0 to 1023, but the foreign owners use 1024, 5000; \
-         choose the layout that they have"
+         choose their layout"
     );
     let many: Vec<_> = (1024..1040)
         .map(|machine| found(machine, "h", None))

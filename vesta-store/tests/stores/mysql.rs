@@ -238,7 +238,7 @@ fn a_server_that_is_read_only_is_waited_for() {
     ask(&server(), "SET GLOBAL read_only = 0");
     let said = unavailable(answer);
     assert!(
-        said.contains("read-only: a replica, or a fail-over is in progress"),
+        said.contains("read-only: it is a replica, or a fail-over is in progress"),
         "{said}"
     );
     assert!(store.put_if(AREA, "1", None, "x").unwrap());

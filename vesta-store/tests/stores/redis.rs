@@ -210,7 +210,7 @@ fn wrong_credentials_are_permanent_and_never_shown() {
     for (login, rest, advice) in [
         (":hunter2@", "", "check the URL"),
         ("ids:hunter2@", "", "check the URL"),
-        ("", "", "wants a password"),
+        ("", "", "requires a password"),
         (":correct%20horse@", "/99", "no database 99"),
     ] {
         let store = store(login, rest);
@@ -238,7 +238,7 @@ fn wrong_credentials_are_permanent_and_never_shown() {
     let url = passwordless.url().replace("//", "//:hunter2@");
     let error = opened(&url, &Options::default()).now().unwrap_err();
     assert!(
-        error.is_permanent() && error.to_string().contains("leave it out"),
+        error.is_permanent() && error.to_string().contains("remove it from the URL"),
         "{error}"
     );
     let () = passwordless.command(&["ACL", "SETUSER", "default", "-eval"]);
@@ -394,7 +394,7 @@ fn a_change_counts_only_when_a_replica_has_it() {
 
     let error = replica.store().list(AREA).unwrap_err();
     assert!(
-        !error.is_permanent() && error.to_string().contains("no master"),
+        !error.is_permanent() && error.to_string().contains("not the primary"),
         "{error}"
     );
     let promoted = replica.store();

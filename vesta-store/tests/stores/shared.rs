@@ -254,7 +254,7 @@ pub(crate) fn without_auto_init_nothing_is_created(url: &str) {
         refused(nodes.insert("h", 1)),
     ] {
         assert!(
-            said.contains("does not exist, and auto_init is off; have it created"),
+            said.contains("does not exist, and auto_init is off; create it with"),
             "{said}"
         );
     }

@@ -139,8 +139,8 @@ fn nothing_is_created_without_auto_init() {
             ..patient()
         },
     );
-    let advice = "and auto_init is off; have it created by `vesta-server store init`. If it existed \
-                  before, put it back instead: an empty one can repeat IDs";
+    let advice = "and auto_init is off; create it with `vesta-server store init`. If it existed \
+                  before, restore it instead: an empty one can repeat IDs";
     assert!(permanent(store.put_if(AREA, "namespace", None, "n")).ends_with(advice));
     assert_eq!(store.list(AREA).unwrap(), []);
     assert_eq!(tree.stat("lease:ids"), None);
@@ -183,7 +183,7 @@ fn the_machine_ids_of_leaf_are_found() {
         Err(OpenError::Store { source, .. }) => permanent(Err::<(), _>(source)),
         other => panic!("{other:?}"),
     };
-    assert!(failed(&url).contains("there is no znode"));
+    assert!(failed(&url).contains("no znode"));
     tree.create("forever", "", CreateMode::Persistent);
     assert_eq!(
         machine_ids(&url.parse().unwrap(), Legacy::Leaf).unwrap(),
@@ -215,7 +215,7 @@ fn the_machine_ids_of_leaf_are_found() {
     );
     let said = failed(&url);
     assert!(
-        said.contains("no workers of Leaf: 10.0.0.99:8080-0000000099, leader;"),
+        said.contains("not Leaf workers: 10.0.0.99:8080-0000000099, leader;"),
         "{said}"
     );
 }

@@ -136,7 +136,7 @@ fn a_redis_that_may_forget_is_refused() {
     while server.command::<u64>(&["WAIT", "1", "1000"]) == 0 {}
     let error = opened(&replica).tags().unwrap_err();
     assert!(
-        !error.is_permanent() && error.to_string().contains("no master"),
+        !error.is_permanent() && error.to_string().contains("not the primary"),
         "{error}"
     );
     for gone in [None, Some(replica)] {
