@@ -1,4 +1,4 @@
-//! ZooKeeper keeps the promises of every store, and some of its own.
+//! ZooKeeper passes the conformance suite, and tests of its own.
 
 mod faults;
 mod proxy;
@@ -31,7 +31,7 @@ impl Database for Tree {
 }
 
 const AREA: &str = "lease/ids";
-/// The znode of the entry that is changed.
+/// Znode of the changed entry.
 const ENTRY: &str = "lease:ids/7";
 
 fn open(url: &str, options: &Options) -> Arc<dyn KvStore> {
@@ -81,7 +81,7 @@ fn the_znodes_are_as_documented() {
 }
 
 #[test]
-fn znodes_of_a_user_are_that_users_alone() {
+fn znodes_of_a_user_are_accessible_to_that_user_only() {
     let tree = Tree::new();
     let url = |login: &str| format!("zookeeper://{login}{}{}/private", tree.servers, tree.path);
     let own = url("ids:hunter2%40@");
@@ -101,7 +101,7 @@ fn znodes_of_a_user_are_that_users_alone() {
             let error = answer.expect_err("refused");
             assert!(
                 !error.is_permanent(),
-                "somebody may change the ACL: {error}"
+                "an operator may change the ACL: {error}"
             );
             let said = error.to_string();
             assert!(
@@ -153,7 +153,7 @@ fn nothing_is_created_without_auto_init() {
 }
 
 #[test]
-fn what_no_vesta_wrote_is_refused_by_its_path() {
+fn a_znode_not_written_by_vesta_is_refused_with_its_path() {
     let tree = Tree::new();
     let store = begun(&tree.url());
     let refused = || {
