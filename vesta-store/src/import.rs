@@ -10,14 +10,14 @@
 //! use vesta_service::testing::MemoryStore;
 //! use vesta_store::import::{self, ForeignOwner, Target};
 //!
-//! let store = Arc::new(MemoryStore::new()); // or what `vesta_store::open` gives
+//! let store = Arc::new(MemoryStore::new()); // or the result of `vesta_store::open`
 //! let leases = Leases::new(store, "default");
 //! let layout = IdMeta::SNOWFLAKE;
 //! let namespace = leases.open(&layout.fingerprint())?;
 //! let now = UnixMillis(1_767_225_600_000);
 //!
 //! let found = [ForeignOwner { machine: 5, host: "10.0.0.5:8080".into(), last_used: None }];
-//! let mut numbers = 1..; // random ones, in earnest
+//! let mut numbers = 1..; // random numbers in production
 //! let target = Target { layout, namespace: namespace.uuid, floor: namespace.floor, now };
 //! let seen = leases.snapshot()?;
 //! let plan = import::plan(&found, &seen.records, &target, || numbers.next().unwrap_or(0))?;

@@ -110,7 +110,7 @@ figures! {
     }
 }
 
-/// Maximum tags with series of their own. The tags after them by name are aggregated under an empty
+/// Maximum tags with individual series. The tags after them by name are aggregated under an empty
 /// key, which no tag has.
 const MOST: usize = 100;
 

@@ -1,4 +1,4 @@
-//! Names of a listener. A web site can resolve a name of its own to a listener on loopback, have the browser
+//! Names of a listener. A web site can resolve one of its names to a listener on loopback, have the browser
 //! of this host call it, and read the responses (DNS rebinding). Pure.
 
 use std::net::{Ipv4Addr, Ipv6Addr};

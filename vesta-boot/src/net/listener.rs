@@ -63,7 +63,7 @@ impl Limiter {
     }
 
     /// Returns a permit for an accepted connection, or `None` (counted) at the total limit or at the
-    /// limit of this address. All peers of a Unix socket are this host and have no limit of their own.
+    /// limit of this address. All peers of a Unix socket are this host and have no separate limit.
     pub fn try_permit(&self, peer: Option<IpAddr>) -> Option<Permit> {
         let permit = self.permit(peer);
         if permit.is_err() {

@@ -33,7 +33,7 @@ section! {
         /// Region: the part of the machine IDs used here
         ///
         /// `REGION/BITS`: the upper 1 to 32 bits of the machine field hold this number, so `2/3` is region 2 of 8.
-        /// All regions need the same width. Regions with stores of their own then never make the same ID. Every
+        /// All regions need the same width. Regions with separate stores then never make the same ID. Every
         /// machine ID lies within the region; ordinals count from its first one.
         ///
         /// Example: 2/3

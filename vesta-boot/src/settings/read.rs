@@ -68,7 +68,7 @@ impl Values {
     }
 
     /// Changes the defaults that depend on other settings: a compatibility mode uses the legacy system's
-    /// defaults, and a preset has defaults of its own.
+    /// defaults, and a preset has its own defaults.
     fn with_other_defaults(mut self) -> Self {
         let compat: &[_] = match self.text("compat") == Compat::Tinyid.name() {
             true => &[("listen", "127.0.0.1:9999"), ("segment.table", "tinyid")],

@@ -21,7 +21,7 @@ section! {
         /// Folder of the keys of shuffled serials: TAG.key for each tag
         ///
         /// 64 hexadecimal digits; only the owner and the group of the file may read them. `serial create`
-        /// creates a missing key. Keep a copy: without the key, coupons cannot be told from guesses.
+        /// creates a missing key. Keep a copy: without the key, valid coupons cannot be recognized.
         ///
         /// Example: /etc/vesta/keys
         pub keys: Option<PathBuf> = "serial.keys" "DIR" for commands, folder;

@@ -1,5 +1,5 @@
 //! Request traces for an OpenTelemetry collector. A request is traced if its caller's trace is sampled. Vesta starts
-//! no traces of its own, so other requests pay only for one look at a header.
+//! no traces itself, so other requests pay only for one look at a header.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

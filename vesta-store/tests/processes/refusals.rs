@@ -120,7 +120,7 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
         );
     }
     for answer in uses(&replica) {
-        answer.expect("it is a server of its own");
+        answer.expect("it is an independent server");
     }
     if store.name == "mysql" {
         // Without the privilege two looks show that it no longer replicates; only a claim waits for the

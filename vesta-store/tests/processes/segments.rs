@@ -27,7 +27,7 @@ const MANY_NUMBERS: u64 = 100_000_000;
 const OUTAGE: Duration = Duration::from_secs(20);
 
 impl World {
-    /// Task on a new tag of its own.
+    /// Task on a new, unique tag.
     pub(crate) fn taker(&self) -> Task {
         let tag = format!("processes-{:x}", random(u64::MAX));
         let store =

@@ -1,4 +1,4 @@
-//! A server of its own, which may be stopped.
+//! A dedicated server, which may be stopped.
 
 use vesta_testkit::fleet::StoreServers;
 

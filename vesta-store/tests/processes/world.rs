@@ -1,4 +1,4 @@
-//! Test environment: a store, a namespace of its own in it, and hosts.
+//! Test environment: a store, a dedicated namespace in it, and hosts.
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ use vesta_store::import::{
 };
 use vesta_store::{OpenError, StoreUrl};
 
-/// A location of its own in a store, as CosId uses it.
+/// A dedicated location in a store, as CosId uses it.
 trait Place {
     /// Its URL, with a read-only login if the store supports that.
     fn url(&self) -> String;

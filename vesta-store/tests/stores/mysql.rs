@@ -19,7 +19,7 @@ use crate::shared::{self, AREA, fresh_name, open, opened, refused, unavailable};
 
 struct Mysql;
 
-/// A database of its own.
+/// A dedicated database.
 struct Database(String, #[allow(dead_code, reason = "held")] Option<User>);
 
 /// The suite requires stores that do not forget.

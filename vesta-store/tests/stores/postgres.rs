@@ -14,7 +14,7 @@ use crate::shared::{self, AREA, fresh_name, open, opened, refused, unavailable};
 
 struct Postgres;
 
-/// A schema of its own, whose name is also that of its connections.
+/// A dedicated schema; its name is also that of its connections.
 struct Schema(String);
 
 fn server() -> String {

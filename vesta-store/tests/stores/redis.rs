@@ -1,4 +1,4 @@
-//! Redis passes the conformance suite, and tests of its own.
+//! Redis: conformance suite and further tests.
 
 mod segments;
 pub(crate) mod server;
@@ -17,7 +17,7 @@ use vesta_testkit::fleet::store_url;
 
 struct Redis;
 
-/// Keys with a prefix of their own on the server shared by all tests.
+/// Keys with a unique prefix on the server shared by all tests.
 struct Prefix {
     server: String,
     prefix: String,

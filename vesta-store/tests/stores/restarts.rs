@@ -1,5 +1,5 @@
 //! Processes that are killed and restarted, and concurrent processes: this test program starts
-//! itself, in a folder of its own.
+//! itself, in a dedicated folder.
 
 use std::collections::HashSet;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! ZooKeeper passes the conformance suite, and tests of its own.
+//! ZooKeeper: conformance suite and further tests.
 
 mod faults;
 mod proxy;

@@ -1,4 +1,4 @@
-//! Users and passwords, on servers of their own: they apply to a whole cluster.
+//! Users and passwords, on dedicated servers: they apply to a whole cluster.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A server of its own, to be killed or to have users.
+//! A dedicated server, to be killed or to have users.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, TcpListener};

@@ -1,4 +1,4 @@
-//! Segment tags in MySQL pass the conformance suite, and tests of their own.
+//! Segment tags in MySQL: conformance suite and further tests.
 
 use std::sync::Arc;
 

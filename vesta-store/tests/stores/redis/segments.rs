@@ -1,4 +1,4 @@
-//! Segment tags in Redis pass the conformance suite, and tests of their own.
+//! Segment tags in Redis: conformance suite and further tests.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A path of its own on the test server, inspected over a separate connection.
+//! A dedicated path on the test server, inspected over a separate connection.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
