@@ -265,7 +265,9 @@ fn a_malformed_segment_is_refused_and_named() {
         let named = place.damage_segment();
         let said = segments(&*place).expect_err("refused");
         assert!(
-            said.contains(&format!("writes them: {named}; correct or remove them")),
+            said.contains(&format!(
+                "(not written by CosId): {named}; correct or remove them"
+            )),
             "{said}"
         );
     }

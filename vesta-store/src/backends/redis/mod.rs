@@ -368,7 +368,7 @@ mod tests {
         for info in ["role:slave\r\n", "", "# Replication\r\n"] {
             let error = Replication::of(info).unwrap_err();
             assert!(!error.is_permanent());
-            assert!(error.to_string().contains("no master"), "{error}");
+            assert!(error.to_string().contains("not the primary"), "{error}");
         }
     }
 }

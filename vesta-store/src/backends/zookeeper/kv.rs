@@ -142,5 +142,5 @@ fn value(path: &str, data: Vec<u8>, stat: &Stat) -> Result<String> {
     if stat.ephemeral_owner != 0 {
         return Err(foreign(path, "it is not persistent"));
     }
-    String::from_utf8(data).map_err(|_| foreign(path, "it is not UTF-8"))
+    String::from_utf8(data).map_err(|_| foreign(path, "not valid UTF-8"))
 }
