@@ -44,8 +44,7 @@ pub(crate) type Store = Remote<Redis>;
 ///
 /// * If keys may be evicted (`maxmemory` with a `maxmemory-policy` other than `noeviction`), the
 ///   server is refused.
-/// * With `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no`, without
-/// replicas
+/// * With `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no`, without replicas
 ///   and cluster, the server forgets no acknowledged write.
 /// * Any other server, including one that hides its configuration or was once promoted,
 ///   [may forget](KvStore::doubt) the last moments, and a warning gives the reason. Machine IDs are
