@@ -4,7 +4,7 @@ const stored = (() => { try { return localStorage; } catch { return {}; } })(); 
 let language = stored.language || (navigator.language.startsWith("zh") ? "zh" : "en");
 const t = (key, values = {}) => WORDS[language][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
-// Translates messages of the servers and vesta-intf; a message without a translation stays as it is.
+// Chinese for the sentences of the servers and of vesta-intf; a sentence without a translation stays as it is.
 const PATTERNS = Object.entries(SENTENCES).map(([english, chinese]) => {
   const parts = english.split("{}").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   return [new RegExp(`^${parts.join("(.*?)")}$`, "s"), chinese];
@@ -18,11 +18,11 @@ function said(text) {
   return text;
 }
 
-// Escapes characters that change the text direction, like vesta_intf::plain.
+// Escapes the characters that change the direction of writing. As vesta_intf::plain.
 const plain = (text) => String(text).replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
   (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-// Creates an element with attributes and children; `text` is its content.
+// An element with attributes and children; `text` is its content.
 function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -44,14 +44,14 @@ function fill(id, rows) {
     return cell;
   }))));
 }
-// Splits a text so that moments are not broken across lines.
+// The parts of a text whose moments are not broken across lines.
 const unbroken = (text) => text.split(/(\d{4}-\d\d-\d\dT\S+Z)/).map((it, at) => at % 2 ? el("span", { class: "whole", text: it }) : it);
 const marked = (isBad, text) => el("span", { class: isBad ? "bad" : "", text });
 const grouped = (number) => number == null ? null : BigInt(number).toLocaleString(language);
 const few = (number) => number.toLocaleString(language, { maximumFractionDigits: number < 10 ? 2 : 0 });
 const percent = (share) => `${Math.min(Math.round(share * 100), share < 0.995 ? 99 : 100) || "<1"} %`;
 
-// ---- vesta-intf as wasm ----
+// ---- the rule: vesta-intf ----
 
 let rule;
 async function load() {
@@ -70,7 +70,7 @@ function ask(...lines) {
 
 // ---- the server ----
 
-const LIMIT = 4000; // request timeout in milliseconds
+const LIMIT = 4000; // milliseconds that a request may take
 let token = "";
 async function get(path) {
   const headers = token ? { authorization: `Bearer ${token}` } : {};
@@ -82,7 +82,7 @@ async function get(path) {
   }
   return response;
 }
-// Reason for a failed request: the server's message if it answered, else `silence`.
+// Why a request failed: the server's words if it answered, else `silence`.
 function reason(error, silence) {
   return error.message === "needsToken" ? t("needsToken") : error.detail ? said(error.detail) : silence;
 }

@@ -17,7 +17,7 @@ function samples(text) {
   }
   return found;
 }
-// Counters that the console shows, grouped by kind.
+// The counters that the console shows, by what they count.
 function counters(text) {
   const now = { at: performance.now(), issued: 0, requests: new Map(), buckets: new Map() };
   for (const { name, labels, value } of samples(text)) {
@@ -27,7 +27,7 @@ function counters(text) {
   }
   return now;
 }
-// Upper bound of the bucket with the 99th percentile of requests since the last poll.
+// The upper limit of the bucket with the 99th of 100 requests since the last look.
 function p99(now, then) {
   const buckets = [...now.buckets].map(([le, count]) => [le === "+Inf" ? Infinity : Number(le), count - (then?.buckets.get(le) ?? 0)]);
   buckets.sort((a, b) => a[0] - b[0]);
@@ -44,7 +44,7 @@ async function poll() {
   try {
     const status = await json("status");
     if (turn !== polling) return;
-    // Another process: counters and events restart.
+    // Another process, whose counters and events begin anew.
     if (status.started !== started) [started, before, events, lastEvent] = [status.started, null, [], 0];
     const [metrics, news] = await Promise.all([get("metrics").then((it) => it.text()), json(`events?since=${lastEvent}`)]);
     const pool = status.pool ? await json("pool").catch(() => null) : null;
@@ -65,11 +65,11 @@ async function poll() {
     $("console-error").textContent = reason(error, t(since ? "noAnswerSince" : "noAnswer", { since }));
     $("access").hidden = !needsToken;
     showStale();
-    if (needsToken) return; // until one is entered
+    if (needsToken) return; // until there is one
   }
   setTimeout(() => { if (turn === polling) poll(); }, PAUSE);
 }
-// Keeps the last values, greyed out; the current state is unknown.
+// What was read last stays, in grey; whether anything is still well is unknown.
 function showStale() {
   $("live").classList.add("stale");
   for (const it of $("live").querySelectorAll(".good")) it.textContent = t("unknown");
@@ -79,7 +79,7 @@ function showConsole(status, now, pool, tags, serials) {
   const then = before;
   before = now;
   const seconds = then ? (now.at - then.at) / 1000 : 0;
-  const rate = then && (now.issued - then.issued) / seconds; // unknown before the second poll
+  const rate = then && (now.issued - then.issued) / seconds; // unknown before the second look
   const source = said(status.machine?.source ?? "");
   $("what").textContent = [`${status.program} ${status.version}`, status.namespace, status.layout?.name, source].filter(Boolean).join(" · ");
   const used = then && status.layout ? `${few(rate / status.layout.idsPerSecond * 100)} %` : "–";
@@ -104,7 +104,7 @@ function showConsole(status, now, pool, tags, serials) {
 }
 const TROUBLES = new Set(["not-claimed", "not-renewed", "fenced", "went-back", "sealed", "clock", "doubt"]);
 
-const LOOKS = 60; // polls in the chart: two minutes
+const LOOKS = 60; // that the chart shows: two minutes
 function showRates(rate) {
   if (rate !== null) rates = [...rates, rate].slice(-LOOKS);
   const highest = Math.max(...rates, 10);
@@ -119,7 +119,7 @@ function showRates(rate) {
 function bar(value, most, text) {
   return el("span", {}, el("progress", { value, max: most, "aria-label": text }), ` ${text}`);
 }
-const GROWS = 2 ** 40 - 1; // last counter of an unbounded pattern
+const GROWS = 2 ** 40 - 1; // the last counter of a pattern without an end
 function digitsUsed(tag) {
   const last = Number(tag.last);
   if (last >= GROWS) return "–";
@@ -135,7 +135,7 @@ function showSerials(serials) {
   fill("serial-tags", serials.map((tag) => [tag.key, tag.pattern, tag.period, grouped(tag.next), digitsUsed(tag), grouped(tag.left), few(tag.perSecond ?? 0), tag.fingerprint]));
   showTroubles("serial-tags", serials);
 }
-// Adds the reason below the row of each tag that is not ready.
+// Below the row of each tag that gives out no numbers, why.
 function showTroubles(id, tags) {
   [...$(id).rows].forEach((line, at) => {
     const { ready, notReadyBecause } = tags[at];
@@ -173,7 +173,7 @@ function showPool(pool, usage) {
   }));
   fill("records", pool.records.slice(0, 200).map((it) => [it.machine, t(it.state), it.host, it.pid, it.boundTime]));
 }
-// Headings: every eighth column shows its offset from the row's first number. A narrow window has 32 columns, not 64.
+// Over each eighth column, how far it is from the number before the row. A narrow window has 32 columns, not 64.
 function columns(cells) {
   const every = [0, 8, 16, 24, 32, 40, 48, 56];
   return cells ? [el("b"), ...every.map((at) => el("u", { class: at < 32 ? "" : "wider", text: `+${at}` }))] : [];

@@ -2,7 +2,7 @@
 
 const locale = () => (language === "zh" ? "zh-CN" : "en-GB");
 const utc = (ms) => new Date(ms).toISOString();
-const day = (ms) => { try { return utc(ms).slice(0, 10); } catch { return "–"; } }; // beyond the range of dates
+const day = (ms) => { try { return utc(ms).slice(0, 10); } catch { return "–"; } }; // beyond what dates reach
 function local(ms) {
   const format = { timeZone: $("zone").value, dateStyle: "medium", timeStyle: "long" };
   return new Intl.DateTimeFormat(locale(), format).format(ms);
@@ -14,7 +14,7 @@ function relative(ms) {
   return new Intl.RelativeTimeFormat(language).format(Math.trunc(seconds / length), unit);
 }
 
-// First and last moment of a year, month or day.
+// The moments of a year, a month or a day.
 function period(text) {
   const parts = /^(\d{4})(?:-(\d\d))?(?:-(\d\d))?$/.exec(text);
   if (!parts) return null;
@@ -37,7 +37,7 @@ function showId() {
   $("explained").hidden = true;
   $("start").hidden = Boolean(text);
   const hash = text ? `#id/${encodeURIComponent(text)}` : "#id";
-  if (location.hash !== hash) history.replaceState(null, "", hash); // browsers limit the rate
+  if (location.hash !== hash) history.replaceState(null, "", hash); // browsers limit how often
   if (!text) return;
   const made = $("made").value.trim();
   const when = made ? period(made) : ["", ""];
@@ -89,7 +89,7 @@ function verdict(it) {
   $("made").classList.toggle("wanted", wanted);
   $("rounded").textContent = it.rounded ? t("roundedBy", it.rounded) : "";
 }
-// Layouts that fit the ID. A click selects one; a second click returns to the guess.
+// The layouts that the ID may have. A click reads it as that one, a second click leaves it to the guess again.
 function chips(it) {
   const buttons = it.guesses.slice(0, 6).map((guess, at) => {
     const [name, share, when] = [el("b", { text: guess.layout }), percent(guess.probability), day(guess.moment)];
@@ -99,7 +99,7 @@ function chips(it) {
     button.addEventListener("click", () => {
       $("chosen").value = isChosen ? "" : guess.layout;
       showId();
-      $("guesses").children[at].focus(); // the buttons have been replaced
+      $("guesses").children[at].focus(); // the buttons are new ones
     });
     return button;
   });

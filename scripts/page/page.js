@@ -4,7 +4,7 @@ function zones() {
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const names = new Set([own, "Asia/Shanghai", "UTC", "America/New_York", "Europe/Berlin"]);
   $("zone").replaceChildren(...[...names].map((name) => new Option(name)));
-  if (own === "UTC") $("zone").value = "Asia/Shanghai"; // differs from the first
+  if (own === "UTC") $("zone").value = "Asia/Shanghai"; // a second one
 }
 function layouts() {
   const had = $("chosen").value;

@@ -1,4 +1,4 @@
-// Chinese translations of messages from the servers and vesta-intf; `{}` is a value, `{0}` the first one.
+// Chinese for what the servers and vesta-intf say in English; `{}` stands for a value, `{0}` for the first.
 const SENTENCES = {
   // Events.
   "claimed": "取得", "moved": "更换", "not-claimed": "未取得", "not-renewed": "未续约", "renewed-late": "续约延迟", "fenced": "被接管",
@@ -17,7 +17,7 @@ const SENTENCES = {
   "another process took its machine ID over: {}": "另一个进程接管了它的机器 ID：{0}",
   "the store may forget what it acknowledged: {}": "存储可能丢失已确认的写入：{0}",
   "the store is trusted again": "存储恢复可信",
-  // Reasons for not being ready.
+  // Why a process is not ready.
   "the generator has stopped: {}": "生成器已停止：{0}",
   "another machine ID is being claimed: {}": "正在取得另一个机器 ID：{0}",
   "the clock stands {} s behind IDs already issued": "时钟比已发出的 ID 落后 {0} 秒",
@@ -37,7 +37,7 @@ const SENTENCES = {
   "tag `{}` has no more numbers of 63 bits": "标签 {0} 的 63 位号码已用尽",
   "the store went back: set max_id of tag `{}` above {}, and above everything that any server gave out":
     "存储退回到较早的状态：请把标签 {0} 的 max_id 设为大于 {1}，并大于任何服务器已发出的号码",
-  // Errors from vesta-intf.
+  // Errors of the page's own questions.
   "{} must be {} to {}, but is {}": "{0} 必须在 {1} 到 {2} 之间，实际为 {3}",
   "id: {}": "ID：{0}",
   "layout: {}": "布局：{0}",

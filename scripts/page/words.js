@@ -8,7 +8,7 @@ const WORDS = {
     doConsole: "Live state of this process", doStatus: "Status of the process and its leases, as JSON", doPool: "Machine IDs and their owners", doEvents: "The last 200 events",
     doTags: "Tags of segments and serials", doMetrics: "Metrics for Prometheus", doHealth: "Readiness; liveness (fails only if a restart would help)",
     idTitle: "What is in an ID?", idAsk: "An ID as decimal, signed, hex, base62 or Crockford base32 (with or without check symbol); a UUID or a ULID",
-    example: "Show an example", newId: "Make a new one", madeAsk: "About when was it made?", zone: "Time zone",
+    example: "Show an example", newId: "Generate a new one", madeAsk: "About when was it made?", zone: "Time zone",
     guess: "guess", fields: "Fields", field: "Field", bits: "Bits", value: "Value", largest: "Largest",
     forms: "Other forms", guesses: "Layouts that fit", otherSystem: "another system", made: "Made", machine: "Machine ID", seq: "Sequence", time: "Time",
     unused: "unused", copy: "Copy", copied: "Copied", notCopied: "Not copied: select and copy it manually",

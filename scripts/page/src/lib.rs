@@ -1,7 +1,7 @@
-//! Answers the page's queries with vesta-intf, so that page, program and servers share one implementation.
+//! Answers to the questions of the page, by vesta-intf: page, program and servers share one rule.
 //!
-//! A query is text with one line per argument. The answer is JSON with 64-bit numbers as strings,
-//! because JavaScript would round them. A faulty query sets the field `error`.
+//! A question is text, one line for each argument; the answer is JSON in which 64-bit numbers are strings,
+//! since JavaScript would round them. What is wrong with a question is in the field `error`.
 
 use vesta_intf::{
     Field, FieldOrder, Form, Guess, Id, IdError, IdFormat, IdMeta, LayoutSpec, Rounded, TimeUnit,
@@ -11,10 +11,10 @@ use vesta_intf::{
 #[cfg(target_arch = "wasm32")]
 mod memory;
 
-/// Answers a query:
+/// The answer to a question:
 ///
-/// - `explain`, text, layout (empty for a guess), now, and the first and the last moment when it may
-///   have been made, or empty (milliseconds since 1970),
+/// - `explain`, text, layout or nothing for a guess, now, and the first and the last moment when it may
+///   have been made or nothing (milliseconds since 1970),
 /// - `layouts`,
 /// - `layout`, bits of time, seq and machine, microseconds of a tick, epoch,
 /// - `design`, years, machines, IDs a second, epoch.
@@ -29,7 +29,7 @@ pub fn answer(question: &str) -> String {
         ["design", years, machines, per_second, epoch] => {
             design([years, machines, per_second, epoch])
         }
-        _ => Err(IdError::invalid("question", "unknown question")),
+        _ => Err(IdError::invalid("question", "there is no such question")),
     };
     answer.unwrap_or_else(|error| object([("error", text(&error.to_string()))]))
 }
@@ -201,7 +201,7 @@ fn list(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
 }
 
-/// A JSON string.
+/// A text in JSON.
 fn text(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_explained() {
+    fn an_id_is_taken_apart() {
         let said = answer("explain\n2407837855670862845\n\n1795305600000\n\n");
         for part in [
             r#""id":"2407837855670862845""#,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_ids_are_reported_with_their_kind_and_time() {
+    fn longer_ids_are_named_with_their_width_and_time() {
         let said = answer("explain\n507c7f79bcf86cd7994f6c0e\n\n0\n\n");
         assert_eq!(
             said,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_json() {
+    fn what_is_wrong_is_said_as_json() {
         assert!(answer("explain\n\"\\\nx\n0\n\n").starts_with(r#"{"error":"#));
         assert!(answer("").starts_with(r#"{"error":"#));
         assert!(answer("layout\n41\n12\n10\n7\n0").contains("it must be 1000"));

@@ -1,4 +1,4 @@
-//! Two buffers shared with the page: one for queries, one for answers.
+//! Two buffers that the page reads and writes: texts into the module, and out of it.
 #![allow(
     unsafe_code,
     reason = "names for the page to call; nothing in here reads raw memory"
@@ -11,7 +11,7 @@ thread_local! {
     static ANSWER: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Allocates a query of this many bytes of UTF-8 and returns its address.
+/// Makes room for a question of so many bytes of UTF-8, and says where.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn question(bytes: usize) -> *mut u8 {
     QUESTION.with_borrow_mut(|question| {
@@ -21,7 +21,7 @@ pub(crate) extern "C" fn question(bytes: usize) -> *mut u8 {
     })
 }
 
-/// Answers the query and returns the address of the answer.
+/// Answers the question, and says where.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn answer() -> *const u8 {
     let answer = QUESTION.with_borrow(|question| super::answer(&String::from_utf8_lossy(question)));
@@ -29,7 +29,7 @@ pub(crate) extern "C" fn answer() -> *const u8 {
     ANSWER.with_borrow(|answer| answer.as_ptr())
 }
 
-/// Length of the answer in bytes.
+/// The bytes of the answer.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn answer_bytes() -> usize {
     ANSWER.with_borrow(String::len)

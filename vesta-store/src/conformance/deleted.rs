@@ -33,8 +33,8 @@ impl Deleted {
         self.entries().insert((area.into(), key.into()), value);
     }
 
-    /// A view of a store without the deleted entries. Its timing has a window of a minute, as many of
-    /// these tests need.
+    /// A view of a store without the deleted entries. Its usual window is a minute, as many of these
+    /// tests need.
     pub(super) fn without(&self, store: Arc<dyn KvStore>) -> Intercept {
         let Timing {
             window,

@@ -280,7 +280,7 @@ pub(super) fn batched_puts_take_effect_one_by_one(backend: &dyn Backend) {
         assert_eq!(kept, expected.map(|(key, value)| entry(key, value)));
         assert_eq!(list(&*store, "lease/other"), []);
 
-        // The maximum number at once, twice, by clients that each begin with a different part.
+        // The maximum number at once, twice, by clients that each win some of the entries.
         let keys: Vec<_> = (0..128).map(|key| format!("{key:03}")).collect();
         let all = |old: Option<&str>, value: &str| -> Vec<Put> {
             keys.iter().map(|key| new(key, old, value)).collect()
