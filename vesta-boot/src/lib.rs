@@ -1,7 +1,7 @@
-//! Common part of `vesta-server` and `vesta-rest`: settings, log, stop, the admin listener, and the
-//! wiring of a service. The only place where a configuration string meets a concrete type.
+//! Shared part of `vesta-server` and `vesta-rest`: settings, logging, shutdown, the admin listener,
+//! and the wiring of a service. Only here does a configuration string select a concrete type.
 //!
-//! Both programs are one call of [`main`]; what differs is [`Role`] and how requests are served.
+//! Both programs are one call of [`main`]. They differ in [`Role`] and in how they serve requests.
 //!
 //! ```
 //! use vesta_boot::{Config, Role};
@@ -35,7 +35,8 @@ pub use start::stores::ask_stores;
 pub use start::traces::{Span, may_be_traced};
 pub use start::version::VERSION;
 
-// The examples of the documents compile. They stand here because this crate knows every other one.
+// The examples of the documents compile. They are here because this crate depends on every other
+// one.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! Documents made from the settings: the table in docs/operate/settings.md and docs/vesta.example.toml. With
-//! `UPDATE_DOCS=1` the tests write them.
+//! Documents generated from the settings: the table in docs/operate/settings.md and docs/vesta.example.toml.
+//! With `UPDATE_DOCS=1` the tests write them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,12 +9,12 @@ use clap::Arg;
 use vesta_boot::settings::settings;
 use vesta_boot::{Role, command};
 
-/// Compares a document of docs/ with its text, or writes it.
+/// Compares a document in docs/ with its expected text, or writes it.
 fn compare(file: &str, expected: &str) {
     compare_at(&format!("docs/{file}"), expected);
 }
 
-/// Compares a file of the repository with its text, or writes it.
+/// Compares a file of the repository with its expected text, or writes it.
 fn compare_at(file: &str, expected: &str) {
     let path = format!("{}/../{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -37,7 +37,7 @@ fn default(arg: &Arg) -> Option<String> {
         .map(|text| text.to_string_lossy().into_owned())
 }
 
-/// Default, where vesta-rest has another one.
+/// Default, if that of vesta-rest differs.
 fn default_of_rest(arg: &Arg) -> Option<String> {
     let settings = settings(Role::Rest);
     let rest = settings
@@ -185,8 +185,8 @@ fn the_example_file_is_up_to_date() {
     compare("vesta.example.toml", &(text + TAIL));
 }
 
-/// The first page of a crate's documentation as a README: code as it is shown, and names where links lead
-/// to items.
+/// The first page of a crate's documentation as a README: visible code only, and links to items replaced
+/// by their names.
 fn readme(name: &str, source: &str) -> String {
     let page = source.lines().map_while(|line| line.strip_prefix("//!"));
     let (mut text, mut in_code) = (String::new(), false);
@@ -195,7 +195,7 @@ fn readme(name: &str, source: &str) -> String {
             in_code = !in_code;
             text += if in_code { "```rust\n" } else { "```\n" };
         } else if in_code && (line == "#" || line.starts_with("# ")) {
-            continue; // a line that the documentation hides
+            continue; // hidden in the documentation
         } else if in_code {
             text += &format!("{line}\n");
         } else {
@@ -208,7 +208,7 @@ fn readme(name: &str, source: &str) -> String {
     )
 }
 
-/// A line whose links to items are their names alone.
+/// A line with links to items replaced by the items' names.
 fn without_links(line: &str) -> String {
     let Some((before, rest)) = line.split_once('[') else {
         return line.to_owned();
@@ -279,7 +279,7 @@ fn short_help_has_a_line_for_each_flag_and_long_help_has_examples() {
     }
 }
 
-/// The numbers that follow each of these words.
+/// The numbers that follow each occurrence of this word.
 fn numbers_after(word: &str, text: &str) -> BTreeSet<u32> {
     let number = |rest: &str| {
         let end = rest

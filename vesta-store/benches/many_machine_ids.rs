@@ -1,8 +1,8 @@
-//! The cost of many machine IDs in one process: to claim them, and to hold them.
+//! Cost of many machine IDs in one process: claiming them, and holding them.
 //!
-//! SQLite by default; `VESTA_BENCH_STORES` names others by their URLs, separated by blanks, which are
-//! then reached through a line that holds every answer back for 5 ms. Prints a row for each store and
-//! number: medians of five starts.
+//! SQLite by default; `VESTA_BENCH_STORES` names other stores by their URLs, separated by spaces.
+//! Those are reached through a connection that delays every response by 5 ms. Prints a row per store
+//! and number: medians of five starts.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -79,7 +79,7 @@ fn measure(url: &str, number: usize) {
     }
 }
 
-/// The threads of this process, without those of the slow line.
+/// The threads of this process, without those of the delaying proxy.
 fn threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task")
         .into_iter()
@@ -99,7 +99,7 @@ fn median(times: &mut [Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// Of this process, in user and kernel mode.
+/// CPU time of this process, in user and kernel mode.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
@@ -107,7 +107,8 @@ fn processor_time() -> Duration {
     Duration::from_millis(10) * ticks.filter_map(|ticks| ticks.parse::<u32>().ok()).sum()
 }
 
-/// The URL of the same store behind a line that delays what it answers. Its threads are this process's.
+/// The URL of the same store behind a proxy that delays its responses. The proxy's threads belong to
+/// this process.
 fn through_a_slow_line(url: &str) -> String {
     let (_, rest) = url.split_once("://").expect("a URL");
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);

@@ -1,7 +1,7 @@
-//! Does it cost anything where a machine ID came from?
+//! Measures whether the source of the machine ID affects the cost of an ID.
 //!
-//! One caller, a layout with room in a tick, the system's clock. Stores on the network are measured
-//! if `VESTA_TEST_MYSQL` and so on name one (`scripts/stores.sh` starts them).
+//! One caller, a layout whose ticks do not run out, the system's clock. Network stores are measured
+//! if `VESTA_TEST_MYSQL` etc. name one (`scripts/stores.sh` starts them).
 #![allow(missing_docs, reason = "criterion's macros write public functions")]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use vesta_service::options::PopulatorKind;
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_store::{Options, open, open_worker_nodes};
 
-/// 2^28 IDs in a second.
+/// 2^28 IDs per second.
 fn roomy() -> IdMeta {
     IdMeta::new(LayoutSpec {
         version_bits: 1,
@@ -69,7 +69,7 @@ fn providers(c: &mut Criterion) {
             .state_dir(folder.path().join(&name))
             .build()
             .expect("a service");
-        // A store that may forget has the first ID wait for a window.
+        // With a store that may forget, the first ID waits for a window.
         while ids.try_gen_id().is_err() {
             std::thread::yield_now();
         }

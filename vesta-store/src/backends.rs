@@ -1,5 +1,5 @@
-//! The kinds of stores, a folder each: connecting and checking (`mod`), the URL (`config`), the
-//! functions of the port (`kv`), and errors as what the caller can do (`errors`).
+//! Backends, one folder each: connecting and checking (`mod`), the URL (`config`), the functions of
+//! the port (`kv`), and error mapping (`errors`).
 
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
@@ -16,7 +16,7 @@ pub(crate) mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;
 
-/// The words of a server or a driver, and nothing that they keep beside them.
+/// Message of a server or a driver, stripped of everything else it carries.
 #[cfg(any(
     feature = "mysql",
     feature = "postgres",
@@ -27,10 +27,10 @@ pub(crate) mod zookeeper;
 #[error("{0}")]
 struct ServerMessage(String);
 
-/// The text in the bytes of an entry.
+/// Decodes the bytes of an entry as text.
 #[cfg(any(feature = "redis", feature = "etcd"))]
 fn text(entry: &str, bytes: Vec<u8>) -> Result<String, vesta_service::lease::StoreError> {
     String::from_utf8(bytes).map_err(|_| {
-        vesta_service::lease::StoreError::permanent(format!("{entry} is damaged: it is not UTF-8"))
+        vesta_service::lease::StoreError::permanent(format!("{entry} is damaged: not valid UTF-8"))
     })
 }

@@ -1,4 +1,4 @@
-//! A column of somebody else's table, read row by row: for audits.
+//! Reads a column of a foreign table row by row, for audits.
 
 use vesta_service::lease::StoreError;
 
@@ -12,11 +12,11 @@ use crate::{Kind, OpenError, StoreUrl};
 /// A column of a table.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// The table, with its schema if it needs one: `shop.orders`.
+    /// The table, with its schema if needed: `shop.orders`.
     pub table: String,
     /// The column.
     pub column: String,
-    /// The column whose order the rows are read in.
+    /// The column that determines the order of the rows.
     pub order: String,
 }
 
@@ -33,7 +33,7 @@ impl Column {
             .map(quoted)
             .collect::<Vec<_>>()
             .join(".");
-        // By the table's name: SQLite takes a name of no column that stands alone for text.
+        // Qualified by the table's name: SQLite takes an unqualified unknown name for text.
         let column = |name: &str| format!("{table}.{}", quoted(name));
         let (ids, order) = (
             as_text.replace("COLUMN", &column(&self.column)),
@@ -43,18 +43,18 @@ impl Column {
     }
 }
 
-/// Reads a column of a table in MySQL, PostgreSQL or SQLite, as text; nothing is changed, and memory is
-/// needed for few rows at a time. `each` gets one value after another; `None` is a null.
+/// Reads a column of a table in MySQL, PostgreSQL or SQLite, as text. Changes nothing, and holds only a
+/// few rows in memory. `each` gets one value after another; `None` is a null.
 ///
 /// # Errors
-/// As [`open`](crate::open), and [`OpenError::Store`] if the database does not answer, or has no such
+/// As [`open`](crate::open), and [`OpenError::Store`] if the database is unreachable or has no such
 /// column.
 pub fn read_column(
     url: &StoreUrl,
     column: &Column,
     each: &mut (dyn FnMut(Option<&str>) + Send),
 ) -> Result<(), OpenError> {
-    let _ = (column, &each); // in a build without any backend
+    let _ = (column, &each); // for builds without any backend
     let read: Result<(), StoreError> = match url.kind() {
         #[cfg(feature = "sqlite")]
         Kind::Sqlite => sqlite::read(url, column, each),

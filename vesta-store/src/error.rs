@@ -1,10 +1,10 @@
-//! Reasons for which a URL opens no store.
+//! Errors of opening a store by its URL.
 
 use vesta_service::lease::StoreError;
 
 use crate::Kind;
 
-/// The reason for which a URL opened no store. No message shows a password.
+/// Why a URL could not be opened. No message shows a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -14,18 +14,18 @@ pub enum OpenError {
          mysql://user:password@host/database"
     )]
     NotAUrl {
-        /// The text, passwords hidden.
+        /// The text, with passwords hidden.
         typed: String,
     },
-    /// No store has the scheme.
-    #[error("no store has the scheme `{scheme}`; known ones: {}", known())]
+    /// The scheme is unknown.
+    #[error("unknown scheme `{scheme}`; expected one of {}", known())]
     UnknownScheme {
         /// The scheme.
         scheme: String,
     },
-    /// The backend was left out of this build.
+    /// The backend is not part of this build.
     #[error(
-        "this build of Vesta was made without its {feature} backend; build it with `--features \
+        "this build of Vesta does not include the {feature} backend; rebuild it with `--features \
          {feature}`. Built in: {}",
         built_in()
     )]
@@ -33,28 +33,28 @@ pub enum OpenError {
         /// The cargo feature to enable.
         feature: &'static str,
     },
-    /// The store has no such table.
+    /// The store does not have the requested table.
     #[error("the {backend} backend has no {what}")]
     Unsupported {
         /// The backend.
         backend: &'static str,
-        /// The table, and what to do.
+        /// The table, and the remedy.
         what: &'static str,
     },
-    /// The part after the scheme makes no sense.
+    /// The part after the scheme is invalid.
     #[error("{reason}; write {example}")]
     Malformed {
-        /// The flaw, without secrets.
+        /// The fault, without secrets.
         reason: String,
         /// A URL of this kind.
         example: &'static str,
     },
-    /// The store is there but cannot be used.
+    /// The store is reachable but cannot be used.
     #[error("{store}: {source}")]
     Store {
-        /// Its name, for people.
+        /// Display name of the store.
         store: String,
-        /// The flaw, and what to do about it.
+        /// The fault and the remedy.
         source: StoreError,
     },
 }

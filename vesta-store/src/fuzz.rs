@@ -1,5 +1,5 @@
-//! Shared by the fuzz targets of the backends: records of any numbers, and URLs with a password that
-//! must not show.
+//! Shared by the backends' fuzz targets: records with arbitrary numbers, and URLs with a password
+//! that must not show.
 
 use std::fmt::{Debug, Display};
 
@@ -13,7 +13,7 @@ mod urls;
 pub(crate) use texts::{Changes, damaged};
 pub(crate) use urls::{Around, PIECES, SECRET, with_secret};
 
-/// Neither the shown URL nor what a backend makes of it shows the password.
+/// Checks that neither the displayed URL nor a backend's view of it shows the password.
 pub(crate) fn check_url<T: Display + Debug>(
     parse: impl Fn(&str) -> Result<T, OpenError>,
     schemes: &[&str],
@@ -24,7 +24,7 @@ pub(crate) fn check_url<T: Display + Debug>(
         .iter()
         .any(|scheme| url.split(':').next() == Some(scheme))
     {
-        return; // it comes to no backend
+        return; // reaches no backend
     }
     let said = match parse(&url) {
         Ok(target) => format!("{target} {target:?}"),
@@ -55,9 +55,9 @@ fn urls_never_show_their_password() {
         });
 }
 
-/// Any text at all: what stays is a part of it.
+/// Arbitrary text: the unredacted parts must be parts of it.
 #[test]
-fn any_text_is_shown() {
+fn arbitrary_text_is_redacted_without_changes() {
     bolero::check!()
         .with_iterations(20_000)
         .with_type()
@@ -79,7 +79,7 @@ fn any_text_is_shown() {
         });
 }
 
-/// Hides what stands between the first colon and the first `@`.
+/// Hides the text between the first colon and the first `@`.
 fn planted(url: &str) -> String {
     match url
         .split_once("://")
@@ -92,7 +92,7 @@ fn planted(url: &str) -> String {
 
 #[test]
 #[should_panic(expected = "test failed")]
-fn one_that_shows_a_password_with_an_at_sign_is_noticed() {
+fn showing_a_password_with_an_at_sign_is_detected() {
     bolero::check!()
         .with_iterations(50_000)
         .with_shrink_time(std::time::Duration::ZERO)

@@ -1,5 +1,5 @@
-//! Machine IDs that another system has handed out, taken over once, so that a running fleet can move
-//! without a clash.
+//! One-time import of machine IDs that another system has handed out, so that a running fleet can
+//! migrate without conflicts.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -10,14 +10,14 @@
 //! use vesta_service::testing::MemoryStore;
 //! use vesta_store::import::{self, ForeignOwner, Target};
 //!
-//! let store = Arc::new(MemoryStore::new()); // or what `vesta_store::open` gives
+//! let store = Arc::new(MemoryStore::new()); // or the result of `vesta_store::open`
 //! let leases = Leases::new(store, "default");
 //! let layout = IdMeta::SNOWFLAKE;
 //! let namespace = leases.open(&layout.fingerprint())?;
 //! let now = UnixMillis(1_767_225_600_000);
 //!
 //! let found = [ForeignOwner { machine: 5, host: "10.0.0.5:8080".into(), last_used: None }];
-//! let mut numbers = 1..; // random ones, in earnest
+//! let mut numbers = 1..; // random numbers in production
 //! let target = Target { layout, namespace: namespace.uuid, floor: namespace.floor, now };
 //! let seen = leases.snapshot()?;
 //! let plan = import::plan(&found, &seen.records, &target, || numbers.next().unwrap_or(0))?;
@@ -47,7 +47,7 @@ pub use legacy::Legacy;
 pub use machine_ids::machine_ids;
 pub use owner::ForeignOwner;
 
-/// The namespace that machine IDs are taken over into, and the time.
+/// Target namespace of an import, and the time.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// The layout of the namespace.
@@ -60,20 +60,19 @@ pub struct Target {
     pub now: UnixMillis,
 }
 
-/// The fate of one machine ID, as it is planned or as it came.
+/// Outcome for one machine ID, planned or actual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// This record is written.
     Written(Record),
-    /// There was a record already, or somebody else was faster: this one stays as it is.
+    /// A record existed already or another writer was faster; this record is left unchanged.
     LeftAlone(Record),
 }
 
 /// The outcomes by machine ID.
 pub type Outcomes = Vec<(u64, Outcome)>;
 
-/// The reason for which nothing can be taken over: the layout has no such machine IDs, or no such
-/// moment. Nothing was written.
+/// The import is impossible: the layout has no such machine ID or moment. Nothing was written.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(String);
@@ -84,14 +83,14 @@ fn list(machines: &[u64]) -> String {
     shown.join(", ") + more
 }
 
-/// A predecessor may be ahead of our clock, and may report its time now and then only.
+/// Maximum clock lead of a foreign owner, including the interval between its reports.
 const AHEAD_MS: u64 = 10_000;
 
-/// So much of a host's name fits every store.
+/// Maximum length of a host name that fits every store.
 const HOST_CHARS: usize = 200;
 
-/// The records to write so that no pool hands out the machine IDs of predecessors. `records` are
-/// all that the namespace has; `attempt` gives a random number of at most 63 bits.
+/// Plans the records that keep pools from handing out the machine IDs of foreign owners. `records`
+/// are all records of the namespace; `attempt` returns a random number of at most 63 bits.
 ///
 /// # Errors
 /// [`PlanError`] if the layout has no such machine ID or moment.
@@ -116,8 +115,8 @@ pub fn plan(
         .collect();
     if !beyond.is_empty() {
         return Err(PlanError(format!(
-            "the layout {} has machine IDs of 0 to {max}, but the foreign owners use {}; choose the \
-             layout that they have",
+            "the layout {} has machine IDs of 0 to {max}, but the foreign owners use {}; choose \
+             their layout",
             layout.name(),
             list(&beyond)
         )));
@@ -157,7 +156,7 @@ pub fn plan(
     merged(found).into_iter().map(planned).collect()
 }
 
-/// By machine ID; of one that was found twice, all hosts and the latest moment.
+/// By machine ID; a machine ID found twice gets all hosts and the latest moment.
 fn merged(found: &[ForeignOwner]) -> BTreeMap<u64, ForeignOwner> {
     let mut merged: BTreeMap<u64, ForeignOwner> = BTreeMap::new();
     for it in found {
@@ -174,12 +173,12 @@ fn merged(found: &[ForeignOwner]) -> BTreeMap<u64, ForeignOwner> {
     merged
 }
 
-/// Writes the records of a [`plan`] with their marks into the namespace that it was made for, and
-/// marks those that an interrupted import left behind. Doing it again changes nothing.
+/// Writes the records of a [`plan`] and their marks into the namespace for which it was made, and
+/// marks records left by an interrupted import. Repeating it changes nothing.
 ///
 /// # Errors
-/// [`StoreError`] if the store does not answer; some records may then be written, and doing it
-/// again, with a new plan, writes the rest.
+/// [`StoreError`] if the store is unreachable. Some records may then be written; repeating the
+/// import with a new plan writes the rest.
 pub fn write(leases: &Leases, seen: &Snapshot, plan: Outcomes) -> Result<Outcomes, StoreError> {
     let written = |(machine, planned)| {
         let outcome = match planned {
@@ -199,11 +198,11 @@ pub fn write(leases: &Leases, seen: &Snapshot, plan: Outcomes) -> Result<Outcome
     plan.into_iter().map(written).collect()
 }
 
-/// Puts a new record and its mark in place of what a snapshot shows of a machine ID; nothing is
-/// changed if the record is another one by now.
+/// Replaces a machine ID's record, as seen in a snapshot, with a new record and its mark; changes
+/// nothing if the record has changed since.
 ///
 /// # Errors
-/// [`StoreError`] as of [`change`], or if the machine ID was marked for another record meanwhile.
+/// As [`change`], and if the machine ID was marked for another record meanwhile.
 pub fn put(
     leases: &Leases,
     seen: &Snapshot,
@@ -222,18 +221,18 @@ fn mark(leases: &Leases, seen: &Snapshot, machine: u64, record: &Record) -> Resu
         return Ok(());
     }
     Err(StoreError::permanent(format!(
-        "machine ID {machine} was marked for another record at this moment; see what has become of \
-         it (store show), and create its record anew if it was deleted (store repair {machine})"
+        "machine ID {machine} was marked for another record meanwhile; check its state \
+         (store show), and recreate its record if it was deleted (store repair {machine})"
     )))
 }
 
-/// Changes a record as [`Leases::change`] does, three times if the reply is lost. A creation is sent
-/// once, then looked for: a copy of it that arrives late would bring back a record that somebody
-/// deleted in between, birth and all.
+/// Changes a record like [`Leases::change`], sending it up to three times if the reply is lost. A
+/// creation is sent only once and then looked up: a late copy would bring back a record that was
+/// deleted in between, with its old birth.
 ///
 /// # Errors
-/// [`StoreError`] if the store refuses, or does not answer three times in a row. It is then not
-/// known whether the change happened.
+/// [`StoreError`] if the store refuses, or does not answer three times in a row. The change may or
+/// may not have happened.
 pub fn change(
     leases: &Leases,
     machine: u64,
@@ -253,7 +252,7 @@ pub fn change(
     }
 }
 
-/// The number of times that a request is sent whose reply is lost.
+/// How often a request is sent if its reply is lost.
 const TRIES: u32 = 3;
 
 fn insist<T>(mut ask: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {

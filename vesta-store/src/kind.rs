@@ -25,7 +25,7 @@ impl Kind {
         Self::Etcd,
     ];
 
-    /// The kind with this scheme, in any case.
+    /// The kind with this scheme, ignoring case.
     pub(crate) fn of_scheme(scheme: &str) -> Option<Self> {
         let is = |known: &&str| known.eq_ignore_ascii_case(scheme);
         Self::ALL
@@ -86,7 +86,7 @@ impl Kind {
         matches!(self, Self::Mysql | Self::Postgres)
     }
 
-    /// The error for a table that this kind does not have, or not in this build.
+    /// The error for a table that this kind does not support, or not in this build.
     pub(crate) const fn has_no(self, what: &'static str) -> OpenError {
         if self.facts().built_in {
             OpenError::Unsupported {
@@ -101,13 +101,13 @@ impl Kind {
     }
 }
 
-/// The properties of a kind of store.
+/// Properties of a kind of store.
 pub(crate) struct Facts {
     pub(crate) schemes: &'static [&'static str],
-    /// The options behind a `?`, with blanks between them: none is a secret, except for keys, which
-    /// are hidden. A name that ends with `[` stands for all that begin with it.
+    /// Options after the `?`, separated by spaces. None is a secret, except keys, which are hidden.
+    /// A name that ends with `[` stands for all that begin with it.
     pub(crate) options: &'static str,
     pub(crate) example: &'static str,
-    /// True if this build has the backend.
+    /// True if the backend is part of this build.
     pub(crate) built_in: bool,
 }

@@ -1,4 +1,4 @@
-//! The stores that machine IDs are claimed from.
+//! Stores from which machine IDs are claimed.
 //!
 //! ```
 //! use vesta_service::{IdService, LocalIdService, MachineSource};
@@ -15,10 +15,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Each backend is a cargo feature of its name (`sqlite`, which is on by default, `mysql`, `postgres`,
-//! `redis`, `zookeeper`, `etcd`), and [`open`] finds it by the scheme of a URL. The feature `testkit` adds the
+//! Each backend is a cargo feature with its name (`sqlite`, on by default, `mysql`, `postgres`, `redis`,
+//! `zookeeper`, `etcd`), and [`open`] selects it by the scheme of the URL. The feature `testkit` adds the
 //! `conformance` suite, which every backend passes unchanged.
-#![deny(unsafe_code)] // but for one line in sqlite/lock.rs, with its argument
+#![deny(unsafe_code)] // except for one line in sqlite/lock.rs, justified there
 
 mod backends;
 mod column;

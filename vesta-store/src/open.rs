@@ -1,4 +1,4 @@
-//! From a URL to a store.
+//! Opens stores by their URLs.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ use crate::{Kind, Options, SegmentTable, StoreUrl};
 /// | etcd | `etcd://host:2379,host:2379`, `etcds://…` with TLS |
 ///
 /// # Errors
-/// [`OpenError`]; every case says what to do. A store that only does not answer at the moment is no
-/// error here: the claim of a machine ID asks it again.
+/// [`OpenError`]; every case states the remedy. An unreachable store is not an error here: the
+/// claim of a machine ID connects again.
 pub fn open(url: &StoreUrl) -> Result<Arc<dyn KvStore>, OpenError> {
     open_with(url, &Options::default())
 }
@@ -53,7 +53,7 @@ fn open_kv(
     options: &Options,
     purpose: Purpose,
 ) -> Result<Arc<dyn KvStore>, OpenError> {
-    let _ = (options, purpose); // in a build without any backend
+    let _ = (options, purpose); // for builds without any backend
     Ok(match url.kind() {
         #[cfg(feature = "sqlite")]
         Kind::Sqlite => Arc::new(backends::sqlite::Database::open(url, options)?),
@@ -75,8 +75,7 @@ fn open_kv(
     })
 }
 
-/// Opens the table of worker nodes in the SQL database that a URL names, for machine IDs that are
-/// used once.
+/// Opens the table of worker nodes in an SQL database, for machine IDs that are used only once.
 ///
 /// # Errors
 /// As [`open`], and [`OpenError::Unsupported`].
@@ -86,7 +85,7 @@ pub fn open_worker_nodes(
     options: &Options,
 ) -> Result<Arc<dyn WorkerNodeStore>, OpenError> {
     let purpose = Purpose::WorkerNodes;
-    let _ = (options, purpose); // in a build without any backend
+    let _ = (options, purpose); // for builds without any backend
     Ok(match url.kind() {
         #[cfg(feature = "sqlite")]
         Kind::Sqlite => Arc::new(backends::sqlite::Database::open(url, options)?),
@@ -100,8 +99,8 @@ pub fn open_worker_nodes(
     })
 }
 
-/// Opens the segment tags in the store that a URL names, in the place that the
-/// [options](Options::segment_table) name. A Redis that may forget what it acknowledged refuses every
+/// Opens the segment tags in the store that a URL names, in the location set by the
+/// [options](Options::segment_table). A Redis that may forget acknowledged writes refuses every
 /// request.
 ///
 /// # Errors
@@ -123,10 +122,10 @@ pub fn open_segments(
 
 /// Tinyid's tables: segment tags, and the tokens of its clients.
 pub trait TinyidStore: SegmentStore {
-    /// The tokens of callers, each with a tag that it is good for.
+    /// Tokens of callers, each with a tag for which it is valid.
     ///
     /// # Errors
-    /// [`StoreError`] if the database does not answer, or has no such table.
+    /// [`StoreError`] if the database is unreachable, or has no such table.
     fn tokens(&self) -> Result<Vec<(String, String)>, StoreError>;
 }
 
@@ -144,7 +143,7 @@ fn segment_table(
     options: &Options,
     table: SegmentTable,
 ) -> Result<Arc<dyn TinyidStore>, OpenError> {
-    let _ = options; // in a build without such a backend
+    let _ = options; // for builds without such a backend
     let opened: Option<Arc<dyn TinyidStore>> = match url.kind() {
         #[cfg(feature = "mysql")]
         Kind::Mysql => {
@@ -180,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_was_left_out_names_its_feature() {
+    fn a_disabled_backend_names_its_feature() {
         for kind in Kind::ALL.into_iter().filter(|kind| !kind.facts().built_in) {
             let name = kind.name();
             let said = refusal(&format!("{name}://user:hunter2@db:1/x"));
             let start =
-                format!("this build of Vesta was made without its {name} backend; build it");
+                format!("this build of Vesta does not include the {name} backend; rebuild it");
             assert!(said.starts_with(&start), "{said}");
             assert!(said.contains(&format!("--features {name}`")), "{said}");
             assert!(!said.contains("hunter"), "{said}");
@@ -193,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn schemes_are_found_in_any_case() {
+    fn schemes_are_case_insensitive() {
         assert_eq!(Kind::of_scheme("PostgreSQL"), Some(Kind::Postgres));
         assert_eq!(Kind::of_scheme("rediss"), Some(Kind::Redis));
     }
 
     #[test]
-    fn what_is_no_sql_database_has_no_worker_nodes() {
+    fn stores_without_sql_have_no_worker_nodes() {
         let error = open_worker_nodes(&"redis://h".parse().unwrap(), &Options::default())
             .expect_err("refused");
         assert!(matches!(
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaf_does_not_know_has_no_table_of_leafs() {
+    fn stores_unknown_to_leaf_have_no_leaf_table() {
         let options = Options {
             segment_table: Some(SegmentTable::Leaf),
             ..Options::default()
@@ -228,13 +227,13 @@ mod tests {
         let said = refusal("mongodb://root:hunter2@db/x");
         assert_eq!(
             said,
-            "no store has the scheme `mongodb`; known ones: sqlite, mysql, postgres, redis, \
+            "unknown scheme `mongodb`; expected one of sqlite, mysql, postgres, redis, \
              zookeeper, etcd"
         );
     }
 
     #[test]
-    fn what_is_not_a_url_is_told_how_one_looks() {
+    fn text_that_is_not_a_url_gets_an_example() {
         for typed in ["vesta-data/vesta.db", "", "/abs/vesta.db", "1:2", ":x"] {
             let said = refusal(typed);
             assert!(

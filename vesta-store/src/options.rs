@@ -1,35 +1,35 @@
-//! The options that a store is opened with.
+//! Options for opening a store.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use vesta_service::lease::{StoreError, Timing};
 
-/// The options that a store is opened with, beside those of its URL.
+/// Options for opening a store, in addition to those of its URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// True if tables, keys and znodes that are missing are created. Otherwise a missing one is an
-    /// error that says how to create it.
+    /// True if missing tables, keys and znodes are created. Otherwise a missing one is an error
+    /// that says how to create it.
     pub auto_init: bool,
-    /// The time that one request may take; `None` for the store's own default, which is
-    /// [`KvStore::timing`](vesta_service::lease::KvStore::timing)'s.
+    /// Timeout of one request; `None` for the store's default, from
+    /// [`KvStore::timing`](vesta_service::lease::KvStore::timing).
     pub request_timeout: Option<Duration>,
-    /// The place of segment tags; `None` for the store's own default: Leaf's table where the store can
-    /// have it.
+    /// Location of segment tags; `None` for the store's default: Leaf's table where the store supports
+    /// it.
     pub segment_table: Option<SegmentTable>,
-    /// True if a database file may be on a network file system, which is then warned about.
+    /// True if a database file on a network file system is accepted with a warning.
     pub network_fs: bool,
-    /// True if of two databases that replicate from each other only one is ever written at a time, by an
-    /// operator's word. One that replicates from another is then doubted; otherwise it is refused.
+    /// Operator's statement that only one of two databases replicating from each other is ever written
+    /// at a time. A store that replicates from another is then doubted instead of refused.
     pub one_writer: bool,
 }
 
-/// The place of segment tags in a store.
+/// Location of segment tags in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentTable {
     /// Leaf's table `leaf_alloc`, in MySQL, MariaDB and PostgreSQL.
     Leaf,
-    /// Another table of that shape, in the same databases.
+    /// Another table with the same columns, in the same databases.
     LeafLike {
         /// Its name.
         table: &'static str,
@@ -40,7 +40,7 @@ pub enum SegmentTable {
     Tinyid,
     /// CosId's table `cosid`, in MySQL and MariaDB.
     Cosid,
-    /// Entries beside those of machine IDs, in any store that keeps what it acknowledged.
+    /// Entries beside those of machine IDs, in any store that keeps acknowledged writes.
     Kv,
 }
 
@@ -48,7 +48,7 @@ impl FromStr for SegmentTable {
     type Err = &'static str;
 
     /// `leaf`, `leaf:TABLE` (with the column `update_time`), `leaf:TABLE:COLUMN`, `tinyid`, `cosid` or `kv`.
-    /// Names live as long as the process, as texts of statements do.
+    /// Names are leaked, because statement texts have a static lifetime.
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
         let is_name = |name: &&str| {
@@ -72,20 +72,20 @@ impl FromStr for SegmentTable {
 const TABLES: &str = "must be leaf, leaf:TABLE, leaf:TABLE:COLUMN (names of ASCII letters, digits and _), \
     tinyid, cosid or kv";
 
-/// The data that a store is opened for.
+/// Purpose for which a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "some builds have no backend")]
 pub(crate) enum Purpose {
-    /// Entries about machine IDs, whose claims keep a distance from changes that the store may forget.
+    /// Machine IDs: their claims keep a distance from changes that the store may forget.
     Leases,
-    /// Entries about segment tags, whose ranges would be handed out again: a store is refused where its
-    /// losses are part of how it is set up.
+    /// Segment tags: forgotten ranges would be handed out again, so a store is refused if its
+    /// configuration allows losses.
     Segments,
-    /// The table of segment tags of another system.
+    /// A legacy system's table of segment tags.
     SegmentTable(SegmentTable),
     /// uid-generator's table of worker nodes.
     WorkerNodes,
-    /// The data of another system, which is only read, whatever becomes of it in a crash.
+    /// Data of a legacy system, read only, so its crash behavior does not matter.
     Import,
 }
 
@@ -103,7 +103,7 @@ impl Default for Options {
 
 #[allow(dead_code, reason = "some builds have no backend")]
 impl Options {
-    /// The time that one request may take in a store with this timing.
+    /// Timeout of one request to a store with this timing.
     pub(crate) fn limit(&self, timing: Timing) -> Duration {
         self.request_timeout.unwrap_or(timing.request_timeout)
     }
@@ -127,12 +127,12 @@ impl Options {
     }
 }
 
-/// The error for something that is missing and may not be created.
+/// The error for something that does not exist and may not be created.
 #[allow(dead_code, reason = "some builds have no backend")]
 pub(crate) fn not_prepared(what: &str) -> StoreError {
     StoreError::permanent(format!(
-        "{what} does not exist, and auto_init is off; have it created by `vesta-server store init`. If it \
-         existed before, put it back instead: an empty one can repeat IDs"
+        "{what} does not exist, and auto_init is off; create it with `vesta-server store init`. If it \
+         existed before, restore it instead: an empty one can repeat IDs"
     ))
 }
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_leafs_shape_is_named_with_its_column_of_time() {
+    fn a_table_like_leafs_is_named_with_its_time_column() {
         let like = |table, changed| Ok(SegmentTable::LeafLike { table, changed });
         assert_eq!("leaf".parse(), Ok(SegmentTable::Leaf));
         assert_eq!(

@@ -1,5 +1,4 @@
-//! Asynchronous clients behind the blocking port: connections that are kept, and one time limit for
-//! each request.
+//! Asynchronous clients behind the blocking port: pooled connections, and one timeout per request.
 
 pub(crate) mod runtime;
 
@@ -20,57 +19,58 @@ use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
 use runtime::{Background, NoAnswer};
 
-/// The number of connections that are kept for the next requests.
+/// Maximum idle connections kept for the next requests.
 const KEPT: usize = 2;
-/// The time that the server gets to hear a goodbye.
+/// Time for a server to receive the closing message.
 const GOODBYE: Duration = Duration::from_millis(100);
 
-/// An asynchronous client of a store.
+/// Asynchronous client of a store.
 pub(crate) trait Client: Sized + Send + Sync + 'static {
-    /// Its name, for people.
+    /// Display name.
     const NAME: &'static str;
     const TIMING: Timing = Timing::NETWORK;
 
     type Connection: Send + 'static;
 
-    /// Connects to nothing yet.
+    /// Creates the client without connecting.
     fn new(url: &StoreUrl, options: &Options, purpose: Purpose) -> Result<Self, OpenError>;
 
-    /// The store for people, without secrets: `MySQL vesta@db:3306/ids`.
+    /// Display form of the store, without secrets: `MySQL vesta@db:3306/ids`.
     fn shown(&self) -> &str;
 
-    /// The servers, any of which may be asked, for people.
+    /// Display names of the servers, any of which may be asked.
     fn servers(&self) -> Vec<&str> {
         vec![self.shown()]
     }
 
-    /// The number of the server to connect to first.
+    /// Index of the server to connect to first.
     fn first_server(&self) -> usize {
         0
     }
 
-    /// A new connection to the server of this number, if that keeps what it acknowledges.
+    /// Opens a connection to the server with this index, and checks that it keeps acknowledged
+    /// writes.
     fn connect(
         &self,
         server: usize,
         limit: Duration,
     ) -> impl Future<Output = Result<Self::Connection>> + Send;
 
-    /// True if a connection that was kept can still be used.
+    /// True if an idle connection is still usable.
     fn is_alive(&self, connection: &mut Self::Connection) -> impl Future<Output = bool> + Send;
 
-    /// Says goodbye.
+    /// Closes a connection gracefully.
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send {
         async { drop(connection) }
     }
 }
 
-/// A client that keeps entries, with the functions of [`KvStore`].
+/// A client with entries, which implements the functions of [`KvStore`].
 pub(crate) trait Kv: Client {
-    /// True if its servers tell the time.
+    /// True if its servers report their clock.
     const HAS_CLOCK: bool = false;
 
-    /// True if its servers may be set up so that they lose what they acknowledged.
+    /// True if its servers may be configured to lose acknowledged writes.
     const MAY_FORGET: bool = false;
 
     fn list(
@@ -86,7 +86,7 @@ pub(crate) trait Kv: Client {
         key: &str,
     ) -> impl Future<Output = Result<Option<String>>> + Send;
 
-    /// As [`KvStore::put_all`]; at least one.
+    /// As [`KvStore::put_all`], with at least one put.
     fn put_all(
         &self,
         connection: &mut Self::Connection,
@@ -115,7 +115,7 @@ pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 /// The entries of an area: keys and values.
 pub(crate) type Entries = Vec<(String, String)>;
 
-/// A store that is reached when it is first asked for something.
+/// A store that connects on first use.
 pub(crate) struct Remote<C: Client> {
     background: Background,
     shared: Arc<Shared<C>>,
@@ -125,7 +125,7 @@ struct Shared<C: Client> {
     client: C,
     options: Options,
     limit: Duration,
-    /// The number of the server to connect to next.
+    /// Index of the next server to connect to.
     next: AtomicUsize,
     idle: Mutex<Vec<C::Connection>>,
 }
@@ -141,7 +141,7 @@ impl<C: Client> Remote<C> {
         let client = C::new(url, options, purpose)?;
         let background = Background::start().map_err(|error| OpenError::Store {
             store: client.shown().into(),
-            source: StoreError::unavailable("no thread can be started", error),
+            source: StoreError::unavailable("cannot start a thread", error),
         })?;
         let shared = Shared {
             options: options.clone(),
@@ -160,10 +160,10 @@ impl<C: Client> Remote<C> {
         self.shared.client.shown()
     }
 
-    /// Sends a request once, over a connection that is alive as far as is known, and waits for the
-    /// reply within the limit. The connection is kept after a reply that is no error. After anything
-    /// else nothing is sent over it any more; an error ends the others that were kept, too, so that the
-    /// next request inspects the server again.
+    /// Sends a request once, over a connection believed to be alive, and waits for the reply within the
+    /// timeout. After a successful reply the connection is kept. After anything else it is not used
+    /// again; an error also closes the other idle connections, so that the next request inspects the
+    /// server again.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         request: impl for<'a> FnOnce(&'a C, &'a mut C::Connection) -> Reply<'a, T> + Send + 'static,
@@ -188,7 +188,7 @@ impl<C: Client> Shared<C> {
         let Some(mut connection) = kept else {
             return self.connect(self.limit).await;
         };
-        // The server may have closed it, or the network forgotten it.
+        // The server may have closed it, or the network may have dropped it.
         let probe = self.limit / 4;
         if timeout(probe, self.client.is_alive(&mut connection)).await == Ok(true) {
             return Ok(connection);
@@ -197,14 +197,14 @@ impl<C: Client> Shared<C> {
         self.connect(self.limit - probe).await
     }
 
-    /// Asks one server after the other. Each gets its share of the time: one that swallows packets must
-    /// not use it up.
+    /// Tries one server after the other. Each gets its share of the time, so that an unresponsive
+    /// server cannot use it all up.
     async fn connect(&self, limit: Duration) -> Result<C::Connection> {
         let servers = self.client.servers();
         let share = limit / u32::try_from(servers.len()).unwrap_or(u32::MAX);
         let mut failed: Option<StoreError> = None;
         for _ in &servers {
-            let server = self.next.fetch_add(1, Ordering::Relaxed) % servers.len(); // any order will do
+            let server = self.next.fetch_add(1, Ordering::Relaxed) % servers.len(); // the order does not matter
             let error = match timeout(share, self.client.connect(server, share)).await {
                 Ok(Err(error)) if !error.is_permanent() => error,
                 Ok(connected) => return connected,
@@ -304,7 +304,7 @@ impl<C: Client> fmt::Debug for Remote<C> {
     }
 }
 
-/// Says goodbye: MySQL writes a warning about a client that just goes away.
+/// Closes idle connections gracefully: MySQL logs a warning if a client just disconnects.
 impl<C: Client> Drop for Remote<C> {
     fn drop(&mut self) {
         let idle = std::mem::take(&mut *self.shared.idle());

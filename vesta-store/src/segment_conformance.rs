@@ -1,4 +1,4 @@
-//! The duties of every database of segment tags, as one suite that is run against each unchanged.
+//! Conformance suite for databases of segment tags, run against each unchanged.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -32,16 +32,16 @@ use vesta_service::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag,
 
 /// A kind of database.
 pub trait Databases: Send + Sync {
-    /// One without any tag.
+    /// Creates one without any tag.
     fn fresh(&self) -> Box<dyn Database>;
 }
 
 /// One database; dropping it may remove it.
 pub trait Database: Send + Sync {
-    /// A new connection to it.
+    /// Opens a new connection to it.
     fn connect(&self) -> Arc<dyn SegmentStore>;
 
-    /// The step of a tag that is to have this one.
+    /// The step that a tag gets if this one is requested.
     fn step(&self, wanted: u64) -> u64 {
         wanted
     }
@@ -58,7 +58,7 @@ pub trait Database: Send + Sync {
     }
 }
 
-/// A promise, by its name: panics if the database does not keep it.
+/// A named promise: panics if the database does not keep it.
 pub type SegmentPromise = fn(&dyn Databases);
 
 macro_rules! promises {
@@ -66,7 +66,7 @@ macro_rules! promises {
         /// Every promise with its name.
         pub const SEGMENT_PROMISES: &[(&str, SegmentPromise)] = &[$((stringify!($name), $name),)*];
 
-        /// Makes a test of each promise of the [suite](mod@crate::segment_conformance).
+        /// Generates a test for each promise of the [suite](mod@crate::segment_conformance).
         #[macro_export]
         macro_rules! segment_conformance {
             ($d databases:expr) => {
@@ -85,18 +85,18 @@ promises! { $
     a_tag_comes_back_as_it_was_created
     a_tag_is_created_once
     ranges_follow_one_another
-    an_unknown_tag_is_said_to_be_unknown
-    of_many_callers_at_once_no_two_get_the_same_number
+    an_unknown_tag_is_reported_as_unknown
+    concurrent_callers_never_get_the_same_number
     the_last_number_is_handed_out_and_then_no_more
-    numbers_come_back_only_where_nobody_took_any_since
-    giving_back_and_taking_at_once_hands_nothing_out_twice
+    numbers_are_given_back_only_if_none_were_taken_since
+    concurrent_giving_back_and_taking_hands_nothing_out_twice
     tags_do_not_touch_each_other
 }
 
 /// Checks one promise by its name.
 ///
 /// # Panics
-/// If the database does not keep it, or there is no such promise.
+/// If the database does not keep it, or the name is unknown.
 pub fn check(name: &str, databases: &dyn Databases) {
     let promise = SEGMENT_PROMISES.iter().find(|(known, _)| *known == name);
     let (_, promise) = promise.expect("a name from SEGMENT_PROMISES");
@@ -185,7 +185,7 @@ fn ranges_follow_one_another(databases: &dyn Databases) {
     assert_eq!(one.tags().expect("the database answers")[0].max_id, 37);
 }
 
-fn an_unknown_tag_is_said_to_be_unknown(databases: &dyn Databases) {
+fn an_unknown_tag_is_reported_as_unknown(databases: &dyn Databases) {
     let database = databases.fresh();
     let store = database.connect();
     assert_eq!(store.tags().expect("the database answers"), []);
@@ -196,11 +196,11 @@ fn an_unknown_tag_is_said_to_be_unknown(databases: &dyn Databases) {
     assert_eq!(
         store.tags().expect("the database answers"),
         [],
-        "and it is not made"
+        "and it is not created"
     );
 }
 
-fn of_many_callers_at_once_no_two_get_the_same_number(databases: &dyn Databases) {
+fn concurrent_callers_never_get_the_same_number(databases: &dyn Databases) {
     const CALLERS: u64 = 8;
     const CALLS: u64 = 40;
     let database = databases.fresh();
@@ -215,7 +215,7 @@ fn of_many_callers_at_once_no_two_get_the_same_number(databases: &dyn Databases)
                 scope.spawn(move || {
                     let mut own = Vec::new();
                     for _ in 0..CALLS {
-                        // It may be too busy at a moment; what was taken then is lost, and no more.
+                        // The database may be busy at a moment; numbers taken then are only lost.
                         if let Ok(NextRange::Numbers(range)) =
                             store.next_range("orders", 3 + caller)
                         {
@@ -273,7 +273,7 @@ fn give_back(store: &dyn SegmentStore, key: &str, numbers: Range<u64>) -> bool {
     store.give_back(key, numbers).expect("the database answers")
 }
 
-fn numbers_come_back_only_where_nobody_took_any_since(databases: &dyn Databases) {
+fn numbers_are_given_back_only_if_none_were_taken_since(databases: &dyn Databases) {
     let database = databases.fresh();
     let (one, other) = (database.connect(), database.connect());
     assert!(
@@ -293,7 +293,7 @@ fn numbers_come_back_only_where_nobody_took_any_since(databases: &dyn Databases)
     assert_eq!(numbers(&*one, "orders", 10), 15..25);
     assert!(
         !give_back(&*other, "orders", 8..15),
-        "somebody took a range since"
+        "a range was taken since"
     );
     assert!(give_back(&*one, "orders", 15..25), "all of a range");
     assert!(
@@ -311,9 +311,9 @@ fn numbers_come_back_only_where_nobody_took_any_since(databases: &dyn Databases)
     assert_eq!(numbers(&*one, "late", 3), end - 3..end);
 }
 
-/// Each takes ranges, uses a part of each, and gives the rest back: exactly one of those who come at
-/// once has its way.
-fn giving_back_and_taking_at_once_hands_nothing_out_twice(databases: &dyn Databases) {
+/// Each thread takes ranges, uses a part of each, and gives the rest back: of concurrent attempts
+/// exactly one takes effect.
+fn concurrent_giving_back_and_taking_hands_nothing_out_twice(databases: &dyn Databases) {
     const CALLERS: u64 = 4;
     let database = databases.fresh();
     assert!(create(
@@ -328,7 +328,7 @@ fn giving_back_and_taking_at_once_hands_nothing_out_twice(databases: &dyn Databa
                     let (mut used, mut back) = (Vec::new(), Vec::new());
                     for round in 0..60 {
                         let Ok(NextRange::Numbers(range)) = store.next_range("orders", 10) else {
-                            continue; // too busy at a moment
+                            continue; // busy at the moment
                         };
                         let middle = range.start + (round + caller) % 10;
                         used.push(range.start..middle);
@@ -338,7 +338,7 @@ fn giving_back_and_taking_at_once_hands_nothing_out_twice(databases: &dyn Databa
                                 back.push(false);
                                 used.push(middle..range.end);
                             }
-                            Err(_) => {} // unknown: they may be handed out, so nobody uses them
+                            Err(_) => {} // unknown: the numbers may be handed out, so they are not used
                         }
                     }
                     (used, back)

@@ -1,4 +1,4 @@
-//! URLs of stores: parsed once, and shown without their secrets.
+//! Store URLs: parsed once, and displayed without their secrets.
 
 use std::fmt;
 use std::path::Path;
@@ -25,11 +25,11 @@ pub struct StoreUrl {
     shown: String,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
-    /// The servers, in the order of the URL: exactly one, except for ZooKeeper and etcd, which may
-    /// have more, and for a socket of MySQL or PostgreSQL.
+    /// The servers, in the order of the URL: exactly one, except that ZooKeeper and etcd may have
+    /// more, and a MySQL or PostgreSQL socket has none.
     pub(crate) hosts: Vec<Host>,
-    /// The path without a slash at its ends, decoded; no part of it is empty, `.` or `..`. Of a
-    /// SQLite database the path of the file as it was typed.
+    /// The decoded path without leading and trailing slashes; no part is empty, `.` or `..`. For
+    /// SQLite, the path of the file as typed.
     pub(crate) path: String,
     options: Vec<(String, String)>,
 }
@@ -37,14 +37,14 @@ pub struct StoreUrl {
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Host {
-    /// Its name or address; one of IPv6 in brackets.
+    /// Name or address; an IPv6 address in brackets.
     pub(crate) name: String,
-    /// Its port, if the URL has one.
+    /// Port, if given.
     pub(crate) port: Option<u16>,
 }
 
 impl Host {
-    /// Of a PostgreSQL the name may be the path of a socket, encoded.
+    /// For PostgreSQL the name may be the encoded path of a socket.
     fn parse(text: &str, kind: Kind) -> Result<Self, String> {
         let encoded = |c| c == '%' && kind == Kind::Postgres;
         let plain = |c: char| c.is_ascii_alphanumeric() || ".-_[]:".contains(c) || encoded(c);
@@ -66,17 +66,17 @@ impl StoreUrl {
         self.kind
     }
 
-    /// The file of a SQLite database; others have none.
+    /// The file of an SQLite database; `None` for other kinds.
     pub fn file(&self) -> Option<&Path> {
         (self.kind == Kind::Sqlite).then(|| Path::new(&self.path))
     }
 
-    /// The text as it was typed, secrets and all, for a driver that reads it itself.
+    /// The URL as typed, including secrets, for drivers that parse it themselves.
     pub fn expose(&self) -> &str {
         &self.text
     }
 
-    /// True if the scheme is this one, in any case.
+    /// True if the URL has this scheme, ignoring case.
     pub(crate) fn has_scheme(&self, scheme: &str) -> bool {
         self.text
             .split(':')
@@ -91,7 +91,7 @@ impl StoreUrl {
         self.hosts.iter().map(server).collect()
     }
 
-    /// `NAME user@host:port,host:port`, for people.
+    /// Display form `NAME user@host:port,host:port`.
     pub(crate) fn address(&self, name: &str, default_port: u16) -> String {
         let login = self
             .user
@@ -107,7 +107,7 @@ impl StoreUrl {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The error for a part that a backend cannot use; `reason` shows no secret.
+    /// The error for a part that a backend cannot use; `reason` contains no secret.
     pub(crate) fn malformed(&self, reason: impl Into<String>) -> OpenError {
         OpenError::Malformed {
             reason: reason.into(),
@@ -124,7 +124,7 @@ impl StoreUrl {
         } else if path.contains('\0') {
             "the path of the database contains a NUL"
         } else {
-            // A file has no password; but somebody may think that it has.
+            // A file has no password, but one may have been typed.
             let login = path
                 .split_once(':')
                 .is_some_and(|(_, after)| after.contains('@'));
@@ -222,9 +222,9 @@ impl StoreUrl {
     }
 }
 
-/// The scheme, and what stands behind its colon.
+/// The scheme, and the text after its colon.
 fn scheme_of(text: &str) -> Option<(&str, &str)> {
-    // The first colon: a later `://` may be a part of a password.
+    // The first colon: a later `://` may be part of a password.
     text.split_once(':').filter(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme
@@ -235,7 +235,7 @@ fn scheme_of(text: &str) -> Option<(&str, &str)> {
 
 fn options_of(kind: Kind, query: &str) -> Result<Vec<(String, String)>, String> {
     if query.contains(';') {
-        return Err("options are parted by &; in a value write ; as %3B".into());
+        return Err("options are separated by &; in a value write ; as %3B".into());
     }
     let mut options: Vec<(String, String)> = Vec::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()).into_owned() {
@@ -254,12 +254,12 @@ fn options_of(kind: Kind, query: &str) -> Result<Vec<(String, String)>, String> 
                     none if none.is_empty() => {
                         "the URL takes no options; in a password write ? as %3F".into()
                     }
-                    known => format!("the URL has an unknown option; known ones: {known}"),
+                    known => format!("the URL has an unknown option; expected one of {known}"),
                 },
             );
         }
         if !name.contains('[') && options.iter().any(|(other, _)| *other == name) {
-            return Err(format!("the option {name} is there twice"));
+            return Err(format!("the option {name} is given twice"));
         }
         options.push((name, value));
     }
@@ -299,8 +299,8 @@ fn decode_path(text: &str) -> Result<String, String> {
 impl FromStr for StoreUrl {
     type Err = OpenError;
 
-    /// Takes a URL apart. No error repeats a part of it but the scheme: where something is wrong, a
-    /// password may stand anywhere.
+    /// Parses a URL. An error repeats no part of it except the scheme: in a malformed URL, a
+    /// password may be anywhere.
     fn from_str(text: &str) -> Result<Self, OpenError> {
         let Some((scheme, rest)) = scheme_of(text) else {
             return Err(OpenError::NotAUrl {
@@ -335,8 +335,7 @@ impl fmt::Debug for StoreUrl {
     }
 }
 
-/// Any text that may be the URL of a store, as it may be shown. Of one that is malformed, at most the
-/// scheme.
+/// Redacts any text that may be the URL of a store. Of a malformed URL, at most the scheme is shown.
 ///
 /// ```
 /// assert_eq!(vesta_store::redact("mysql://vesta:hunter2@db/ids"), "mysql://vesta:***@db/ids");
@@ -355,7 +354,7 @@ fn hide_all(text: &str) -> String {
     format!("{scheme}:{HIDDEN}")
 }
 
-/// A text that names no store: shown if it has no place for a secret.
+/// Redacts a text that does not name a store: shown if it has no place for a secret.
 fn redact_foreign(text: &str) -> String {
     let plain = match Url::parse(text) {
         Ok(url) => url.has_host(),

@@ -1,11 +1,12 @@
-//! Formats of `/metrics`: OpenMetrics, and Prometheus' text format for scrapers that take no other.
+//! Formats of `/metrics`: OpenMetrics, and Prometheus' text format for scrapers that accept nothing
+//! else.
 
 use std::collections::HashSet;
 
 use axum::http::{HeaderMap, header};
 
-/// Media type and text of metrics in OpenMetrics, as `Accept` asks for them. One that names both formats, as
-/// Prometheus does, gets OpenMetrics.
+/// Media type and text of metrics, negotiated by `Accept`. A scraper that names both formats, as Prometheus
+/// does, gets OpenMetrics.
 pub(super) fn negotiated(headers: &HeaderMap, metrics: String) -> (&'static str, String) {
     let accept = headers
         .get(header::ACCEPT)
@@ -22,7 +23,7 @@ pub(super) fn negotiated(headers: &HeaderMap, metrics: String) -> (&'static str,
     }
 }
 
-/// The same in the text format, which has neither units nor an end, and names a counter as its samples.
+/// The same metrics in the text format: no units, no end marker, and counters named like their samples.
 fn as_text(metrics: &str) -> String {
     let types = metrics
         .lines()
@@ -47,7 +48,7 @@ mod tests {
         # UNIT v_left_seconds seconds\nv_left_seconds 0.5\n# EOF\n";
 
     #[test]
-    fn the_text_format_has_neither_units_nor_an_end_and_names_counters_as_their_samples() {
+    fn the_text_format_has_no_units_or_end_and_names_counters_like_samples() {
         let expected = "# HELP v_requests_total Requests made.\n# TYPE v_requests_total counter\n\
             v_requests_total{a=\"b c\"} 1\n# HELP v_left_seconds Time.\n\
             # TYPE v_left_seconds gauge\nv_left_seconds 0.5\n";

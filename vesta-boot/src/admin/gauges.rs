@@ -1,4 +1,4 @@
-//! Collector of all metrics, read at a scrape from the statuses.
+//! Collector of all metrics; each scrape reads the statuses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,25 +27,26 @@ use Kind::{Counter, Gauge, Seconds};
 enum Kind {
     Counter,
     Gauge,
-    /// A gauge in seconds, of values in milliseconds.
+    /// A gauge in seconds; its values are milliseconds.
     Seconds,
 }
 
-/// Kind, name and help of a metric, and its value in a status; `known` is before a value that may be missing.
+/// Kind, name and help of a metric, and the getter of its value; `known` precedes a getter that returns an
+/// `Option`.
 type Figure<T> = (Kind, &'static str, &'static str, fn(&T) -> Option<u64>);
 
-/// A service, once there is one.
+/// The service, once it has started.
 struct Service {
     status: Status,
     machines: Vec<MachineStatus>,
     ids_per_second: u64,
 }
 
-/// A tag of segments or of serials.
+/// A segment tag or a serial tag.
 struct Tag {
     segment: SegmentStatus,
     ready: bool,
-    /// Of serials.
+    /// Only for serials.
     room: Option<u64>,
 }
 
@@ -61,55 +62,55 @@ macro_rules! figures {
 figures! {
     CONNECTIONS of Metrics {
         Counter "connections" "Connections accepted", |it| it.opened.get();
-        Counter "connections_refused" "Connections turned away at the limit", |it| it.refused.get();
+        Counter "connections_refused" "Connections refused at the limit", |it| it.refused.get();
         Gauge "open_connections" "Connections open now", |it| Arc::strong_count(&it.open) - 1;
     }
     SERVICE of Service {
-        Gauge "machine_id" "The machine ID now held, or the first of them", |it| it.status.machine;
+        Gauge "machine_id" "The machine ID now held, or the first of several", |it| it.status.machine;
         Gauge "machine_ids" "Machine IDs now held", |it| it.machines.len();
-        Gauge "machine_ids_ready" "Those of them that are expected to make IDs",
+        Gauge "machine_ids_ready" "Machine IDs now held that are expected to make IDs",
             |it| it.machines.iter().filter(|machine| machine.ready).count();
-        Gauge "lease_epoch" "The epoch of the lease of that machine ID", |it| it.status.epoch;
-        Gauge "capacity_ids_per_second" "IDs that the machine IDs now held can make a second", |it| it.ids_per_second;
-        Seconds "layout_left" "Time until the layout has no more IDs", |it| millis(it.status.layout_left);
+        Gauge "lease_epoch" "The epoch of the lease of `machine_id`", |it| it.status.epoch;
+        Gauge "capacity_ids_per_second" "Capacity of the machine IDs now held, in IDs per second", |it| it.ids_per_second;
+        Seconds "layout_left" "Time until the layout runs out of IDs", |it| millis(it.status.layout_left);
         Gauge "clock_suspect" "1 if the wall clock is not trusted", |it| it.status.clock_suspect;
-        Counter "positions_lost" "Positions taken for batches that failed", |it| it.status.positions_lost_total;
+        Counter "positions_lost" "Positions lost to failed batches", |it| it.status.positions_lost_total;
     }
     MACHINE of MachineStatus {
-        Gauge "ready" "1 if it is expected to make IDs", |it| it.ready;
-        Gauge "epoch" "The epoch of its lease", |it| it.epoch;
+        Gauge "ready" "1 if the machine ID is expected to make IDs", |it| it.ready;
+        Gauge "epoch" "The epoch of the machine ID's lease", |it| it.epoch;
     }
     LEASE of MachineStatus {
         Seconds "window_left" "Time until the durable bound is reached", known |it| window_left(it.window_left);
-        Seconds "lead" "Time by which issued time is ahead of the wall clock", |it| millis(it.lead);
+        Seconds "lead" "How far issued time is ahead of the wall clock", |it| millis(it.lead);
         Seconds "last_renewal_age" "Time since the last acknowledged renewal", |it| millis(it.last_renewal_age);
         Counter "fenced" "Leases lost to another owner", |it| it.fenced_total;
         Counter "store_went_back" "Times the store showed an earlier state", |it| it.went_back_total;
-        Counter "rehomed" "Machine IDs claimed anew while running", |it| it.rehomed_total;
-        Gauge "store_may_forget" "1 if the store may forget what it acknowledged", |it| it.doubt.is_some();
+        Counter "rehomed" "Machine IDs claimed again while running", |it| it.rehomed_total;
+        Gauge "store_may_forget" "1 if the store may forget acknowledged writes", |it| it.doubt.is_some();
     }
-    /// Of segments and of serials, after `segment` and `serial`.
+    /// Figures of segments and serials; the name follows `segment` or `serial`.
     TAGS of Whole {
         Gauge "_tags" "Tags in the store", |it| it.tags;
-        Gauge "s_ready" "1 if the tags were read and are served", |it| it.not_ready_because.is_none();
+        Gauge "s_ready" "1 if the tags have been read and are served", |it| it.not_ready_because.is_none();
         Gauge "s_may_forget" "1 if the store may hand out numbers again", |it| it.doubt.is_some();
-        Seconds "s_refresh_age" "Time since the tags were read", known |it| it.last_refresh_age.map(millis);
+        Seconds "s_refresh_age" "Time since the tags were last read", known |it| it.last_refresh_age.map(millis);
     }
     TAG of Tag {
-        Counter "_taken" "Numbers of the tag that were given out", |it| it.segment.taken_total;
-        Counter "_lost" "Numbers taken for batches that failed", |it| it.segment.lost_total;
-        Gauge "_ready" "1 if numbers of the tag are expected", |it| it.ready;
-        Gauge "_left" "Numbers of the tag at hand", |it| left(&it.segment);
-        Gauge "_rate" "Numbers of the tag given out a second", |it| it.segment.rate;
+        Counter "_taken" "Numbers of the tag handed out", |it| it.segment.taken_total;
+        Counter "_lost" "Numbers lost to failed batches", |it| it.segment.lost_total;
+        Gauge "_ready" "1 if the tag is expected to hand out numbers", |it| it.ready;
+        Gauge "_left" "Fetched numbers of the tag that are still unused", |it| left(&it.segment);
+        Gauge "_rate" "Numbers of the tag handed out per second", |it| it.segment.rate;
     }
-    /// Tags that are added up have none: a sum of steps means nothing.
+    /// Omitted for aggregated tags: a sum of steps means nothing.
     STEP of Tag {
-        Gauge "_step" "Numbers that the next fetch would bring", |it| it.segment.step;
-        Gauge "_room" "Numbers until the counter has outgrown its digits", known |it| it.room;
+        Gauge "_step" "Size of the next fetch", |it| it.segment.step;
+        Gauge "_room" "Numbers left until the counter exceeds its digits", known |it| it.room;
     }
 }
 
-/// Tags with series of their own. Those that come after them by name are added up under an empty
+/// Maximum tags with individual series. The tags after them by name are aggregated under an empty
 /// key, which no tag has.
 const MOST: usize = 100;
 
@@ -166,7 +167,8 @@ impl Collector for Scrape {
 fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let all = &state.metrics;
     let latencies = || all.iter().flat_map(|metrics| metrics.latencies());
-    // From zero on, for alerts: a rate misses the first event of a series that begins with it.
+    // Exported from zero on, for alerts: a rate misses the first event of a series that begins with
+    // it.
     let errors = latencies().filter(|(_, outcome, _)| !matches!(*outcome, "OK" | "CANCELLED"));
     let errors = errors.map(|(_, kind, latency)| (labels([("kind", kind)]), latency.count()));
     encoder.family(Counter, "errors", "Errors of all methods by kind", errors)?;
@@ -199,22 +201,17 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     encoder.family(
         Counter,
         "ids_issued",
-        "IDs handed out, by the name of the token",
+        "IDs handed out, by name of the token",
         issued,
     )?;
     let build = labels([
         ("program", state.role.name()),
         ("version", env!("CARGO_PKG_VERSION")),
     ]);
-    encoder.family(
-        Gauge,
-        "build_info",
-        "The program and its version",
-        [(build, 1)],
-    )
+    encoder.family(Gauge, "build_info", "Program and version", [(build, 1)])
 }
 
-/// The origin of the IDs, and the requests to the store of machine IDs.
+/// Origin of the IDs, and requests to the store of machine IDs.
 fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let Some(Assembled {
         service,
@@ -234,11 +231,16 @@ fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         ("store", origin.store),
         ("machine_source", origin.machine_source),
     ]);
-    encoder.family(Gauge, "info", "What the IDs are made of", [(info, 1)])?;
+    encoder.family(
+        Gauge,
+        "info",
+        "Layout, store and genMethods of the IDs",
+        [(info, 1)],
+    )?;
     let Some(store) = store else { return Ok(()) };
     let requests = store.requests().filter(|(_, latency)| latency.count() > 0);
     let requests = requests.map(|(op, latency)| (labels([("op", op)]), latency));
-    let help = "Time of one request to the store of machine IDs";
+    let help = "Duration of one request to the store of machine IDs";
     encoder.durations(
         "store_request_duration",
         help,
@@ -248,7 +250,7 @@ fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         return Ok(());
     };
     let (help, unit) = (
-        "This host's clock minus that of the store",
+        "This host's clock minus the store's clock",
         Some(&Unit::Seconds),
     );
     let mut gauge = encoder
@@ -276,8 +278,8 @@ fn program(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     };
     encoder.figures("", SERVICE, &[(vec![], &service)])?;
     leases(encoder, "", &[(vec![], &service.status.all)])?;
-    // A machine ID that is lost and one that was just claimed may be the same, so the slot has a
-    // number of its own.
+    // A lost machine ID and a newly claimed one may be the same, so each slot has a number of its
+    // own.
     let machines = service
         .machines
         .iter()
@@ -305,7 +307,7 @@ fn program(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     )
 }
 
-/// Figures of leases: of the service as a whole, or of each machine ID.
+/// Figures of leases, for the whole service or per machine ID.
 fn leases(
     encoder: &mut Encoder<'_>,
     prefix: &str,
@@ -326,12 +328,12 @@ fn leases(
     encoder.family(
         Gauge,
         &format!("{prefix}sealed"),
-        "1 if it stopped for good, and why",
+        "1 if the generator has stopped for good; the label is the reason",
         sealed,
     )
 }
 
-/// Tags of a kind: `segment` or `serial`.
+/// Tags of one kind: `segment` or `serial`.
 fn tags(encoder: &mut Encoder<'_>, kind: &str, whole: &Whole, all: &[Tag]) -> fmt::Result {
     encoder.figures(kind, TAGS, &[(vec![], whole)])?;
     let tags = all.iter().enumerate().map(|(i, tag)| {
@@ -354,10 +356,10 @@ fn tls(encoder: &mut Encoder<'_>, security: &Security) -> fmt::Result {
             .listeners()
             .map(|(name, tls)| (labels([("listener", name)]), tls))
     };
-    let help = "When the certificate of a listener expires, in seconds since 1970";
+    let help = "Expiry of a listener's certificate, in seconds since 1970";
     let ends = listeners().map(|(labels, tls)| (labels, tls.valid_until().0 / 1000));
     encoder.family(Gauge, "tls_certificate_expires", help, ends)?;
-    let help = "Connections that ended before TLS was set up";
+    let help = "Connections closed before the TLS handshake completed";
     let failed = listeners().map(|(labels, tls)| (labels, tls.handshakes_failed()));
     encoder.family(Counter, "tls_handshakes_failed", help, failed)
 }
@@ -370,7 +372,7 @@ fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
     labels.map(|(name, value)| (name, value.to_owned())).into()
 }
 
-/// These labels and another one.
+/// These labels plus another one.
 fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
     [&labels[..], &[(name, value.to_owned())]].concat()
 }
@@ -378,7 +380,7 @@ fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
 struct Encoder<'a>(DescriptorEncoder<'a>);
 
 impl Encoder<'_> {
-    /// Figures of statuses, where they have them.
+    /// Figures of statuses; missing values are left out.
     fn figures<T>(
         &mut self,
         prefix: &str,
@@ -393,7 +395,7 @@ impl Encoder<'_> {
         })
     }
 
-    /// A counter of what went well and one of what failed.
+    /// A counter with the outcomes ok and failed.
     fn outcomes<T>(
         &mut self,
         name: &str,
@@ -426,7 +428,7 @@ impl Encoder<'_> {
         })
     }
 
-    /// A family of metrics: those that have a value. Values with the same labels are added up.
+    /// A metric family of all present values. Values with the same labels are added up.
     fn family(
         &mut self,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! Store of machine IDs, with the time that its requests take and the offset of its clock.
+//! Store of machine IDs that measures the time of its requests and the offset of its clock.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -24,12 +24,12 @@ impl Op {
     const NAMES: [&str; 5] = ["list", "get", "put", "durability", "clock"];
 }
 
-/// A store that is watched.
+/// A metered store.
 pub(crate) struct Metered {
     store: Arc<dyn KvStore>,
     clock: Arc<dyn Clock>,
     requests: [Series; Op::NAMES.len()],
-    /// This host's clock minus the store's, in milliseconds, once both were seen.
+    /// This host's clock minus the store's, in milliseconds, once compared.
     offset: OnceLock<AtomicI64>,
 }
 
@@ -57,7 +57,7 @@ impl Metered {
             .zip(self.requests.iter().map(Series::read))
     }
 
-    /// This host's clock minus the store's in milliseconds, when they were last compared.
+    /// This host's clock minus the store's in milliseconds, when last compared.
     pub(crate) fn offset(&self) -> Option<i64> {
         self.offset.get().map(|offset| offset.load(Relaxed))
     }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_are_compared_when_the_store_shows_its_own() {
+    fn clocks_are_compared_when_the_store_reports_its_clock() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(UnixMillis(1_000_000)));
         let without = Metered::new(Arc::new(MemoryStore::new()), Some(Arc::clone(&clock)));
         assert_eq!(

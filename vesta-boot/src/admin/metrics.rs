@@ -1,5 +1,5 @@
-//! Request and connection counters. The request path touches atomics that exist from the start: no
-//! lock, no allocation.
+//! Request and connection counters. The request path uses only preallocated atomics: no lock, no
+//! allocation.
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ use vesta_intf::{ErrorKind, IdError};
 
 use crate::net::Caller;
 
-/// Upper bounds of the latency buckets, in microseconds; above the last one there is `+Inf`.
+/// Upper bounds of the latency buckets, in microseconds; above the last one is `+Inf`.
 pub(crate) const BOUNDS: [u64; 15] = [
     10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
     1_000_000, 2_500_000,
@@ -22,11 +22,11 @@ pub(crate) const BOUNDS: [u64; 15] = [
 /// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// With an answer.
+    /// A response was sent.
     Ok,
-    /// With an error of this kind.
+    /// An error of this kind was sent.
     Error(ErrorKind),
-    /// The caller went away before there was an answer.
+    /// The caller went away before the response.
     Cancelled,
 }
 
@@ -70,7 +70,7 @@ impl Series {
     pub(crate) fn observe(&self, elapsed: Duration) {
         let micros = elapsed.as_micros();
         let bucket = BOUNDS.iter().position(|bound| micros <= u128::from(*bound));
-        // Relaxed: each number stands alone.
+        // Relaxed: each number is independent.
         self.buckets[bucket.unwrap_or(BOUNDS.len())].fetch_add(1, Relaxed);
         self.nanos.fetch_add(
             u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
@@ -86,7 +86,7 @@ impl Series {
     }
 }
 
-/// The requests of one method with one outcome so far, by bucket, and the time they took.
+/// Snapshot of a [`Series`]: the count per bucket, and the total time.
 #[derive(Debug)]
 pub(crate) struct Latency {
     pub(crate) buckets: [u64; BOUNDS.len() + 1],
@@ -104,13 +104,13 @@ impl Latency {
 pub struct Metrics {
     methods: &'static [&'static str],
     series: Vec<Vec<Series>>,
-    /// IDs handed out: to callers without a token, then to the bearers of each.
+    /// IDs handed out: first to callers without a token, then per token.
     issued: Vec<Counter>,
     /// Connections accepted.
     pub opened: Counter,
-    /// Held once by each connection that is open.
+    /// Each open connection holds one reference.
     pub open: Arc<()>,
-    /// Connections turned away because there were too many.
+    /// Connections refused at the limit.
     pub refused: Counter,
 }
 
@@ -123,7 +123,8 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Counters at zero. `methods` are the values of the label `method`; calls name them by index.
+    /// Counters at zero. `methods` are the values of the label `method`; calls name a method by its
+    /// index.
     pub fn new(methods: &'static [&'static str]) -> Self {
         let series = || Outcome::all().map(|_| Series::default()).collect();
         let series = methods.iter().map(|_| series()).collect();
@@ -135,14 +136,14 @@ impl Metrics {
         }
     }
 
-    /// As [`new`](Self::new), for a server with so many tokens.
+    /// Like [`new`](Self::new), for a server with this many tokens.
     #[must_use]
     pub fn of_tokens(mut self, tokens: usize) -> Self {
         self.issued.resize_with(tokens + 1, Counter::default);
         self
     }
 
-    /// So many IDs were handed out to a caller.
+    /// Counts IDs handed out to a caller.
     pub fn issue(&self, caller: Caller, count: u64) {
         let counter = self.issued.get(caller.0.map_or(0, |token| token + 1));
         debug_assert!(counter.is_some());
@@ -157,19 +158,19 @@ impl Metrics {
         callers.zip(self.issued.iter().map(|counter| counter.get()))
     }
 
-    /// A request begins.
+    /// Starts timing a request.
     pub fn start(&self, method: usize) -> Call<&Self> {
         Call::start(self, method)
     }
 
-    /// A request took this long. An unknown method is not counted.
+    /// Records the duration of a request. An unknown method is not counted.
     pub fn observe(&self, method: usize, outcome: Outcome, elapsed: Duration) {
         if let Some(series) = self.series.get(method) {
             series[outcome.index()].observe(elapsed);
         }
     }
 
-    /// So many requests of a method had this outcome so far.
+    /// Number of requests of a method with this outcome.
     pub fn requests(&self, method: usize, outcome: Outcome) -> u64 {
         self.series
             .get(method)
@@ -188,7 +189,7 @@ impl Metrics {
     }
 }
 
-/// A request under way. Dropped before [`done`](Call::done), it counts as cancelled.
+/// A request in flight. If dropped before [`done`](Call::done), it counts as cancelled.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts as cancelled"]
 pub struct Call<M: Deref<Target = Metrics>> {
@@ -199,7 +200,7 @@ pub struct Call<M: Deref<Target = Metrics>> {
 }
 
 impl<M: Deref<Target = Metrics>> Call<M> {
-    /// A request begins.
+    /// Starts timing a request.
     pub fn start(metrics: M, method: usize) -> Self {
         debug_assert!(method < metrics.methods.len());
         Self {
@@ -210,7 +211,7 @@ impl<M: Deref<Target = Metrics>> Call<M> {
         }
     }
 
-    /// The request ended.
+    /// Records the outcome of the request.
     pub fn done(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }

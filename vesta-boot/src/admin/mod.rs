@@ -41,8 +41,8 @@ pub use page::{PAGE, PAGE_POLICY, TABLE};
 use responses::{off, refused, respond};
 pub(crate) use state::AdminState;
 
-/// The routes of the admin listener. If callers need tokens, all but `/healthz`, `/readyz` and the page
-/// itself ask for one.
+/// Routes of the admin listener. If callers need tokens, all routes except `/healthz`, `/readyz` and
+/// the page itself require one.
 fn router(state: AdminState) -> Router {
     Router::new()
         .route("/", get(index))
@@ -57,11 +57,11 @@ fn router(state: AdminState) -> Router {
         .method_not_allowed_fallback(|| async {
             refused((
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this path has no such method".to_owned(),
+                "this path does not support this method".to_owned(),
             ))
         })
         .fallback(|uri: Uri| async move {
-            let why = format!("unknown path {}; GET / is the page", uri.path());
+            let why = format!("unknown path {}; GET / serves the page", uri.path());
             refused((StatusCode::NOT_FOUND, why))
         })
         .layer(DefaultBodyLimit::max(segments::MOST_BYTES))
@@ -69,10 +69,11 @@ fn router(state: AdminState) -> Router {
         .with_state(state)
 }
 
-/// Connections at a time: scrapers, probes and a few people.
+/// Maximum open connections: scrapers, probes and a few people.
 const CONNECTIONS: usize = 64;
 
-/// Time limits of a connection. A handler that waits for a store as long as it may is no stall.
+/// Timeouts of a connection. A handler that waits for a store within its own timeout is not a
+/// stall.
 const LIMITS: Limits = Limits {
     opening: Duration::from_secs(5),
     opening_bytes: 1,
@@ -81,7 +82,7 @@ const LIMITS: Limits = Limits {
     unused: Duration::MAX,
 };
 
-/// Serves until the process ends: while a stop drains requests, `/readyz` still has to say so.
+/// Serves until the process exits: while a stop drains requests, `/readyz` must still report it.
 pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<()> {
     let limiter = Limiter::new(
         CONNECTIONS,
@@ -97,7 +98,7 @@ pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<
         .await
 }
 
-/// Refuses a request that calls this listener by a name of another site.
+/// Refuses a request whose `Host` does not name this listener.
 async fn check_host(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
     let named = request.headers().get_all(header::HOST).iter();
     if hosts.allow(named.map(HeaderValue::as_bytes)) {
@@ -108,11 +109,11 @@ async fn check_host(State(hosts): State<Hosts>, request: Request, next: Next) ->
     refused((StatusCode::FORBIDDEN, reason.to_owned()))
 }
 
-/// Lets a request through if its token has the scope that the request needs, and if no page of another
-/// site has sent it: what only reads cannot be read by such a page.
+/// Admits a request if its token has the needed scope and, for requests that change something, no page
+/// of another site sent it. Such a page cannot read the answers to the others.
 async fn check_access(State(state): State<AdminState>, request: Request, next: Next) -> Response {
     let needs = match (request.uri().path(), request.method()) {
-        // Orchestrators have no token, and a browser has none until the page has asked for it.
+        // Orchestrators have no token; a browser has none until the page has asked for it.
         ("/healthz" | "/readyz", _) | ("/", &(Method::GET | Method::HEAD)) => Scopes::NONE,
         (_, &(Method::GET | Method::HEAD)) => Scopes::METRICS | Scopes::ADMIN,
         _ => Scopes::ADMIN,
@@ -142,8 +143,8 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
     }
 }
 
-/// 503 only if a restart would help: the generator has stopped for good by itself, or has no machine ID
-/// and claims none by a clock that it does not believe.
+/// Returns 503 only if a restart would help: the generator has stopped for good by itself, or has no
+/// machine ID and claims none because it distrusts the clock.
 async fn healthz(State(state): State<AdminState>) -> (StatusCode, String) {
     match state.service().map(|service| service.status().all) {
         Some(all) if all.restart_helps && !state.leaving.is_cancelled() => {
@@ -223,7 +224,7 @@ async fn events(State(state): State<AdminState>, RawQuery(query): RawQuery) -> R
         Some(query) => query.strip_prefix("since=").unwrap_or(query).parse::<u64>(),
     };
     let Ok(since) = since else {
-        let why = "the query must be since=N, where N is the number of an event";
+        let why = "the query must be since=N, where N is an event number";
         return refused((StatusCode::BAD_REQUEST, why.to_owned()));
     };
     let events = state
@@ -266,7 +267,7 @@ async fn new_segment(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let _in_flight = connection.map(|it| it.0.0.begin()); // now that its body has come
+    let _in_flight = connection.map(|it| it.0.0.begin()); // now that its body is complete
     let created = match body {
         Ok(body) => segments::create(&state, &headers, &body).await,
         Err(rejection) => Err((rejection.status(), rejection.body_text())),

@@ -1,5 +1,5 @@
-//! Requests that a browser was talked into: from the page of another site, or by a name of another
-//! site that leads to this listener (DNS rebinding). Pure.
+//! Detects requests that another site made a browser send: from a page of that site, or by a host
+//! name of that site that resolves to this listener (DNS rebinding). Pure.
 
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
@@ -7,7 +7,7 @@ use axum::http::header::{HOST, ORIGIN};
 use crate::net::names_this;
 
 /// Returns whether a request names this listener by an address, `localhost` or one of `names`, and
-/// comes from no page but its own.
+/// comes from its own page or none.
 pub(super) fn is_own(headers: &HeaderMap, names: &[String]) -> bool {
     let mut hosts = headers
         .get_all(HOST)
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_named_by_an_address_localhost_or_a_name_of_the_settings() {
+    fn address_localhost_and_configured_names_are_accepted() {
         for host in [
             "127.0.0.1:50052",
             "10.1.2.3",
@@ -72,12 +72,12 @@ mod tests {
         ] {
             assert!(!may(&[host], &[]), "{host}");
         }
-        assert!(!may(&[], &[]), "every browser names a host");
-        assert!(!may(&["localhost", "localhost"], &[]), "and one only");
+        assert!(!may(&[], &[]), "every browser sends a host");
+        assert!(!may(&["localhost", "localhost"], &[]), "exactly one");
     }
 
     #[test]
-    fn a_page_is_its_own_or_none() {
+    fn only_its_own_page_or_none_is_accepted() {
         for (host, origin) in [
             ("127.0.0.1:50052", "http://127.0.0.1:50052"),
             ("[::1]:50052", "http://[::1]:50052"),

@@ -1,4 +1,4 @@
-//! Usage of a pool of machine IDs, read from the store for metrics and status only.
+//! Usage of a machine ID pool, read from the store for metrics and status only.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,20 +15,20 @@ use crate::admin::metered::Metered;
 use crate::commands::store::{State, shown};
 use crate::commands::ticks::TickConverter;
 
-/// The pool is read at most this often.
+/// Minimum pause between two reads of the pool.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// For each record the pause is at least so long: many processes that look at many records must not
-/// become the store's work.
+/// Minimum pause per record: many processes that read many records must not load the store.
 const PAUSE_FOR_EACH: Duration = Duration::from_millis(300);
 
-/// The greatest age of the pool as people see it.
+/// Maximum age of the pool state shown to people.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// A scrape waits this long for the store; the read then goes on without it, for the next one.
+/// How long a scrape waits for the store; the read then goes on in the background, for the next
+/// scrape.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Pool usage: the number of machine IDs in each [`State`], and of those that were never claimed.
+/// Pool usage: the number of machine IDs in each [`State`], and of those never claimed.
 pub(crate) type Usage = BTreeMap<&'static str, u64>;
 
 fn usage(states: &BTreeMap<u64, State>, range: &RangeInclusive<u64>) -> Usage {
@@ -50,7 +50,7 @@ pub(crate) struct Pool {
     ticks: TickConverter,
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
-    /// The last answer and its moment by the monotonic clock; one reads at a time.
+    /// The last result and its time by the monotonic clock; one caller reads at a time.
     shown: tokio::sync::Mutex<Option<(Duration, Value)>>,
 }
 
@@ -82,15 +82,15 @@ impl Pool {
         }
     }
 
-    /// Usage when the pool was last read; `None` before the first read and after one that failed.
+    /// Usage at the last read; `None` before the first read and after a failed one.
     pub(crate) fn usage(&self) -> Option<Usage> {
         self.seen().usage.clone()
     }
 
-    /// The whole pool with its range, as `store show --json` has it; read at most every [`FRESH`].
+    /// The whole pool with its range, as in `store show --json`; read at most every [`FRESH`].
     ///
     /// # Errors
-    /// One sentence, if the store does not answer in time or is damaged.
+    /// One sentence, if the store does not answer in time or its data is damaged.
     pub(crate) async fn shown(self: Arc<Self>) -> Result<Value, String> {
         let mut last = self.shown.lock().await;
         let now = self.clock.monotonic();
@@ -111,7 +111,7 @@ impl Pool {
         Ok(shown)
     }
 
-    /// Reads the pool again if that is due, on a blocking thread.
+    /// Reads the pool again on a blocking thread, if due.
     pub(crate) async fn refresh(self: Arc<Self>) {
         if !self.is_due() {
             return;
@@ -128,7 +128,7 @@ impl Pool {
         let mut seen = self.seen();
         let due = self.clock.monotonic() >= seen.next_look;
         if due {
-            seen.next_look = Duration::MAX; // until this look has ended
+            seen.next_look = Duration::MAX; // until this read has ended
         }
         due
     }
@@ -137,7 +137,7 @@ impl Pool {
         let _ = self.store.now(); // compares the clocks
         let found = self.leases.snapshot();
         let found = found
-            .inspect_err(|error| tracing::debug!(%error, "the pool could not be looked at"))
+            .inspect_err(|error| tracing::debug!(%error, "could not read the pool"))
             .ok();
         let records = found.as_ref().map_or(0, |found| found.records.len());
         let each = PAUSE_FOR_EACH.saturating_mul(u32::try_from(records).unwrap_or(u32::MAX));
@@ -175,7 +175,7 @@ mod tests {
             .expect("inside the layout")
     }
 
-    /// Counts of free, held, expired, released, foreign and lost ones.
+    /// Counts in this order: free, held, expired, released, foreign, lost.
     fn by_state(counts: [u64; 6]) -> Usage {
         ["free"]
             .into_iter()
@@ -224,7 +224,7 @@ mod tests {
                 )
                 .expect("memory");
         }
-        leases.change(8, None, &record(5, at(3))).expect("memory"); // of no namespace: replaced
+        leases.change(8, None, &record(5, at(3))).expect("memory"); // without a namespace: replaced
         Arc::new(Pool {
             clock: Arc::new(clock.clone()),
             ..pool
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_counts_its_own_range_and_looks_again_only_after_the_pause() {
+    async fn the_pool_counts_its_range_and_reads_again_only_after_the_pause() {
         let clock = ManualClock::at(NOW);
         let pool = pool(&clock);
         assert_eq!(pool.usage(), None);
@@ -253,7 +253,7 @@ mod tests {
         pool.leases.change(6, None, &sixth).expect("memory");
         clock.advance(PAUSE - Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
-        assert_eq!(pool.usage(), Some(usage), "it is not asked again before");
+        assert_eq!(pool.usage(), Some(usage), "it is not read again before");
         clock.advance(Duration::from_millis(1));
         Arc::clone(&pool).refresh().await;
         let usage = by_state([2, 1, 3, 1, 1, 1]);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_known_is_not_shown() {
+    async fn unknown_usage_is_not_reported() {
         let clock = ManualClock::at(NOW);
         let pool = Arc::new(Pool {
             clock: Arc::new(clock),

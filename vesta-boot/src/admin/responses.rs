@@ -1,4 +1,4 @@
-//! Answers of the admin listener: JSON, and refusals as problems.
+//! Responses of the admin listener: JSON, and refusals as problems.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -7,7 +7,7 @@ use vesta_intf::{ErrorKind, plain_lines};
 
 use super::state::AdminState;
 
-/// The refusal of what is off, or not there yet.
+/// The refusal of a feature that is off, or not available yet.
 pub(super) fn off(state: &AdminState, why: &str) -> Refusal {
     match state.service() {
         Some(_) => (StatusCode::NOT_FOUND, why.to_owned()),
@@ -18,7 +18,7 @@ pub(super) fn off(state: &AdminState, why: &str) -> Refusal {
     }
 }
 
-/// JSON; of an error, a problem.
+/// A JSON response; errors become problems.
 pub(super) fn respond(status: StatusCode, body: &Value) -> Response {
     let kind = if status.is_success() {
         "application/json"
@@ -33,13 +33,13 @@ pub(super) fn respond(status: StatusCode, body: &Value) -> Response {
         .into_response()
 }
 
-/// Status and reason of a request that is refused.
+/// Status and reason of a refused request.
 pub(super) type Refusal = (StatusCode, String);
 
-/// A refusal as a problem (RFC 9457), as those of REST.
+/// A refusal as a problem (RFC 9457), like those of REST.
 pub(super) fn refused((status, reason): Refusal) -> Response {
     let title = status.canonical_reason().unwrap_or_default();
-    // The last of a status is the general one.
+    // The last kind with a status is the general one.
     let known = ErrorKind::all()
         .filter(|kind| kind.http_status() == status.as_u16())
         .last();

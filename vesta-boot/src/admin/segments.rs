@@ -24,7 +24,7 @@ pub(super) fn status(segments: &SegmentService) -> Value {
     status
 }
 
-/// The same without the tags, in `GET /status`.
+/// The same without tags, for `GET /status`.
 pub(super) fn whole(segments: &SegmentService) -> Whole {
     let tags = segments.status();
     let not_ready = tags.iter().filter(|tag| tag.not_ready_because.is_some());
@@ -39,7 +39,7 @@ pub(super) fn whole(segments: &SegmentService) -> Whole {
     }
 }
 
-/// Lines about what is not in order, for `GET /readyz`, whose answer is that of the IDs.
+/// Lines about faults, for `GET /readyz`, whose status code depends on IDs only.
 pub(super) fn troubles(segments: &SegmentService) -> String {
     let tags = segments
         .status()
@@ -48,7 +48,7 @@ pub(super) fn troubles(segments: &SegmentService) -> String {
     lines("segments", segments.not_ready_because(), tags)
 }
 
-/// Numbers of tags are text: they may have more bits than a number in JSON.
+/// Numbers of tags are text: they may exceed the range of JSON numbers.
 fn tag_status(tag: &SegmentStatus) -> Value {
     let range = |range: &Range<u64>| json!({ "from": range.start.to_string(), "below": range.end.to_string() });
     let own = json!({
@@ -64,14 +64,14 @@ fn tag_status(tag: &SegmentStatus) -> Value {
     joined(own, supply(tag))
 }
 
-/// The used part of the current range.
+/// Used percentage of the current range.
 fn used_percent(tag: &SegmentStatus) -> Option<u64> {
     let range = tag.current.as_ref().filter(|range| length(range) > 0)?;
     let used = tag.position.clamp(range.start, range.end) - range.start;
     u64::try_from(u128::from(used) * 100 / u128::from(length(range))).ok()
 }
 
-/// `POST /segments`.
+/// Body of `POST /segments`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct New {
@@ -86,13 +86,13 @@ const fn one() -> u64 {
     1
 }
 
-/// The longest request that is read, in bytes.
+/// Maximum request body, in bytes.
 pub(super) const MOST_BYTES: usize = 16 * 1024;
 
-/// Longest request to a store.
+/// Timeout of a request to a store.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The service, or the refusal of a program without one.
+/// The service, or the refusal if segment mode is off.
 pub(super) fn find(state: &AdminState) -> Result<Arc<SegmentService>, Refusal> {
     state
         .segments()
@@ -107,7 +107,7 @@ pub(super) async fn create(
     body: &[u8],
 ) -> Result<Response, Refusal> {
     let segments = find(state)?;
-    // A page in a browser cannot send this type to another host without asking first.
+    // A page in a browser cannot send this content type to another host without a preflight.
     let kind = headers
         .get(header::CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
@@ -123,7 +123,7 @@ pub(super) async fn create(
     let tag = read(body).map_err(|reason| (StatusCode::BAD_REQUEST, reason))?;
     let made = spawn_blocking(move || (segments.create(&tag), tag));
     let made = tokio::time::timeout(TIMEOUT, made).await.map_err(|_| {
-        let reason = "the store did not answer in time; it is not known whether the tag was added";
+        let reason = "the store did not answer in time; the tag may or may not have been added";
         (StatusCode::GATEWAY_TIMEOUT, reason.to_owned())
     })?;
     let (created, tag) =
@@ -140,7 +140,7 @@ pub(super) async fn create(
         }
         Ok(false) => Err((
             StatusCode::CONFLICT,
-            format!("there is a tag `{}` already", tag.key),
+            format!("tag `{}` already exists", tag.key),
         )),
         Err(error) => Err((StatusCode::SERVICE_UNAVAILABLE, error.to_string())),
     }

@@ -12,7 +12,7 @@ pub(super) fn status(serials: &SerialService) -> Value {
     status
 }
 
-/// The same without the tags, in `GET /status`.
+/// The same without tags, for `GET /status`.
 pub(super) fn whole(serials: &SerialService) -> Whole {
     let tags = serials.status();
     let not_ready = tags.iter().filter(|tag| trouble(tag).is_some());
@@ -27,7 +27,7 @@ pub(super) fn whole(serials: &SerialService) -> Whole {
     }
 }
 
-/// Lines about what is not in order, for `GET /readyz`.
+/// Lines about faults, for `GET /readyz`.
 pub(super) fn troubles(serials: &SerialService) -> String {
     let tags = serials.status();
     lines(
@@ -43,12 +43,12 @@ pub(super) fn trouble(tag: &SerialStatus) -> Option<String> {
         .or_else(|| tag.segment.not_ready_because.clone())
 }
 
-/// Counters until the tag has outgrown its digits.
+/// Counters left until the tag exceeds its digits.
 pub(super) fn room(tag: &SerialStatus) -> u64 {
     (tag.last + 1).saturating_sub(tag.next)
 }
 
-/// Counters are text: they may have more bits than a number in JSON.
+/// Counters are text: they may exceed the range of JSON numbers.
 fn tag_status(tag: &SerialStatus) -> Value {
     let trouble = trouble(tag);
     let own = json!({

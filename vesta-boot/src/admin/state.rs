@@ -16,26 +16,26 @@ use crate::settings::role::Role;
 use crate::start::assemble::Assembled;
 use crate::start::running::not_ready_because;
 
-/// A program from its start to its end, as the admin listener shows it. A clone shares everything.
+/// State of a program from start to end, as shown by the admin listener. Clones share all state.
 #[derive(Clone, Debug)]
 pub(crate) struct AdminState {
     pub(super) role: Role,
-    /// The start of the program.
+    /// Start time of the program.
     pub(super) began: UnixMillis,
-    /// Empty until there is a machine ID.
+    /// Empty until a machine ID is claimed.
     started: Arc<OnceLock<Assembled>>,
-    /// Where the machine ID comes from.
+    /// Source of the machine ID.
     waiting_for: Arc<str>,
-    /// One of each public listener.
+    /// One per public listener.
     pub(super) metrics: Arc<[Arc<Metrics>]>,
-    /// Cancelled when a stop was asked for.
+    /// Cancelled when a stop is requested.
     pub(crate) leaving: CancellationToken,
     pub(crate) security: Security,
 }
 
 impl AdminState {
-    /// State of a program that has no machine ID yet: what it waits for, its counters, the token that
-    /// says that it leaves, and the protection of its listeners.
+    /// State of a program without a machine ID: the source it waits for, its counters, the token that
+    /// signals a stop, and the protection of its listeners.
     pub(crate) fn new(
         role: Role,
         waiting_for: &str,
@@ -56,9 +56,9 @@ impl AdminState {
         }
     }
 
-    /// Adds the service, once there is one.
+    /// Adds the service once it exists.
     pub(crate) fn started(&self, assembled: &Assembled) {
-        let _ = self.started.set(assembled.clone()); // a program starts once
+        let _ = self.started.set(assembled.clone()); // called once
     }
 
     pub(crate) fn service(&self) -> Option<&LocalIdService> {
@@ -83,12 +83,12 @@ impl AdminState {
         self.started.get()
     }
 
-    /// The pool itself, if the machine IDs come from one.
+    /// The pool itself, if machine IDs come from a pool.
     pub(super) fn whole_pool(&self) -> Option<Arc<Pool>> {
         self.started.get()?.pool.clone()
     }
 
-    /// Brings the usage of the pool up to date, if that is due.
+    /// Refreshes the usage of the pool, if due.
     pub(super) async fn read_pool(&self) {
         if let Some(pool) = self.started.get().and_then(|started| started.pool.clone()) {
             pool.refresh().await;
@@ -99,7 +99,7 @@ impl AdminState {
         match self.service() {
             Some(service) => not_ready_because(service, &self.leaving),
             None => Some(format!(
-                "there is no machine ID yet; waiting for {}",
+                "no machine ID yet; waiting for {}",
                 self.waiting_for
             )),
         }

@@ -1,5 +1,5 @@
-//! Status of the program and its machine IDs: one JSON value behind `/status`, in the
-//! order in which a person wants to read it.
+//! Status of the program and its machine IDs: one JSON value behind `/status`, in the order useful
+//! to a human reader.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::tags::joined;
 use super::{segments, serials};
 use crate::commands::ticks::millis;
 
-/// The lease of one machine ID, or of all together.
+/// Lease of one machine ID, or of all together.
 fn lease(status: &MachineStatus) -> Value {
     json!({
         "epoch": status.epoch,
@@ -45,7 +45,7 @@ pub(super) fn status(state: &AdminState) -> Value {
     }
 }
 
-/// The number of machine IDs that are shown one by one.
+/// Maximum machine IDs listed one by one.
 const MOST_MACHINES: usize = 100;
 
 fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
@@ -91,7 +91,7 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
     })
 }
 
-/// `None` without a lease: there is no bound to reach.
+/// `None` without a lease, which has no bound.
 pub(super) fn window_left(left: Duration) -> Option<u64> {
     (left != Duration::MAX).then(|| millis(left))
 }

@@ -19,7 +19,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Errors of stores are shown to any caller.
+    /// Includes store errors, which any caller of the admin listener may see.
     pub(super) fn summary(&self) -> Value {
         json!({
             "store": self.store,
@@ -34,16 +34,16 @@ impl Whole {
     }
 }
 
-/// A line for all, and for some of the tags.
+/// A line for the whole, and one for each affected tag.
 pub(super) fn lines(what: &str, all: Option<String>, tags: impl Iterator<Item = String>) -> String {
     let troubles = all.into_iter().chain(tags.take(MOST_TROUBLES));
     troubles.map(|why| format!("{what}: {why}\n")).collect()
 }
 
-/// The most tags that `GET /readyz` tells of.
+/// Maximum tags that `GET /readyz` mentions.
 const MOST_TROUBLES: usize = 20;
 
-/// The numbers that a tag has at hand, and their fetches.
+/// Numbers available for a tag, and its fetches.
 pub(super) fn supply(tag: &SegmentStatus) -> Value {
     json!({
         "left": left(tag),
@@ -60,7 +60,7 @@ pub(super) fn supply(tag: &SegmentStatus) -> Value {
     })
 }
 
-/// Numbers at hand: the rest of the current range, and all of the next ones.
+/// Available numbers: the rest of the current range, and all of the next ones.
 pub(super) fn left(tag: &SegmentStatus) -> u64 {
     let rest = tag
         .current
@@ -73,7 +73,7 @@ pub(super) const fn length(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
 
-/// An object with the fields of both.
+/// One object with the fields of both.
 pub(super) fn joined(mut one: Value, mut other: Value) -> Value {
     if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object_mut()) {
         one.append(other);

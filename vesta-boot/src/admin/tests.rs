@@ -1,4 +1,4 @@
-//! Answers of the admin listener, whatever the program behind it.
+//! Responses of the admin listener, independent of the program behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +112,7 @@ async fn get(router: &Router, path: &str) -> (StatusCode, String) {
 }
 
 #[tokio::test]
-async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
+async fn without_a_machine_id_the_program_is_alive_and_not_ready() {
     let metrics = Arc::new(Metrics::new(&["genid"]));
     let router = router(AdminState::new(
         Role::Rest,
@@ -125,7 +125,7 @@ async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(
         body,
-        format!("not ready: there is no machine ID yet; waiting for {WAITING_FOR}\n")
+        format!("not ready: no machine ID yet; waiting for {WAITING_FOR}\n")
     );
     assert_eq!(
         get(&router, "/healthz").await.0,
@@ -157,7 +157,7 @@ async fn before_there_is_a_machine_id_it_is_alive_and_not_ready() {
 }
 
 #[tokio::test]
-async fn every_line_and_the_pool_are_shown() {
+async fn status_and_metrics_show_every_machine_id_and_the_pool() {
     let (admin, _folder) = admin_of_pool("3");
 
     let (_, text) = admin.get("/metrics").await;
@@ -216,7 +216,7 @@ async fn every_line_and_the_pool_are_shown() {
 }
 
 #[tokio::test]
-async fn the_pool_and_the_events_of_the_keeper_are_shown() {
+async fn the_pool_and_lease_events_are_shown() {
     let (admin, _folder) = admin_of_pool("2");
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
 
@@ -234,7 +234,7 @@ async fn the_pool_and_the_events_of_the_keeper_are_shown() {
             .all(|it| it["state"] == "held" && it["pid"] == std::process::id())
     );
 
-    // Behind the two claims may be what a busy disk caused.
+    // A busy disk may add events after the two claims.
     let (status, text) = admin.get("/events").await;
     let events = json(&text);
     let first = &events["events"][0];
@@ -272,7 +272,7 @@ async fn the_pool_and_the_events_of_the_keeper_are_shown() {
 }
 
 #[tokio::test]
-async fn before_the_first_request_there_are_only_series_that_alerts_need_from_zero_on() {
+async fn before_the_first_request_only_series_needed_by_alerts_exist() {
     let (_, text) = admin().get("/metrics").await;
     assert!(!text.contains("vesta_requests_total{"), "{text}");
     assert!(!text.contains("_bucket{"), "{text}");
@@ -285,7 +285,7 @@ async fn before_the_first_request_there_are_only_series_that_alerts_need_from_ze
 }
 
 #[tokio::test]
-async fn errors_of_all_methods_are_added_up_by_kind() {
+async fn errors_of_all_methods_are_summed_by_kind() {
     let admin = admin();
     for method in [0, 1, 1] {
         admin
@@ -348,7 +348,7 @@ async fn requests_are_counted_by_method_and_outcome() {
     ] {
         assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
     }
-    // Nobody asked for the others, and without a lease there is no window.
+    // The other series have no requests; without a lease there is no window.
     assert!(!text.contains("vesta_window_left_seconds"), "{text}");
     let of_requests = |line: &&str| line.starts_with("vesta_request");
     let pairs = |line: &str| line.contains("AWAITING_LEASE");

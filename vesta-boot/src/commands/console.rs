@@ -7,7 +7,7 @@ use vesta_intf::plain_lines;
 use crate::commands::output::Output;
 use crate::start::error::Error;
 
-/// The outcome of a command that was declined.
+/// Report of a command whose prompt was declined.
 pub(super) const UNCHANGED: &str = "Nothing was changed.\n";
 
 type Ask = Box<dyn FnMut(&str) -> Result<bool, Error>>;
@@ -19,8 +19,8 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// Standard output, or standard error where programs read the output; and a prompt if there is a
-    /// terminal, unless `yes` answers it.
+    /// Console on standard output, or on standard error if programs read the output. Prompts if
+    /// there is a terminal, unless `yes` answers.
     pub(super) fn terminal(yes: bool, output: Output) -> Self {
         let ask = move |question: &str| {
             if yes {
@@ -40,7 +40,7 @@ impl Console {
         }
     }
 
-    /// Says what is about to happen, and asks for confirmation.
+    /// Prints the plan and asks for confirmation.
     pub(super) fn agrees(&mut self, plan: &str, question: &str) -> Result<bool, Error> {
         (self.say)(plan);
         (self.ask)(question)
@@ -50,13 +50,13 @@ impl Console {
 /// Prints a report.
 pub(super) fn print(text: &str) {
     let mut out = io::stdout().lock();
-    // The reader may be gone; what was done is done.
+    // The reader may be gone; the command has already taken effect.
     let _ = out
         .write_all(plain_lines(text).as_bytes())
         .and_then(|()| out.flush());
 }
 
-/// Says what is not data.
+/// Prints text that is not data, to standard error.
 fn say_beside(text: &str) {
     let _ = io::stderr().lock().write_all(plain_lines(text).as_bytes());
 }

@@ -10,10 +10,10 @@ use super::output::Output;
 use crate::net::{Scopes, checked_name};
 use crate::settings::moment::moment;
 
-/// A command that runs instead of a server.
+/// Command that runs instead of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Command {
-    /// Look at the store of machine IDs, prepare it, repair it, move to it
+    /// Inspect, prepare and repair the store of machine IDs, or migrate to it
     Store {
         /// The command
         #[command(subcommand)]
@@ -21,25 +21,25 @@ pub enum Command {
         /// Skip the confirmation prompt
         #[arg(long, global = true)]
         yes: bool,
-        /// How it reports
+        /// Output format
         #[command(flatten)]
         format: Format,
     },
-    /// List the tags of segment mode, and add some
+    /// List and add tags of segment mode
     Segment {
         /// The command
         #[command(subcommand)]
         command: SegmentCommand,
-        /// How it reports
+        /// Output format
         #[command(flatten)]
         format: Format,
     },
-    /// Numbers for people: list the tags of serials, add some, make serials and read them
+    /// Serials (numbers for people): list and add tags, make and parse serials
     Serial {
         /// The command
         #[command(subcommand)]
         command: SerialCommand,
-        /// How it reports
+        /// Output format
         #[command(flatten)]
         format: Format,
     },
@@ -48,13 +48,13 @@ pub enum Command {
         /// The command
         #[command(subcommand)]
         command: TokenCommand,
-        /// How it reports
+        /// Output format
         #[command(flatten)]
         format: Format,
     },
 }
 
-/// How a command reports.
+/// Output format of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
 pub struct Format {
     /// Format of the output: text, json or csv
@@ -72,43 +72,44 @@ pub struct Format {
     pub output: Output,
 }
 
-/// Commands on the store of machine IDs.
+/// Commands for the store of machine IDs.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum StoreCommand {
-    /// Create tables, keys and the namespace, and the segment tags' table; report what was created
+    /// Create missing tables, keys, the namespace, and the segment tags' table; report what was
+    /// created
     ///
-    /// For stores in which the servers themselves may create nothing (auto_init = false). Does
-    /// nothing if the namespace exists.
+    /// For stores in which servers may not create anything (auto_init = false). Does nothing if the
+    /// namespace exists.
     Init,
     /// Show the namespace and the owner of each machine ID; changes nothing
     ///
-    /// States: held (its window is open), expired (its owner let the window pass), released
-    /// (given back), foreign (a process of another system has it), lost (its record was deleted or
+    /// States: held (its window is open), expired (its owner let the window pass), released (given
+    /// back), foreign (held by a process of another system), lost (its record was deleted or
     /// replaced).
     Show,
     /// Keep every later claim above a moment, after a store has forgotten something
     ///
-    /// When a store was wiped, restored from a backup, or lost changes in a fail-over, it may know
-    /// less than what was issued. Stop what still uses it, then raise the floor: no machine ID of
-    /// the namespace is then handed out below that moment, and programs that start wait for it. A
-    /// floor is never lowered.
+    /// A store that was wiped, restored from a backup, or lost changes in a fail-over may know less
+    /// than was issued. Stop every process that still uses it, then raise the floor: no machine ID
+    /// of the namespace is then handed out below that moment, and programs that start wait for it.
+    /// A floor is never lowered.
     RaiseFloor {
-        /// The moment, such as 2026-01-31T12:00:00Z; of a day the beginning in UTC [default: now + the
-        /// window + 60 s]
+        /// The moment, such as 2026-01-31T12:00:00Z; a day stands for its beginning in UTC [default:
+        /// now + the window + 60 s]
         #[arg(long, value_name = "TIME", value_parser = moment)]
         to: Option<UnixMillis>,
     },
-    /// Trust a store again that was seen to forget what it acknowledged
+    /// Trust a store again that was found to be able to forget acknowledged writes
     ///
-    /// A process that finds that the store may lose changes, in a crash or when a replica takes over, records that
-    /// in the namespace, and claims keep a distance from then on. Only this command ends that. Run it once
-    /// replication or settings have been changed so that nothing acknowledged is lost.
+    /// A process that finds that the store may lose changes, in a crash or when a replica takes over, records this
+    /// doubt in the namespace. From then on claims keep a distance. Only this command clears the doubt. Run it
+    /// once replication or settings have been changed so that no acknowledged write is lost.
     Trust,
-    /// Declare the owner of a machine ID gone for good, so that the pool may hand it out
+    /// Declare the owner of a machine ID gone for good, so that the pool may hand it out again
     ///
-    /// For an expired owner that is not worth waiting for, and for the foreign owners that `store import`
-    /// has written. What the owner had reserved stays reserved. Should it still run, it loses the
-    /// machine ID at its next renewal; one of another system does not notice, so stop it first.
+    /// For expired owners before their grace is over, and for the foreign owners that `store import` has
+    /// recorded. Ranges that the owner had reserved stay reserved. If it still runs, it loses the machine
+    /// ID at its next renewal; a process of another system does not notice, so stop it first.
     Free {
         /// The machine ID
         #[arg(value_name = "ID")]
@@ -116,9 +117,9 @@ pub enum StoreCommand {
     },
     /// Recreate the record of a machine ID that was deleted or replaced
     ///
-    /// The last ID of such a machine ID is unknown, so no pool hands it out. Stop the process that had it; if
-    /// it still runs, it loses the machine ID at its next renewal. The new record is free and starts above
-    /// every window.
+    /// The last ID made with such a machine ID is unknown, so no pool hands it out. Stop the process that had
+    /// it; if it still runs, it loses the machine ID at its next renewal. The new record is free and starts
+    /// above every window.
     Repair {
         /// The machine ID
         #[arg(value_name = "ID")]
@@ -126,19 +127,19 @@ pub enum StoreCommand {
     },
     /// Take over the machine IDs of another system, so that no pool hands them out
     ///
-    /// Writes a record for each machine ID that the other system has handed out. One that has a
-    /// record already is left alone, so that doing it again changes nothing. When the process of
-    /// the other system is stopped for good, `store free ID` gives its machine ID to the pool.
+    /// Writes a record for each machine ID that the other system has handed out. Existing records
+    /// are left alone, so repeating the import changes nothing. Once the process of the other
+    /// system is stopped for good, `store free ID` gives its machine ID to the pool.
     Import(Box<StoreImport>),
 }
 
-/// Machine IDs to be taken over.
+/// Options of `store import`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct StoreImport {
     /// The legacy system
     pub system: LegacySystem,
     /// URL of its store: mysql://user:password@host:3306/database,
-    /// zookeeper://host:2181/snowflake/NAME/forever, or for CosId what it uses: redis://, mysql:// or
+    /// zookeeper://host:2181/snowflake/NAME/forever, or CosId's own store: redis://, mysql:// or
     /// zookeeper://host:2181
     #[arg(
         long,
@@ -152,7 +153,7 @@ pub struct StoreImport {
     pub cosid_namespace: Option<String>,
 }
 
-/// A legacy system whose machine IDs can be taken over.
+/// Legacy system whose machine IDs can be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LegacySystem {
     /// The Java Vesta ID Generator, in MySQL
@@ -164,19 +165,19 @@ pub enum LegacySystem {
     CosId,
 }
 
-/// Commands on the segment tags in the database of `segment.store`.
+/// Commands for the segment tags in the database of `segment.store`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum SegmentCommand {
     /// Show every tag and its next number; changes nothing
     List,
-    /// Add a tag; refused if there is one of this name
+    /// Add a tag; refused if one of this name exists
     ///
     /// Running servers see it within a minute. With auto_init, a missing table is created.
     Create {
         /// The tag's name, 1 to 128 characters
         #[arg(value_name = "KEY")]
         key: String,
-        /// Least numbers to fetch at a time: about as many as one server needs in 15 minutes
+        /// Minimum numbers per fetch: about as many as one server needs in 15 minutes
         #[arg(long, value_name = "N")]
         step: u64,
         /// The first number
@@ -186,14 +187,15 @@ pub enum SegmentCommand {
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
     },
-    /// Go on with the segments of another system: a tag of the same name for each, behind its last number
+    /// Continue the segments of another system: one tag of the same name per segment, above its last
+    /// number
     ///
-    /// A tag that exists and is as far already is left alone, so that doing it again changes nothing. Stop
-    /// the other system for these segments first.
+    /// Tags that are already as far are left alone, so repeating the import changes nothing. First stop
+    /// the other system for these segments.
     Import(Box<SegmentImport>),
 }
 
-/// Segments to go on with.
+/// Options of `segment import`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct SegmentImport {
     /// The legacy system
@@ -210,13 +212,13 @@ pub struct SegmentImport {
     /// Namespace of CosId, `cosid.namespace` of its applications
     #[arg(long, value_name = "NAME")]
     pub cosid_namespace: String,
-    /// Least numbers to fetch at a time, for each tag
+    /// Minimum numbers per fetch, for each tag
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = value_parser!(u64).range(1..=NewSegmentTag::MAX_STEP))]
     pub step: u64,
 }
 
-/// A legacy system whose segments can be taken over.
+/// Legacy system whose segments can be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LegacySegments {
     /// CosId, in Redis, MySQL or ZooKeeper
@@ -224,12 +226,12 @@ pub enum LegacySegments {
     CosId,
 }
 
-/// Commands on serials, in the store of `serial.store`.
+/// Commands for serials, in the store of `serial.store`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum SerialCommand {
     /// Show every tag with its pattern and its next counter; changes nothing
     List,
-    /// Add a tag; refused if there is one of this name
+    /// Add a tag; refused if one of this name exists
     ///
     /// The pattern of a tag never changes. Running servers see a new tag within a minute.
     ///
@@ -240,7 +242,7 @@ pub enum SerialCommand {
     /// Example: serial create bills 'B{date:yy}-{n:6}' --reset year --zone UTC
     #[command(verbatim_doc_comment)]
     Create(NewSerial),
-    /// Make serials, one a line
+    /// Make serials, one per line
     Next {
         /// The tag
         #[arg(value_name = "TAG")]
@@ -249,7 +251,7 @@ pub enum SerialCommand {
         #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=10_000))]
         count: u32,
     },
-    /// Say what a serial means: its date and counter, and whether its check symbol is right
+    /// Parse a serial: its date and counter, and whether its check symbol is right
     Parse {
         /// The tag
         #[arg(value_name = "TAG")]
@@ -260,13 +262,13 @@ pub enum SerialCommand {
     },
 }
 
-/// A serial tag to be added.
+/// Options of `serial create`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct NewSerial {
     /// The tag's name, 1 to 128 characters
     #[arg(value_name = "TAG")]
     pub tag: String,
-    /// The look of its serials
+    /// Pattern of its serials
     #[arg(value_name = "PATTERN")]
     pub pattern: String,
     /// Period after which its counter restarts at 1
@@ -275,12 +277,13 @@ pub struct NewSerial {
     /// Time zone of its dates, such as Asia/Shanghai
     #[arg(long, value_name = "NAME")]
     pub zone: Option<String>,
-    /// Least counters to fetch at a time [default: 100, or a hundredth of what there is room for]
+    /// Minimum counters per fetch [default: 100, or a hundredth of the counter's capacity]
     ///
-    /// Those that a server has when it is killed, or when a period ends, are a gap. 1 asks the store each time.
+    /// Counters that a server still has when it is killed, or when a period ends, are skipped. With 1, every
+    /// serial asks the store.
     #[arg(long, value_name = "N")]
     pub step: Option<u64>,
-    /// The first counter of the present period: for serials that another system began
+    /// First counter of the current period, for serials that another system began
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub first: u64,
     /// Purpose of the tag, at most 256 characters
@@ -288,18 +291,18 @@ pub struct NewSerial {
     pub description: Option<String>,
 }
 
-/// Commands on tokens.
+/// Commands for tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum TokenCommand {
     /// Make a token of 256 random bits; print it once, with the table for the settings file
     ///
     /// Works anywhere; reads no settings and changes nothing. The first line is the token, for the
-    /// caller; the rest is a table [[auth.tokens]] with its digest, for the servers.
+    /// caller. The rest is an [[auth.tokens]] table with its digest, for the servers.
     New {
         /// Its name in logs and errors: 1 to 64 letters, digits, `.`, `_` or `-`
         #[arg(long, value_name = "NAME", value_parser = checked_name)]
         name: String,
-        /// Scopes it opens
+        /// Scopes of the token
         #[arg(long, value_name = "SCOPE,..", value_delimiter = ',', value_parser = PossibleValuesParser::new(Scopes::ANY.names()))]
         #[arg(default_value = "generate,read,segments,serials")]
         scopes: Vec<String>,

@@ -23,7 +23,7 @@ use crate::settings::Config;
 use crate::start::error::Error;
 use console::Console;
 
-/// Carries out a command and prints its report.
+/// Runs a command and prints its report.
 ///
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
@@ -42,7 +42,7 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
         Command::Token { command, format } => return make_token(command, format.output),
     };
     let outcome = done.map_err(|error| match error {
-        // Not a setting anybody chose: commands that only look create nothing.
+        // auto_init was not chosen by the user: read-only commands turn it off.
         Error::Setting(said) if config.store.auto_init => {
             Error::Setting(said.replace(", and auto_init is off;", ";"))
         }

@@ -15,14 +15,14 @@ pub enum Output {
     /// For people.
     #[default]
     Text,
-    /// A JSON value on each line.
+    /// One JSON value per line.
     Json,
-    /// Comma-separated, with a line of names.
+    /// Comma-separated, with a header line.
     Csv,
 }
 
 impl Output {
-    /// Picks the report for this format.
+    /// Selects the report for this format.
     pub fn pick(self, text: &str, json: &Value, csv: &str) -> String {
         match self {
             Output::Text => text.to_owned(),
@@ -32,16 +32,16 @@ impl Output {
     }
 }
 
-/// A cell of a table.
+/// Cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell {
-    /// Words, or a number that JSON must not round.
+    /// Text, or a number that JSON must not round.
     Text(String),
     /// A number, at most 2^53.
     Number(u64),
-    /// Yes or no.
+    /// A boolean.
     Truth(bool),
-    /// Nothing: `-`, or `null`.
+    /// No value: `-`, or `null`.
     Missing,
 }
 
@@ -70,7 +70,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl Cell {
-    /// True for what stands to the right.
+    /// True for cells that are right-aligned.
     fn is_number(&self) -> bool {
         match self {
             Cell::Text(text) => text.parse::<i128>().is_ok(),
@@ -105,15 +105,15 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Width of the output where neither a terminal nor COLUMNS tells one, in characters.
+/// Default width of the output in characters, without a terminal or COLUMNS.
 const WIDTH: u16 = 80;
-/// Least width that a table is folded to.
+/// Minimum width to which a table is folded.
 const NARROW: u16 = 40;
-/// Blanks between two columns.
+/// Spaces between two columns.
 const GAP: u16 = 2;
 
 impl Table {
-    /// An empty table. `last change` is the key `lastChange` in JSON.
+    /// An empty table. The column `last change` becomes the key `lastChange` in JSON.
     pub fn new<const N: usize>(names: [&'static str; N]) -> Self {
         Self {
             names: names.into(),
@@ -127,7 +127,8 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// The table in a format: as text in columns, with long cells folded to the width of the terminal.
+    /// Renders the table in a format; text has columns, with long cells folded to the width of the
+    /// terminal.
     pub fn render(&self, output: Output) -> String {
         match output {
             Output::Text => self.text(terminal_width()),
@@ -146,7 +147,7 @@ impl Table {
         }
     }
 
-    /// The rows in JSON.
+    /// The rows as JSON objects.
     pub fn objects(&self) -> impl Iterator<Item = Value> {
         let keys = self.keys();
         self.rows.iter().map(move |row| {
@@ -179,7 +180,7 @@ impl Table {
     }
 }
 
-/// Rows in columns of this width in all, folded between words; numbers stand to the right.
+/// Rows in columns of this total width, folded between words; numbers are right-aligned.
 fn grid(rows: &[Vec<String>], numbers: &[usize], width: u16) -> String {
     let mut grid = comfy_table::Table::new();
     grid.load_style(TableStyle::new())
@@ -216,7 +217,7 @@ fn camel_case(name: &str) -> String {
     words.split(' ').enumerate().map(word).collect()
 }
 
-/// Lines of labels and texts; a long text goes on below its beginning.
+/// Lines of labels and texts; a long text continues, indented, on the next line.
 pub fn facts(facts: &[(&str, String)]) -> String {
     let rows = facts
         .iter()
@@ -233,7 +234,7 @@ fn terminal_width() -> u16 {
         .max(NARROW)
 }
 
-/// A line of CSV (RFC 4180).
+/// One line of CSV (RFC 4180).
 pub fn csv_line<S: AsRef<str>>(cells: &[S]) -> String {
     let cell = |cell: &S| match cell.as_ref() {
         plain if !plain.contains([',', '"', '\n', '\r']) => plain.to_owned(),
@@ -242,7 +243,7 @@ pub fn csv_line<S: AsRef<str>>(cells: &[S]) -> String {
     cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// Prints data. A reader that has gone, as `head` does, is no failure.
+/// Prints data. A closed reader, such as `head`, is not a failure.
 ///
 /// # Errors
 /// [`Error::Software`] if standard output cannot be written.
@@ -251,10 +252,10 @@ pub fn print(text: &str) -> Result<(), Error> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// The outcome of writing to standard output.
+/// Result of writing to standard output.
 ///
 /// # Errors
-/// [`Error::Software`], unless the reader has gone.
+/// [`Error::Software`], unless the reader has closed the pipe.
 pub fn written(result: io::Result<()>) -> Result<(), Error> {
     match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -264,7 +265,7 @@ pub fn written(result: io::Result<()>) -> Result<(), Error> {
     }
 }
 
-/// Says something beside the data.
+/// Prints a note to standard error, apart from the data.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn text_fits_its_width_and_numbers_stand_to_the_right() {
+    fn text_fits_its_width_and_numbers_are_right_aligned() {
         assert_eq!(
             table().text(80),
             "machine ID  last change  said\n         \
@@ -307,7 +308,7 @@ mod tests {
         let long = "x".repeat(50);
         let mut wide = Table::new(["a", "b"]);
         wide.row([long.as_str().into(), "1 2".into()]);
-        assert!(wide.text(40).contains(&long), "no word is broken");
+        assert!(wide.text(40).contains(&long), "no word is split");
     }
 
     #[test]
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_quotes_what_it_must() {
+    fn csv_quotes_only_when_needed() {
         assert_eq!(camel_case("IDs/s"), "idsPerSecond");
         assert_eq!(csv_line(&["a", "b,c", "d\"e"]), "a,\"b,c\",\"d\"\"e\"\n");
         assert_eq!(

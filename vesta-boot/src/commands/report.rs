@@ -5,7 +5,7 @@ use vesta_service::lease::StoreError;
 use super::output::{Output, Table};
 use crate::start::error::Error;
 
-/// The report of a command that changed something.
+/// Report of a command that changed something.
 pub(super) fn report(output: Output, said: String) -> String {
     let mut table = Table::new(["report"]);
     table.row([said.trim_end().into()]);

@@ -46,7 +46,7 @@ pub(super) fn run(
     said.map(|said| report(output, said))
 }
 
-/// Creates the table of tags, if it is missing.
+/// Creates the table of tags, if missing.
 pub(super) fn init(config: &Config) -> Result<String, Error> {
     let store = open_segments(config, true)?;
     let tags = tags(&*store)?;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_into_the_table_does_not_reach_the_terminal_as_it_is() {
+    fn foreign_text_in_the_table_is_escaped_for_the_terminal() {
         let store = MemorySegmentStore::new();
         let tag = |key: &str| SegmentTag {
             description: Some("\u{1b}[2J".into()),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_a_usable_number_is_listed_as_the_table_has_it() {
+    fn a_row_without_a_usable_number_is_listed_verbatim() {
         let tags = [("a", ["NULL", "10"]), ("b", ["-5", "1.5"])].map(|(key, cells)| {
             let unusable = Some(cells.map(str::to_owned));
             SegmentTag {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_makes_no_sense_is_refused() {
+    fn an_invalid_tag_is_refused() {
         for (key, step, first, expected) in [
             ("", 1, 1, "key"),
             ("a", 0, 1, "step must be 1 to 2147483647, but is 0"),

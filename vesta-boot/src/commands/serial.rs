@@ -1,4 +1,4 @@
-//! `serial …`: the tags of serials in their store, new ones, and serials from a terminal.
+//! `serial …`: serial tags in their store, new tags, and serials on a terminal.
 
 use serde_json::json;
 use vesta_intf::{IdError, Pattern, Reset};
@@ -47,7 +47,7 @@ pub(super) fn run(
     }
 }
 
-/// Creates the table of tags, if it is missing.
+/// Creates the table of tags, if missing.
 pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
     let service = serials(config, store, true)?;
     let store = service.describe();
@@ -145,13 +145,13 @@ fn create(
         let Some(folder) = &config.serials.keys else {
             return Error::refuse(format!(
                 "the pattern {pattern} shuffles, which needs a key: set serial.keys \
-                 (--serial-keys) to the folder of keys; a key that is missing is made there"
+                 (--serial-keys) to the folder of keys; a missing key is created there"
             ));
         };
         let (key, path) = serial_keys::find_or_make(folder, tag)?;
         if let Some(path) = path {
             made = format!(
-                "made the key {}, fingerprint {}: copy it to every server and to a safe place\n",
+                "created the key {}, fingerprint {}: copy it to every server and to a safe place\n",
                 path.display(),
                 key.fingerprint()
             );
@@ -169,19 +169,19 @@ fn create(
             "tag `{tag}` already exists in {store}; nothing was changed"
         ));
     }
-    let anew = match (reset, zone) {
-        (Reset::Never, _) => "its counter never starts anew".to_owned(),
-        (reset, Some(zone)) => format!("its counter starts anew each {reset} in {zone}"),
-        (reset, None) => format!("its counter starts anew each {reset}"),
+    let restart = match (reset, zone) {
+        (Reset::Never, _) => "its counter never restarts".to_owned(),
+        (reset, Some(zone)) => format!("its counter restarts each {reset} in {zone}"),
+        (reset, None) => format!("its counter restarts each {reset}"),
     };
     Ok(format!(
-        "{made}created tag {tag} in {store}: {pattern}, {anew}\n"
+        "{made}created tag {tag} in {store}: {pattern}, {restart}\n"
     ))
 }
 
 fn list(service: &SerialService, output: Output) -> Result<String, Error> {
     let store = service.describe();
-    // Waits for what was begun when the service was built, and reads what there is now.
+    // Waits for the refresh begun when the service was built, and reads the current tags.
     service.refresh().map_err(|error| failed(&store, &error))?;
     let tags = service.status();
     let mut table = Table::new([

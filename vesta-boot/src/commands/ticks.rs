@@ -1,4 +1,4 @@
-//! Time: moments of positions, and durations as numbers.
+//! Time conversions: moments of positions, and durations as numbers.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl TickConverter {
         &self.layout
     }
 
-    /// The first position of the tick to which a moment belongs.
+    /// The first position of the tick that contains a moment.
     ///
     /// # Errors
     /// As [`IdMeta::tick_at`].
@@ -38,7 +38,8 @@ impl TickConverter {
         Ok(self.rules.position(self.layout.tick_at(moment)?))
     }
 
-    /// The moment at which the tick of a position begins; the layout's end for a position beyond it.
+    /// The moment at which the tick of a position begins; for a position beyond the layout, the
+    /// layout's end.
     pub(crate) fn moment_of(&self, position: u64) -> UnixMillis {
         self.layout
             .moment_of(self.rules.tick(position))

@@ -9,7 +9,8 @@ use crate::commands::output::{Output, Table};
 use crate::net::sha256;
 use crate::start::error::Error;
 
-/// Prints a new token, and the table that lets it in. It is stored nowhere, and needs no settings.
+/// Prints a new token, and the table that admits it. The token is not stored, and no settings are
+/// needed.
 ///
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
@@ -19,7 +20,7 @@ pub(crate) fn make_token(command: &TokenCommand, output: Output) -> Result<(), E
     getrandom::fill(&mut random).map_err(|error| {
         Error::lasting(
             false,
-            format!("the system gives no random numbers: {error}"),
+            format!("the system's random generator failed: {error}"),
         )
     })?;
     let token = format!("vesta_{}", hex::encode(random));
@@ -39,11 +40,11 @@ pub(crate) fn make_token(command: &TokenCommand, output: Output) -> Result<(), E
     if output != Output::Text {
         return Ok(());
     }
-    // Not among what is meant for files and pipes.
+    // On standard error, apart from the data meant for files and pipes.
     let _ = writeln!(
         io::stderr(),
-        "\nThe first line is the token; it is shown this once. The rest goes into the file that the \
-         servers\nread (--config), and holds from their next start on."
+        "\nThe first line is the token; it is shown only once. Add the rest to the settings file of the \
+         servers\n(--config); it takes effect at their next start."
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Addresses of listeners: IP address and port, or a Unix socket.
+//! Listener addresses: IP address and port, or a Unix socket.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -13,7 +13,7 @@ use tokio_util::either::Either;
 
 use crate::start::error::Error;
 
-/// The address of a listener.
+/// Address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// An IP address and a port; port 0 takes a free one.
@@ -28,9 +28,9 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         match text.strip_prefix("unix:") {
-            // A relative one would be another file in each folder.
+            // A relative path would be a different file in each working folder.
             Some(path) if Path::new(path).is_absolute() => Ok(Self::Unix(path.into())),
-            Some(_) => Err("must be an absolute path after unix:".to_owned()),
+            Some(_) => Err("must have an absolute path after unix:".to_owned()),
             None => {
                 let numeric = match text.strip_prefix("localhost:") {
                     Some(port) => format!("127.0.0.1:{port}"),
@@ -62,7 +62,7 @@ impl Address {
         }
     }
 
-    /// True if two listeners could not both have theirs.
+    /// True if two listeners cannot have both addresses.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tcp(a), Self::Tcp(b)) => {
@@ -73,7 +73,7 @@ impl Address {
         }
     }
 
-    /// The address at which clients on this host reach the listener.
+    /// Address at which clients on this host reach the listener.
     pub fn reachable(&self) -> Self {
         match self {
             Self::Tcp(address) if address.ip().is_unspecified() => {
@@ -87,10 +87,10 @@ impl Address {
         }
     }
 
-    /// Returns whether a listener could have this address now. Takes it for a moment.
+    /// Checks whether a listener could have this address now. Binds it for a moment.
     ///
     /// # Errors
-    /// With a sentence that says why not, and what to do.
+    /// One sentence with the reason and the remedy.
     pub fn check(&self) -> Result<(), Error> {
         Bound::new("", self).map(drop)
     }
@@ -99,13 +99,13 @@ impl Address {
 /// Connections that the kernel queues.
 const BACKLOG: i32 = 1024;
 
-/// An address that is taken and not listened on: until there are IDs, callers are refused at once
+/// A bound address without a listener yet: until IDs can be made, callers are refused at once
 /// instead of left waiting.
 #[derive(Debug)]
 pub(crate) struct Bound<'a> {
     setting: &'static str,
     address: &'a Address,
-    /// `None` for a Unix socket, which is nobody's as long as nobody listens.
+    /// `None` for a Unix socket: its path is not reserved until a process listens on it.
     socket: Option<Socket>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// Starts to accept connections.
+    /// Starts accepting connections.
     pub(crate) fn listen(self) -> Result<Listening, Error> {
         let listen = || match (self.socket, self.address) {
             (Some(socket), _) => {
@@ -138,7 +138,7 @@ impl<'a> Bound<'a> {
             (None, Address::Unix(path)) => {
                 let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
                 is_free(path)?;
-                let _ = std::fs::remove_file(path); // of one that was killed
+                let _ = std::fs::remove_file(path); // left by a killed process
                 socket.bind(&SockAddr::unix(path)?)?;
                 let path = OnPath(path.clone());
                 socket.listen(BACKLOG)?;
@@ -154,7 +154,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// An error if somebody listens at this path, or something else lies there.
+/// Fails if the path is in use by a listener or is not a socket.
 fn is_free(path: &Path) -> io::Result<()> {
     match StdUnixStream::connect(path) {
         Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
@@ -164,7 +164,7 @@ fn is_free(path: &Path) -> io::Result<()> {
         {
             Ok(())
         }
-        // One that was killed leaves its socket.
+        // A killed process leaves its socket.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => Ok(()),
         Err(error) => Err(error),
     }
@@ -179,7 +179,7 @@ fn is_socket(path: &Path) -> bool {
 fn cannot_listen(setting: &str, address: &Address, error: &io::Error) -> Error {
     let (other, privileged) = match address {
         Address::Tcp(_) => ("port", "choose a port above 1023"),
-        Address::Unix(_) => ("path", "choose a folder in which it may make files"),
+        Address::Unix(_) => ("path", "choose a folder that it may write to"),
     };
     let fault = match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -203,7 +203,7 @@ pub struct Listening {
     address: Address,
 }
 
-/// The path of a Unix socket, which is removed with its listener.
+/// Path of a Unix socket; the file is removed with its listener.
 #[derive(Debug)]
 pub(crate) struct OnPath(PathBuf);
 
@@ -226,16 +226,16 @@ impl TryFrom<std::net::TcpListener> for Listening {
 }
 
 impl Listening {
-    /// The address, with the port that was taken.
+    /// The address, with the actual port.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub type Accepted = Either<TcpStream, UnixStream>;
 
-/// A listener inside a runtime.
+/// A listener attached to a Tokio runtime.
 #[derive(Debug)]
 pub(crate) enum Acceptor {
     Tcp(TcpListener),
@@ -263,7 +263,8 @@ impl TryFrom<Listening> for Acceptor {
 }
 
 impl Acceptor {
-    /// The next connection, and the address of its peer. That of a Unix socket is this host.
+    /// Accepts the next connection and the address of its peer; `None` for a Unix socket, whose
+    /// peer is this host.
     pub(crate) async fn accept(&self) -> io::Result<(Accepted, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
@@ -275,7 +276,7 @@ impl Acceptor {
     }
 }
 
-/// A connection on its way to another runtime.
+/// A connection in transit to another runtime.
 #[derive(Debug)]
 pub(super) enum Handed {
     Tcp(std::net::TcpStream),
@@ -303,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_they_are_written() {
+    fn addresses_round_trip_as_text() {
         for text in ["127.0.0.1:50051", "[::1]:0", "unix:/run/vesta.sock"] {
             assert_eq!(
                 text.parse::<Address>().expect("an address").to_string(),
@@ -336,16 +337,16 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_is_taken_over_from_the_dead_alone_and_removed_at_the_end() {
+    fn a_unix_socket_is_taken_over_only_from_a_dead_process_and_removed_at_the_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("vesta.sock");
         let address = Address::Unix(path.clone());
-        drop(StdUnixListener::bind(&path).expect("a socket")); // as kill -9 leaves it
+        drop(StdUnixListener::bind(&path).expect("a socket")); // like a socket left by kill -9
         assert!(path.exists());
-        let first = Bound::new("listen", &address).expect("nobody listens");
-        let listening = first.listen().expect("nobody listens");
+        let first = Bound::new("listen", &address).expect("no listener");
+        let listening = first.listen().expect("no listener");
         let second = Bound::new("listen", &address)
-            .expect_err("somebody listens")
+            .expect_err("in use")
             .to_string();
         assert!(
             second.contains("is already in use; stop the process"),
@@ -359,7 +360,7 @@ mod tests {
             .expect_err("no socket")
             .to_string();
         assert!(refused.contains("cannot be listened on"), "{refused}");
-        assert!(path.exists(), "what is no socket stays");
+        assert!(path.exists(), "a file that is not a socket stays");
         let nowhere = Address::Unix(folder.path().join("none/vesta.sock"));
         assert!(nowhere.check().is_err());
     }

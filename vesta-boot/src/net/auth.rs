@@ -1,4 +1,4 @@
-//! Authorization: bearer tokens and their scopes. A server knows only digests of tokens.
+//! Authorization: bearer tokens and their scopes. A server stores only digests of tokens.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use subtle::ConstantTimeEq as _;
 use vesta_intf::IdError;
 
 bitflags! {
-    /// Scopes of a token, or those of which a call needs one.
+    /// Scopes of a token, or the scopes of which a call needs at least one.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Scopes: u8 {
         /// New IDs.
         const GENERATE = 1;
-        /// IDs and layouts explained, IDs put together.
+        /// Explaining IDs and layouts, and composing IDs.
         const READ = 1 << 1;
         /// Segment numbers, and the state of tags.
         const SEGMENTS = 1 << 2;
-        /// Serials, new ones and what they say.
+        /// Serials: making and parsing them.
         const SERIALS = 1 << 3;
-        /// Reading what the admin listener shows.
+        /// Read access to the admin listener.
         const METRICS = 1 << 4;
-        /// All of the admin listener, also new tags.
+        /// Full access to the admin listener, including new tags.
         const ADMIN = 1 << 5;
     }
 }
 
 impl Scopes {
-    /// Of a call: it needs no token.
+    /// For a call that needs no token.
     pub const NONE: Self = Self::empty();
-    /// Of a call: any token will do.
+    /// For a call that accepts any token.
     pub const ANY: Self = Self::all();
 
-    /// The scope of this name.
+    /// The scope with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ANY.iter().find(|scope| scope.to_string() == name)
     }
@@ -52,8 +52,8 @@ impl Display for Scopes {
     }
 }
 
-/// Token, known by its digest. `Debug` hides that too: in its place, somebody may have written the
-/// token itself.
+/// Token, identified by its digest. `Debug` hides the digest too: the token itself may have been
+/// written in its place.
 #[derive(Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
@@ -65,7 +65,7 @@ pub struct Token {
     pub(crate) scopes: Scopes,
 }
 
-// No error repeats a value: it may be a token.
+// No error quotes a value: it may be a token.
 
 fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let checked = checked_name(&String::deserialize(from)?);
@@ -88,7 +88,7 @@ fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<Scopes, D::Error> {
 }
 
 impl Token {
-    /// The token with this text.
+    /// Creates a token from its plain text.
     pub fn of_text(name: &str, text: &str, scopes: Scopes) -> Self {
         Self {
             name: name.into(),
@@ -104,7 +104,7 @@ impl Debug for Token {
     }
 }
 
-/// The one who makes a call: a token by its place in the settings, or nobody in particular.
+/// Caller identity: index of its token in the settings, or anonymous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Caller(pub(crate) Option<usize>);
 
@@ -115,7 +115,7 @@ pub struct Auth {
 }
 
 impl Auth {
-    /// Lets in the bearers of these tokens.
+    /// Accepts the bearers of these tokens.
     pub fn new(tokens: impl IntoIterator<Item = Token>) -> Self {
         Self {
             tokens: tokens.into_iter().collect(),
@@ -127,10 +127,10 @@ impl Auth {
         &self.tokens
     }
 
-    /// Authorizes a call by its header `authorization` and by the scopes of which it needs one. The caller
-    /// is known if it needs any.
+    /// Authorizes a call by its header `authorization` and the scopes of which it needs at least one. A
+    /// call that needs no scope has an anonymous caller.
     ///
-    /// The time it takes does not depend on how much of a token is right.
+    /// The time taken does not depend on how much of a token is right.
     ///
     /// # Errors
     /// [`Denied`], which never quotes the header.
@@ -155,7 +155,7 @@ impl Auth {
             return Err(Denied::NotBearer);
         }
         let digest = sha256(token);
-        // Every token is compared.
+        // Every token is compared, so that the time is constant.
         let found = self.tokens.iter().enumerate().fold(None, |found, token| {
             if bool::from(token.1.digest.ct_eq(&digest)) {
                 Some(token)
@@ -176,30 +176,30 @@ impl Auth {
 
 const BEARER: &[u8] = b"Bearer ";
 
-/// Reason for which a call is refused.
+/// Reason for refusing a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// It came without a token.
+    /// The call has no token.
     #[error("a token is needed; send the header authorization: Bearer TOKEN")]
     NoToken,
-    /// Its header is not one of a bearer token.
+    /// The header is not that of a bearer token.
     #[error("the header authorization must be Bearer TOKEN")]
     NotBearer,
-    /// It came with several, of which a proxy may have checked another one.
-    #[error("the header authorization must stand there once")]
+    /// The call has several headers; a proxy may have checked another one.
+    #[error("the header authorization must be sent once")]
     Several,
-    /// The token is none of those that the server knows.
-    #[error("this token is not known here")]
+    /// The token is unknown to the server.
+    #[error("unknown token")]
     Unknown,
-    /// The token is for other things.
+    /// The token lacks the scope.
     #[error(
         "the token `{token}` may not be used for this; it needs the scope {}",
         .needs.to_string().replace(", ", " or ")
     )]
     Lacks {
-        /// Its name.
+        /// Name of the token.
         token: Arc<str>,
-        /// One of these would be needed.
+        /// Scopes of which one is needed.
         needs: Scopes,
     },
 }
@@ -240,7 +240,7 @@ pub(crate) fn sha256(token: &[u8]) -> [u8; 32] {
     out
 }
 
-/// A name of a token or a namespace, or what it must be.
+/// Returns the name of a token or a namespace, or a description of valid names.
 pub(crate) fn checked_name(name: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_opens_what_its_scopes_name_and_nothing_else() {
+    fn a_token_allows_only_what_its_scopes_name() {
         for needs in [Scopes::GENERATE, Scopes::READ, Scopes::ANY, Scopes::NONE] {
             assert_eq!(check("Bearer maker", needs), Ok(()), "{needs}");
         }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_known_token_is_told_apart() {
+    fn missing_malformed_and_unknown_tokens_have_distinct_errors() {
         assert_eq!(auth().check(None, Scopes::READ), Err(Denied::NoToken));
         let twice = [&b"Bearer maker"[..]; 2];
         assert_eq!(auth().check(twice, Scopes::READ), Err(Denied::Several));

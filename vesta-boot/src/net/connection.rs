@@ -1,4 +1,4 @@
-//! Guarded connection: an accepted socket, encrypted or not, with time limits and a permit.
+//! Guarded connection: an accepted socket, with or without TLS, with timeouts and a permit.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -17,40 +17,40 @@ use super::requests::{IdleWatch, Requests};
 use super::stream::{Bytes, Stream};
 use super::tls::Tls;
 
-/// Time limits of a connection. `Duration::MAX` is none.
+/// Timeouts of a connection. `Duration::MAX` disables one.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// From the accept until TLS is set up and the first bytes were read.
+    /// From accept until TLS is set up and the first bytes have been read.
     pub opening: Duration,
     /// The number of those first bytes, at least 1.
     pub opening_bytes: usize,
-    /// For the rest of a request, for its answer, and for the peer to read that. A stall is noticed
-    /// after one to two limits.
+    /// For the rest of a request, for its response, and for the peer to read it. A stall is
+    /// detected after one to two timeouts.
     pub stall: Duration,
-    /// Between an answer and the next bytes.
+    /// Between a response and the next bytes.
     pub idle: Duration,
-    /// Without a request among [`Requests`], whatever bytes come.
+    /// Without a request among [`Requests`], whatever bytes arrive.
     pub unused: Duration,
 }
 
-/// An accepted connection that gives an error when its peer stalls. TLS is set up while it is first
-/// read or written, so that a slow peer holds up nobody else.
+/// An accepted connection that returns an error when its peer stalls. The first read or write sets
+/// TLS up, so that a slow peer delays no other connection.
 pub struct Connection {
-    /// Given back before the socket closes: a client that sees the end finds the place free.
+    /// Returned before the socket closes: a client that sees the end finds the permit free.
     place: Place,
     stream: Stream,
     watch: Watch,
     unused: IdleWatch,
 }
 
-/// The right to be open, for as long as the connection lasts or until it gives way to another one.
+/// The right to stay open: until the connection ends, or until it gives way to another one.
 pub(super) type Place = Either<Permit, Arc<Seat>>;
 
 impl Connection {
     /// Must be called inside a Tokio runtime.
     pub(super) fn new(stream: Accepted, tls: Option<&Tls>, limits: Limits, place: Place) -> Self {
-        // Small answers must not wait for the acknowledgement of the one before. A socket that cannot
-        // do that is about to tell why.
+        // Small responses must not wait for the acknowledgement of the previous one. If the option
+        // fails, later reads and writes will report why.
         if let Either::Left(stream) = &stream {
             let _ = stream.set_nodelay(true);
         }
@@ -66,12 +66,12 @@ impl Connection {
         }
     }
 
-    /// The requests that it carries; the server of its protocol counts them.
+    /// Requests on this connection, counted by the server of its protocol.
     pub fn requests(&self) -> &Requests {
         self.unused.requests()
     }
 
-    /// Ready once another connection has the place of this one.
+    /// Ready once another connection has taken over the permit.
     fn poll_given_way(&self, cx: &Context<'_>) -> Poll<()> {
         match &self.place {
             Either::Left(_) => Poll::Pending,
@@ -79,8 +79,8 @@ impl Connection {
         }
     }
 
-    /// Ready with an error once the peer has stalled, has used the connection for nothing, or another
-    /// connection has its place.
+    /// Ready with an error once the peer has stalled, the connection went unused for too long, or
+    /// another connection has taken over its permit.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.poll_given_way(cx).is_pending() && self.watch.poll(cx).is_pending() {
             ready!(self.unused.poll(cx));
@@ -157,7 +157,7 @@ impl AsyncWrite for Connection {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // Before it is open, nothing was written.
+        // Until the connection is open, nothing has been written.
         let Some(stream) = this.stream.opened() else {
             return Poll::Ready(Ok(()));
         };
@@ -177,25 +177,25 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Notices a peer that owes something for too long.
+/// Detects a peer that owes something for too long.
 ///
-/// A busy connection must not pay for a clock or a timer with each request, so the timer runs on and
-/// only its end looks whether the phase is still the one it was set for.
+/// A busy connection must not pay for a clock or a timer per request. So the timer keeps running,
+/// and only its expiry checks whether the phase is still the one for which it was set.
 struct Watch {
     limits: Limits,
     phase: Phase,
-    /// Number of the phase.
+    /// Generation of the phase.
     turn: u32,
-    /// Bytes were written that are not on their way: TLS keeps some.
+    /// Some written bytes have not been sent: TLS buffers some.
     unflushed: bool,
     timer: Option<Pin<Box<Sleep>>>,
-    /// The turn that the timer was set for, and its limit; `None` if it is not running.
+    /// The generation for which the timer was set, and its timeout; `None` if it is not running.
     timed: Option<(u32, Duration)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
-    /// So many of the first bytes are missing.
+    /// This many of the first bytes are missing.
     Opening(usize),
     /// The peer owes the rest of a request or the reading of an answer, or is owed an answer.
     Owing,
@@ -229,27 +229,27 @@ impl Watch {
         }
     }
 
-    /// An answer is not taken. If something was owed before, it is owed since then.
+    /// A response cannot be written. An earlier debt keeps its age.
     fn owes(&mut self) {
         if self.phase == Phase::Idle {
             self.turn_to(Phase::Owing);
         }
     }
 
-    /// An answer, or a part of it, was taken.
+    /// A response, or a part of it, was written.
     fn paid(&mut self) {
         if self.phase == Phase::Owing {
             self.turn_to(Phase::Idle);
         }
     }
 
-    /// Bytes that were written are not taken.
+    /// Written bytes have not been sent yet.
     fn owes_flush(&mut self) {
         self.unflushed = true;
         self.owes();
     }
 
-    /// All that was written is on its way. There may have been nothing.
+    /// All written bytes have been sent; there may have been none.
     fn flushed(&mut self) {
         if std::mem::take(&mut self.unflushed) {
             self.paid();
@@ -303,7 +303,7 @@ mod tests {
         unused: Duration::MAX,
     };
 
-    /// A watch whose first bytes have come and were answered.
+    /// A watch whose first bytes have arrived and were answered.
     fn watch(idle: Duration) -> Watch {
         let mut watch = Watch::new(Limits {
             opening_bytes: 2,
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_bytes_are_due_after_the_limit_however_slowly_they_come() {
+    async fn the_first_bytes_are_due_after_the_limit_even_if_they_trickle_in() {
         let limits = Limits {
             opening_bytes: 3,
             stall: Duration::MAX,

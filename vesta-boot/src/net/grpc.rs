@@ -1,4 +1,4 @@
-//! Guarded connections as tonic serves them.
+//! Guarded connections for tonic.
 
 use tonic::transport::server::Connected;
 

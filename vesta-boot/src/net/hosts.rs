@@ -1,31 +1,31 @@
-//! The names of a listener: a web site can lead a name of its own to a listener on loopback, and so have the
-//! browser of this host call it and read the answers (DNS rebinding). Pure.
+//! Names of a listener. A web site can resolve one of its names to a listener on loopback, have the browser
+//! of this host call it, and read the responses (DNS rebinding). Pure.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::address::{Address, Listening};
 
-/// The names by which requests may call a listener; by default any.
+/// Names by which requests may call a listener; by default any.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts(Option<Arc<[String]>>);
 
 impl Hosts {
-    /// The names by which requests may call a listener, beside its own these.
+    /// Names by which requests may call a listener: its own, and these.
     pub fn of(listener: &Listening, names: &Arc<[String]>) -> Self {
         Self::new(listener.address(), names)
     }
 
-    /// Of a listener on loopback: its address, `localhost` and these names; `*` is any. Other listeners may
-    /// be called by any name: no browser is needed to reach them.
+    /// For a listener on loopback: its address, `localhost` and these names; `*` allows any. Other
+    /// listeners accept any name: reaching them takes no browser.
     fn new(listener: &Address, names: &Arc<[String]>) -> Self {
         let on_loopback = matches!(listener, Address::Tcp(_)) && !listener.beyond_loopback();
         let any = names.iter().any(|name| name == "*");
         Self((on_loopback && !any).then(|| Arc::clone(names)))
     }
 
-    /// Returns whether a request with these `Host` headers may be answered. A request without any comes from
-    /// no browser.
+    /// Returns whether a request with these `Host` headers may be answered. Browsers always send one, so a
+    /// request without any is allowed.
     pub fn allow<'a>(&self, hosts: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let Some(names) = &self.0 else { return true };
         hosts
@@ -34,8 +34,8 @@ impl Hosts {
     }
 }
 
-/// Returns whether a host is an address, `localhost` or one of `names`. A page of another site cannot have
-/// an address as its name, nor can a name server make one up.
+/// Returns whether a host is an address, `localhost` or one of `names`. Another site cannot have an
+/// address as its name, and a name server cannot resolve one.
 pub(crate) fn names_this(host: &str, names: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_on_loopback_answers_to_its_own_names_only() {
+    fn a_loopback_listener_accepts_only_its_own_names() {
         for listener in ["127.0.0.1:8088", "[::1]:8088", "127.9.9.9:8088"] {
             for own in ["127.0.0.1:8088", "localhost", "[::1]:1", "Ids.Example:443"] {
                 assert!(allows(listener, &["ids.example"], &[own]), "{own}");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn other_listeners_answer_to_any_name() {
+    fn other_listeners_accept_any_name() {
         for listener in [
             "0.0.0.0:8088",
             "10.0.0.1:8088",

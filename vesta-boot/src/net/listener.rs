@@ -1,4 +1,4 @@
-//! Connection limiter, and the listener of the admin server over it.
+//! Connection limiter, and the admin server's listener on top of it.
 
 use std::io;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use crate::admin::metrics::Metrics;
 /// Pause after an error of accept, such as no free file descriptor.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
-/// Bounds the connections of a listener in number and in time, and gives them TLS.
+/// Limits the number and duration of a listener's connections, and adds TLS.
 #[derive(Debug)]
 pub struct Limiter {
     permits: Arc<Semaphore>,
@@ -37,7 +37,7 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// At most `max` connections at a time, counted by `metrics`, and so many of them of one address.
+    /// Allows `max` connections at a time, counted by `metrics`, and `per_address` per address.
     pub fn new(
         max: usize,
         max_per_address: usize,
@@ -62,8 +62,8 @@ impl Limiter {
         self.tls.is_some()
     }
 
-    /// A permit for a connection just accepted; `None`, and counted, if there are too many, or too
-    /// many of this address. All peers of a Unix socket are this host, and have no limit of their own.
+    /// Returns a permit for an accepted connection, or `None` (counted) at the total limit or at the
+    /// limit of this address. All peers of a Unix socket are this host and have no separate limit.
     pub fn try_permit(&self, peer: Option<IpAddr>) -> Option<Permit> {
         let permit = self.permit(peer);
         if permit.is_err() {
@@ -72,7 +72,7 @@ impl Limiter {
         permit.ok()
     }
 
-    /// A permit, or the address that has too many; none if all together are too many.
+    /// A permit, or the address at its limit; `None` if the total limit is reached.
     fn permit(&self, peer: Option<IpAddr>) -> Result<Permit, Option<IpAddr>> {
         let share = |peer| {
             self.addresses
@@ -93,7 +93,8 @@ impl Limiter {
     }
 }
 
-/// Accepts the next connection, whatever errors come before it: they pass.
+/// Accepts the next connection; errors before it are logged and retried, because they are
+/// transient.
 pub(super) async fn accept(listener: &Acceptor) -> (Accepted, Option<IpAddr>) {
     loop {
         match listener.accept().await {
@@ -107,11 +108,11 @@ pub(super) async fn accept(listener: &Acceptor) -> (Accepted, Option<IpAddr>) {
 }
 
 /// Listener whose oldest connections without a request in flight give way to new ones. A request counts once
-/// it is whole: one with a body is counted by its handler.
+/// it is complete; a request with a body is counted by its handler.
 pub(crate) struct Listener {
     listener: Acceptor,
     limiter: Arc<Limiter>,
-    /// Of the open connections, by age.
+    /// Seats of the open connections, oldest first.
     seats: Vec<Weak<Seat>>,
 }
 
@@ -124,7 +125,7 @@ impl Listener {
         }
     }
 
-    /// Serves these routes for as long as the process lives.
+    /// Serves these routes until the process exits.
     pub(crate) async fn serve(self, router: Router) -> io::Result<()> {
         let router = router.layer(from_fn(count));
         axum::serve(
@@ -166,7 +167,7 @@ impl axum::serve::Listener for Listener {
                 permit = self.limiter.permit(peer);
             }
             let Ok(permit) = permit else {
-                tracing::debug!(?peer, "all connections are at work; refused a new one");
+                tracing::debug!(?peer, "all connections are busy; refused a new one");
                 continue;
             };
             let seat = Seat::new(permit);
@@ -180,7 +181,7 @@ impl axum::serve::Listener for Listener {
     }
 
     fn local_addr(&self) -> io::Result<Option<IpAddr>> {
-        Ok(None) // nobody asks
+        Ok(None) // unused
     }
 }
 
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_handshake_may_not_take_longer() {
+    async fn a_handshake_has_the_same_time_limit() {
         let folder = tempfile::tempdir().expect("a folder");
         let files = TlsFiles::new(folder.path().join("c.pem"), folder.path().join("k.pem"));
         let key = KeyPair::generate().expect("a key");
@@ -279,10 +280,10 @@ mod tests {
         assert_eq!(tls.handshakes_failed(), 2);
     }
 
-    /// Requests that have begun and never end.
+    /// Requests that have begun and never finish.
     static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 
-    /// Nothing but the place of another one ends a connection of this listener before an hour is over.
+    /// A connection of this listener ends only by giving way, or after an hour.
     async fn serving_patiently(per_address: usize) -> SocketAddr {
         let hour = Duration::from_secs(3600);
         serving_with(
@@ -300,7 +301,7 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
-    /// The answer to a request; the time-out is for one that never comes.
+    /// The response to a request; the timeout is for a response that never comes.
     async fn answer(address: SocketAddr, request: &[u8]) -> Vec<u8> {
         let mut stream = connect(address, request).await;
         timeout(Duration::from_secs(60), until_closed(&mut stream))
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_are_answered_beside_any_number_of_halves() {
+    async fn requests_are_answered_beside_any_number_of_incomplete_ones() {
         let address = serving_patiently(CONNECTIONS / 2).await;
         let halves = [
             &b""[..],
@@ -326,11 +327,11 @@ mod tests {
             let said = answer(address, REQUEST).await;
             assert!(said.ends_with(b"hello"), "{said:?}");
         }
-        until_closed(&mut open[0]).await; // the oldest one has gone
+        until_closed(&mut open[0]).await; // the oldest one has given way
     }
 
     #[tokio::test]
-    async fn a_connection_at_work_keeps_its_place() {
+    async fn a_busy_connection_does_not_give_way() {
         let address = serving_patiently(CONNECTIONS).await;
         let mut at_work = Vec::new();
         for _ in 0..CONNECTIONS {

@@ -37,7 +37,7 @@ pub(crate) use hosts::names_this;
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};
 
-/// Protection of a program's listeners. By default there is none.
+/// Protection of a program's listeners. The default is none.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
     /// TLS of the public listener.
@@ -46,9 +46,9 @@ pub struct Security {
     pub grpc_tls: Option<Tls>,
     /// TLS of the admin listener.
     pub admin_tls: Option<Tls>,
-    /// Further names of the admin listener.
+    /// Additional names of the admin listener.
     pub admin_hosts: Arc<[String]>,
-    /// The tokens of callers, for both listeners; `None` if they need none.
+    /// Tokens of callers, for all listeners; `None` if callers need none.
     pub auth: Option<Auth>,
 }
 
@@ -56,7 +56,7 @@ impl Security {
     /// Authorizes a call, as [`Auth::check`] does, if callers need tokens.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Auth::check`].
     pub fn check<'a>(
         &self,
         authorization: impl IntoIterator<Item = &'a [u8]>,
@@ -67,7 +67,7 @@ impl Security {
         })
     }
 
-    /// The name of a caller's token; empty if there is none.
+    /// The name of a caller's token; empty without a token.
     pub(crate) fn name(&self, caller: Caller) -> &str {
         let token = |at: usize| self.auth.as_ref()?.tokens().get(at);
         caller.0.and_then(token).map_or("", |token| &token.name)
@@ -84,7 +84,7 @@ impl Security {
         }
     }
 
-    /// Each listener with TLS, by its name.
+    /// Each listener with TLS, with its name.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = (&'static str, &Tls)> {
         [
             ("public", &self.tls),

@@ -1,5 +1,5 @@
-//! PEM files of a listener, with one sentence for each validation error. No sentence quotes from a
-//! file.
+//! PEM files of a listener, with a one-sentence validation error for each fault. No sentence quotes
+//! file contents.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -14,22 +14,22 @@ use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{CertificateError, Error, RootCertStore, ServerConfig};
 use vesta_intf::UnixMillis;
 
-/// The PEM files of one listener. They are read when the listener starts.
+/// PEM files of one listener, read when the listener starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsFiles {
-    /// The table of the settings: `tls` or `admin.tls`.
+    /// Table of settings: `tls` or `admin.tls`.
     pub setting: &'static str,
-    /// The server's certificate, and the chain up to its authority.
+    /// The server's certificate and its chain.
     pub cert: PathBuf,
     /// The private key of that certificate.
     pub key: PathBuf,
-    /// Authorities of the certificates that clients need; `None` if they need none.
+    /// CAs of the client certificates; `None` if clients need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
 impl TlsFiles {
-    /// The files of a server that asks clients for no certificate.
+    /// The files of a server that needs no client certificates.
     pub fn new(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self {
             setting: "tls",
@@ -39,7 +39,7 @@ impl TlsFiles {
         }
     }
 
-    /// Requires client certificates issued by an authority in this file.
+    /// Requires client certificates issued by a CA in this file.
     #[must_use]
     pub fn client_ca(self, client_ca: impl Into<PathBuf>) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Pem {
     fn unreadable(&self) -> String {
         self.flaw(
             "a certificate",
-            " is damaged or not of X.509; write the file anew",
+            " is damaged or not an X.509 certificate; replace the file",
         )
     }
 
@@ -96,27 +96,27 @@ impl Pem {
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.bytes).collect();
         match all {
             Ok(all) if all.is_empty() => Err(self.flaw(
-                "there is no certificate",
-                "; it must hold PEM, with the line -----BEGIN CERTIFICATE-----",
+                "no certificate",
+                "; expected PEM with the line -----BEGIN CERTIFICATE-----",
             )),
             all => all.map_err(|_| self.unreadable()),
         }
     }
 
     fn key(&self) -> Result<PrivateKeyDer<'static>, String> {
-        // PKCS#8 says it in its first line, the older forms in a header.
+        // PKCS#8 declares encryption in its first line, older formats in a header.
         let has = |text: &[u8]| self.bytes.windows(text.len()).any(|part| part == text);
         if has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED") {
             return Err(self.flaw(
                 "the private key",
-                " is encrypted, and nobody is there to type its password; write it without one \
+                " is encrypted, and its password cannot be entered here; decrypt it \
                  (openssl pkey -in … -out …) into a file that only this program may read",
             ));
         }
         PrivateKeyDer::from_pem_slice(&self.bytes).map_err(|_| {
             self.flaw(
-                "there is no private key",
-                "; it must hold one as PEM, with the line -----BEGIN PRIVATE KEY-----",
+                "no private key",
+                "; expected PEM with the line -----BEGIN PRIVATE KEY-----",
             )
         })
     }
@@ -170,7 +170,7 @@ impl Pems {
             Error::InvalidCertificate(_) => cert.unreadable(),
             _ => key.flaw(
                 "the private key",
-                " is of a kind that is not supported; use ECDSA (P-256, P-384), Ed25519 or RSA of at \
+                " has an unsupported type; use ECDSA (P-256, P-384), Ed25519 or RSA of at \
                  least 2048 bits",
             ),
         })
@@ -183,7 +183,7 @@ impl Pems {
             .first()
             .and_then(|own| ParsedCertificate::try_from(own).ok());
         let own = parsed.ok_or_else(|| self.cert.unreadable())?;
-        // The check of a chain begins with the dates; nothing is trusted, so that it never succeeds.
+        // Chain verification begins with the dates. With no trust anchor it never succeeds.
         let at = |time: Duration| {
             let (nothing, time) = (RootCertStore::empty(), UnixTime::since_unix_epoch(time));
             match verify_server_cert_signed_by_trust_anchor(&own, &nothing, &[], time, &[]) {

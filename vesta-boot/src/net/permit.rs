@@ -1,4 +1,4 @@
-//! The right to one open connection, and connections that give way to others.
+//! Permits for open connections, and connections that give way to others.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::requests::Requests;
 
-/// The right to one open connection, given back on drop.
+/// Permit for one open connection, returned on drop.
 #[derive(Debug)]
 pub struct Permit {
     _permit: OwnedSemaphorePermit,
@@ -32,7 +32,7 @@ impl Permit {
         self
     }
 
-    /// Counts the connection: while it is open, it holds a reference of `count`.
+    /// Counts the connection: while open, it holds a reference to `count`.
     #[must_use]
     pub fn counted(mut self, count: &Arc<()>) -> Self {
         self.counts.push(Arc::clone(count));
@@ -40,7 +40,7 @@ impl Permit {
     }
 }
 
-/// The place of a connection that gives way to another one while it has no request in flight.
+/// Permit of a connection that gives way to another one while it has no request in flight.
 #[derive(Debug)]
 pub(super) struct Seat {
     requests: Requests,
@@ -49,7 +49,7 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 struct Taken {
-    /// `None` once another connection has the place.
+    /// `None` once another connection has taken over the permit.
     permit: Option<Permit>,
     waker: Option<Waker>,
 }
@@ -66,12 +66,13 @@ impl Seat {
         })
     }
 
-    /// The requests of the connection.
+    /// Requests of the connection.
     pub(super) const fn requests(&self) -> &Requests {
         &self.requests
     }
 
-    /// Gives the permit back, if no request is in flight, and the connection is of this address if there is one.
+    /// Gives up the permit, unless a request is in flight or the connection belongs to another address than
+    /// `peer`.
     pub(super) fn give_way(&self, peer: Option<IpAddr>) -> bool {
         let mut it = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let owner_of = |permit: &mut Permit| permit.share.as_ref().map(|share| share.owner);
@@ -97,12 +98,12 @@ impl Seat {
     }
 }
 
-/// The open connections of each address.
+/// Open connections per address.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Addresses(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 impl Addresses {
-    /// A place among the connections of this address; `None` if it has `most` of them.
+    /// A share of the connections of this address; `None` if it already has `most`.
     pub(super) fn share_of(&self, peer: IpAddr, most: usize) -> Option<Share> {
         let owner = owner(peer);
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +118,7 @@ impl Addresses {
     }
 }
 
-/// One connection of an address, given back on drop.
+/// One connection of an address, returned on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     owner: IpAddr,
@@ -136,8 +137,8 @@ impl Drop for Share {
     }
 }
 
-/// The identity of a peer: an IPv4 address, or the /64 that an IPv6 host may choose its addresses
-/// from.
+/// Identity of a peer: an IPv4 address, or the /64 from which an IPv6 host may choose its
+/// addresses.
 fn owner(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

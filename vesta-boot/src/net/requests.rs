@@ -1,5 +1,5 @@
-//! Requests of a connection: those in flight keep its place, and the end of connections that carry none, for
-//! protocols whose silence is filled with pings.
+//! Requests of a connection. Requests in flight keep its permit; a connection without any is closed, even if
+//! the protocol fills the silence with pings.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Counts the requests of one connection. A clone shares the counts.
+/// Request counter of one connection. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub struct Requests(Arc<Counts>);
 
-// Relaxed: both numbers stand alone. A late view of them lets a connection live for one limit more.
+// Relaxed: both numbers are independent. A stale view lets a connection live for one timeout more.
 #[derive(Debug, Default)]
 struct Counts {
     begun: AtomicU64,
@@ -21,13 +21,13 @@ struct Counts {
 }
 
 impl Requests {
-    /// A request begins; it ends with the drop of the result.
+    /// Starts a request, which ends when the result is dropped.
     pub fn begin(&self) -> InFlight {
         self.0.begun.fetch_add(1, Relaxed);
         InFlight(self.clone())
     }
 
-    /// The number of requests so far, if none is in flight.
+    /// The number of requests so far, or `None` if one is in flight.
     pub(super) fn quiet_since(&self) -> Option<u64> {
         let (ended, begun) = (self.0.ended.load(Relaxed), self.0.begun.load(Relaxed));
         (ended == begun).then_some(begun)
@@ -44,8 +44,8 @@ impl Drop for InFlight {
     }
 }
 
-/// Notices that a connection had no request in flight for a limit, after one to two limits: requests
-/// pay for no timer, only its end looks whether there were any.
+/// Detects a connection without a request in flight for a timeout, after one to two timeouts.
+/// Requests pay for no timer; only its expiry checks whether there were any.
 pub(super) struct IdleWatch {
     requests: Requests,
     limit: Duration,
@@ -55,7 +55,7 @@ pub(super) struct IdleWatch {
 }
 
 impl IdleWatch {
-    /// `Duration::MAX` is no limit.
+    /// `Duration::MAX` disables the timeout.
     pub(super) fn new(limit: Duration, requests: Requests) -> Self {
         Self {
             requests,

@@ -12,16 +12,17 @@ use tokio_util::either::Either;
 use super::Tls;
 use super::address::Accepted;
 
-/// The bytes of the protocol.
+/// Byte stream of the protocol.
 pub(super) type Bytes = Either<Accepted, Box<TlsStream<Accepted>>>;
 
-/// The socket stays open until its connection is dropped, which gives the permit back first.
+/// The socket stays open until its connection is dropped, which returns the permit first.
 pub(super) enum Stream {
     Open(Bytes),
-    /// Without the TLS that counts its failure, it took too long and is over.
+    /// `None` in place of TLS, which counts failures, marks a handshake that timed out.
     Handshake(Option<Tls>, Box<FallibleAccept<Accepted>>),
-    /// The handshake has failed for this reason, which is told once. What the client still sends is
-    /// read, because a connection with unread bytes is reset, and the client would not learn why.
+    /// The handshake failed for this reason, which is reported once. Further bytes from the client
+    /// are read and discarded: closing a connection with unread bytes resets it, and the client
+    /// would not learn the reason.
     Failed(Accepted, Option<io::Error>),
 }
 
@@ -33,7 +34,7 @@ impl Stream {
         }
     }
 
-    /// The bytes, if TLS is set up or was never asked for.
+    /// The bytes, if TLS is set up or not in use.
     pub(super) fn opened(&mut self) -> Option<Pin<&mut Bytes>> {
         match self {
             Stream::Open(bytes) => Some(Pin::new(bytes)),
@@ -41,7 +42,7 @@ impl Stream {
         }
     }
 
-    /// The bytes, once TLS is set up.
+    /// Ready with the bytes once TLS is set up.
     pub(super) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Pin<&mut Bytes>>> {
         if !matches!(self, Stream::Open(_)) {
             ready!(self.poll_handshake(cx))?;
@@ -69,7 +70,7 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// Gives up on a handshake that takes too long.
+    /// Aborts a handshake that takes too long.
     pub(super) fn time_out(&mut self) {
         if let Stream::Handshake(tls, _) = self
             && let Some(tls) = tls.take()
@@ -79,7 +80,7 @@ impl Stream {
     }
 }
 
-/// Ready when the client has closed its side.
+/// Ready once the client has closed its side.
 fn poll_drained(stream: &mut Accepted, cx: &mut Context<'_>) -> Poll<()> {
     let mut stream = Pin::new(stream);
     let _ = ready!(stream.as_mut().poll_shutdown(cx));

@@ -1,5 +1,5 @@
-//! The tokens of Tinyid's clients: each is good for some tags. Read at the start and once a minute, and kept
-//! as digests.
+//! Tokens of Tinyid's clients, each valid for some tags. Read at the start and once a minute, and kept as
+//! digests.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,32 +13,32 @@ use vesta_store::TinyidStore;
 
 use crate::net::sha256;
 
-/// Between two looks at the table, and after one that failed.
+/// Intervals between two reads of the table, after a success and after a failure.
 const EVERY: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The tokens that a table has.
+/// The tokens in a table.
 #[derive(Debug)]
 pub struct TinyidTokens {
     table: Arc<Table>,
-    /// Ends the reader when it is dropped.
+    /// Stops the reader thread when dropped.
     _reader: Sender<()>,
 }
 
 struct Table {
     store: Arc<dyn TinyidStore>,
-    /// The tags by the digest of the token; `None` before the table was read.
+    /// Tags by token digest; `None` until the table has been read.
     known: RwLock<Option<Known>>,
 }
 
 type Known = HashMap<[u8; 32], HashSet<String>>;
 
 impl TinyidTokens {
-    /// Reads the tokens, and goes on doing so. A database that does not answer yet is waited for by those who
-    /// call, not here.
+    /// Reads the tokens and keeps them up to date. If the database is unreachable, callers wait for it; this
+    /// function does not.
     ///
     /// # Errors
-    /// [`StoreError`], permanent, if it has no such table, or does not let it be read.
+    /// A permanent [`StoreError`] if the table does not exist or cannot be read.
     pub(crate) fn start(store: Arc<dyn TinyidStore>) -> Result<Self, StoreError> {
         let table = Arc::new(Table {
             store,
@@ -58,21 +58,21 @@ impl TinyidTokens {
         let started = thread::Builder::new()
             .name("vesta-tokens".to_owned())
             .spawn(work);
-        started.map_err(|error| StoreError::unavailable("no thread can be started", error))?;
+        started.map_err(|error| StoreError::unavailable("cannot start a thread", error))?;
         Ok(Self {
             table,
             _reader: reader,
         })
     }
 
-    /// True if a token is good for a tag. `None` if no token was read yet.
+    /// True if a token is valid for a tag. `None` if the tokens have not been read yet.
     pub fn allows(&self, token: &str, tag: &str) -> Option<bool> {
         let known = self.table.known.read();
         let known = known.as_ref()?;
         if token.is_empty() || tag.is_empty() {
             return Some(false);
         }
-        // By digest: the time that takes tells nothing of the token.
+        // Looked up by digest: the time reveals nothing about the token.
         Some(
             known
                 .get(&sha256(token.as_bytes()))
@@ -81,7 +81,7 @@ impl TinyidTokens {
     }
 }
 
-/// Reads until nobody needs it any more, after the first of these pauses, and after a failure the second.
+/// Reads until the sender is dropped, after the first of these pauses, or the second after a failure.
 fn read_again(
     ended: &Receiver<()>,
     [every, again]: [Duration; 2],
@@ -112,7 +112,7 @@ impl Table {
     }
 }
 
-/// Without tokens.
+/// Omits the tokens.
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let count = self.known.read().as_ref().map(HashMap::len);
@@ -127,12 +127,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_read_again_and_sooner_after_a_failure_until_nobody_needs_them() {
+    fn tokens_are_reread_sooner_after_a_failure_until_dropped() {
         const LONG: Duration = Duration::from_secs(3600);
         let (reader, ended) = channel::<()>();
         let mut reader = Some(reader);
         let mut answers = vec![Ok(()), Ok(()), Err(()), Err(())];
-        // It would wait for an hour once it does not fail any more.
+        // After a success it would wait for an hour.
         read_again(&ended, [LONG, Duration::from_millis(1)], true, || {
             let answer = answers.pop().expect("one too many");
             if answer.is_ok() {
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(
             answers,
             [Ok(())],
-            "after the first success it was ended, and did not wait"
+            "after the first success it was stopped, and did not wait"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! TLS of a listener: the certificate in force, and its renewal without a restart.
+//! TLS of a listener: the current certificate, and its reload without a restart.
 
 use std::fmt;
 use std::io;
@@ -21,29 +21,29 @@ use super::pem::{Pems, TlsFiles};
 use crate::commands::ticks::millis;
 use crate::start::error::Error;
 
-/// Period at which the files are read.
+/// Interval of file reads.
 const RELOAD_EVERY: Duration = Duration::from_secs(10);
 
-/// A certificate that expires sooner than this is logged when it is taken into use.
+/// Maximum remaining validity at which a loaded certificate is logged.
 const SOON: Duration = Duration::from_secs(7 * 86_400);
 
-/// Makes ring the default cryptography provider of this process.
+/// Installs ring as the default cryptography provider of this process.
 pub(crate) fn install_provider() {
-    // An error means that there is a default already; listeners name ring by themselves.
+    // An error means that a default exists already; listeners select ring explicitly.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Protocol that a listener offers by ALPN.
+/// Protocol that a listener offers via ALPN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// HTTP/2, as gRPC needs it.
+    /// HTTP/2, as needed by gRPC.
     Http2,
     /// HTTP/1.1.
     Http1,
 }
 
-/// TLS of one listener, over files that may be replaced while it runs. A clone shares everything.
+/// TLS of one listener, with files that may be replaced while it runs. Clones share all state.
 #[derive(Clone)]
 pub struct Tls(Arc<Shared>);
 
@@ -54,12 +54,12 @@ struct Shared {
     handshakes_failed: AtomicU64,
 }
 
-/// The certificate in force.
+/// The current certificate.
 struct Current {
     /// Configuration of new connections.
     config: Arc<ServerConfig>,
     validity: RangeInclusive<UnixMillis>,
-    /// The files when they were last read, good or bad.
+    /// Result of the last read of the files, good or bad.
     seen: Result<Pems, String>,
 }
 
@@ -67,7 +67,7 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// [`Error::Setting`] with one sentence that names the file and what is wrong with it.
+    /// [`Error::Setting`] with one sentence that names the file and the fault.
     pub fn load(files: &TlsFiles, protocol: Protocol) -> Result<Self, Error> {
         let seen = Pems::read(files);
         let (config, validity) = usable(&seen, protocol)?;
@@ -83,11 +83,10 @@ impl Tls {
         })))
     }
 
-    /// Reads the files again; if they have changed, new connections use them. Returns whether they
-    /// do.
+    /// Reads the files again; if they changed, new connections use them. Returns whether they do.
     ///
     /// # Errors
-    /// Validation error of the new files, once for each change of them; the certificate stays.
+    /// Validation error of the new files, once per change; the certificate is kept.
     pub fn reload(&self) -> Result<bool, Error> {
         let Shared {
             files,
@@ -106,17 +105,17 @@ impl Tls {
         Ok(true)
     }
 
-    /// The last moment at which the certificate is valid, to the second.
+    /// End of the certificate's validity, to the second.
     pub fn valid_until(&self) -> UnixMillis {
         *self.current().validity.end()
     }
 
-    /// Returns whether clients need a certificate too (mTLS).
+    /// Returns whether clients need a certificate (mTLS).
     pub fn needs_client_certificates(&self) -> bool {
         self.0.files.client_ca.is_some()
     }
 
-    /// Connections that ended before TLS was set up.
+    /// Connections closed before the TLS handshake completed.
     pub fn handshakes_failed(&self) -> u64 {
         self.0.handshakes_failed.load(Relaxed)
     }
@@ -136,10 +135,10 @@ impl Tls {
 
     pub(super) fn handshake_failed(&self, error: &io::Error) {
         tracing::debug!(%error, "a client could not set up TLS");
-        self.0.handshakes_failed.fetch_add(1, Relaxed); // a number that stands alone
+        self.0.handshakes_failed.fetch_add(1, Relaxed); // an independent counter
     }
 
-    /// Logs a certificate that is not valid yet, has expired or soon will.
+    /// Logs a certificate that is not valid yet, has expired or expires soon.
     pub(crate) fn warn(&self) {
         let (from, until) = self.current().validity.clone().into_inner();
         let now = SystemClock::new().wall();
@@ -147,7 +146,7 @@ impl Tls {
         if from > now {
             tracing::warn!("{setting}.cert: the certificate in {file} is not valid before {from}");
         } else if until <= now {
-            tracing::warn!("{setting}.cert: the certificate in {file} has expired on {until}");
+            tracing::warn!("{setting}.cert: the certificate in {file} expired on {until}");
         } else if until.0 - now.0 < millis(SOON) {
             tracing::warn!("{setting}.cert: the certificate in {file} expires on {until}");
         }
@@ -159,12 +158,12 @@ impl Tls {
             Ok(false) => {}
             Ok(true) => {
                 tracing::info!(
-                    "{setting}: new files, certificate until {}",
+                    "{setting}: reloaded, certificate until {}",
                     self.valid_until()
                 );
                 self.warn();
             }
-            Err(error) => tracing::warn!("the certificate stays as it was: {error}"),
+            Err(error) => tracing::warn!("the previous certificate stays in use: {error}"),
         }
     }
 }
@@ -175,7 +174,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Contents of the files: the configuration of connections, and how long it is valid.
+/// Validates file contents: the configuration of connections, and the validity period.
 fn usable(
     read: &Result<Pems, String>,
     protocol: Protocol,
@@ -199,7 +198,7 @@ pub(crate) async fn watch(security: Security) {
     loop {
         ticks.tick().await;
         let security = security.clone();
-        // Files may lie on a network.
+        // Reading may block: files may be on a network file system.
         let reload = move || {
             security
                 .listeners()

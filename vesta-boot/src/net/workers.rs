@@ -1,9 +1,9 @@
-//! Workers of a listener: one acceptor, and threads with a runtime each.
+//! Workers of a listener: one acceptor, and threads with one runtime each.
 //!
 //! Small requests spend most of their time in the kernel and in wake-ups; a connection that stays on
 //! one thread needs no wake-up across threads. The acceptor gives each connection to the worker with
-//! the fewest, which shares work evenly even with a handful of connections; a port shared by the
-//! kernel's hash does not.
+//! the fewest, which balances even a handful of connections; a port shared by the kernel's hash does
+//! not.
 
 use std::future::Future;
 use std::io;
@@ -25,14 +25,14 @@ use super::listener::accept;
 use super::{Connection, Limiter, Permit};
 use crate::start::running::Running;
 
-/// Connections of one worker, as they come.
+/// Stream of connections of one worker.
 #[derive(Debug)]
 pub struct Incoming {
     accepted: UnboundedReceiver<Queued>,
     limiter: Arc<Limiter>,
 }
 
-/// An accepted connection on its way to a worker.
+/// An accepted connection in transit to a worker.
 type Queued = (Handed, Permit);
 
 impl Stream for Incoming {
@@ -50,12 +50,12 @@ impl Stream for Incoming {
     }
 }
 
-/// Serves a listener until the program is asked to stop, and then until all work is done, for at most
-/// the drain limit. `work` serves the connections of one worker on its thread, and returns when they
-/// have ended after a stop. `refuse` gets the connections over the limit.
+/// Serves a listener until the program is asked to stop, then drains all work for at most the drain
+/// limit. `work` serves the connections of one worker on its thread, and returns when they have ended
+/// after a stop. `refuse` receives connections over the limit.
 ///
 /// # Errors
-/// If a runtime or a thread cannot be made, or the listener cannot be used.
+/// If a runtime or a thread cannot be created, or the listener cannot be used.
 pub fn serve<F: Future<Output = ()>>(
     listener: Listening,
     running: &Running,
@@ -64,7 +64,7 @@ pub fn serve<F: Future<Output = ()>>(
     work: impl Fn(Incoming) -> F + Clone + Send + 'static,
 ) -> io::Result<()> {
     let (limits, shutdown) = (&running.config.limits, &running.shutdown);
-    // If this function fails half-way, the workers that were started end too.
+    // If this function fails half-way, the workers already started end too.
     let stop = shutdown.clone().drop_guard();
     let workers = (0..limits.workers)
         .map(|number| {
@@ -79,7 +79,7 @@ pub fn serve<F: Future<Output = ()>>(
             let thread = std::thread::Builder::new()
                 .name(format!("vesta-worker-{number}"))
                 .spawn(move || run(&made, || work(incoming), &shutdown, drain_limit))?;
-            // Before any connection is accepted: they may take the last file descriptors.
+            // Before any connection is accepted: connections may take the last file descriptors.
             is_made
                 .recv()
                 .unwrap_or_else(|_| Err(io::Error::other(PANICKED)))?;
@@ -106,17 +106,17 @@ pub fn serve<F: Future<Output = ()>>(
     })
 }
 
-const PANICKED: &str = "a worker ended by a panic";
+const PANICKED: &str = "a worker panicked";
 
-/// A worker as the acceptor sees it.
+/// A worker, from the acceptor's side.
 struct Worker {
     connections: UnboundedSender<Queued>,
-    /// Held once by each of its connections.
+    /// Each of its connections holds one reference.
     share: Arc<()>,
     thread: JoinHandle<()>,
 }
 
-/// Gives connections to workers, for ever.
+/// Distributes connections to workers; never returns.
 async fn distribute(
     listener: &Acceptor,
     workers: &[Worker],
@@ -130,7 +130,7 @@ async fn distribute(
             refuse(stream);
             continue;
         };
-        // One that ended by a panic has no connections, and would get all of them.
+        // A worker that panicked has no connections and would get all of them.
         let running = workers
             .iter()
             .filter(|worker| !worker.connections.is_closed());
@@ -143,15 +143,15 @@ async fn distribute(
     }
 }
 
-/// Ready when no worker is left.
+/// Ready once no worker is left.
 async fn all_ended(workers: &[Worker]) {
     for worker in workers {
         worker.connections.closed().await;
     }
 }
 
-/// Body of a worker's thread. Says first whether its runtime, which cannot leave the thread, could be
-/// made.
+/// Body of a worker's thread. First reports whether its runtime, which cannot leave the thread, was
+/// created.
 fn run<F: Future<Output = ()>>(
     made: &SyncSender<io::Result<()>>,
     work: impl FnOnce() -> F,
@@ -175,7 +175,7 @@ fn run<F: Future<Output = ()>>(
         tokio::select! {
             () = work() => {}
             () = overdue => {
-                tracing::warn!(?drain_limit, "requests were still under way; they end unanswered");
+                tracing::warn!(?drain_limit, "requests were still in flight; they end unanswered");
             }
         }
     });

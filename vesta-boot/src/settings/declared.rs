@@ -9,7 +9,7 @@ use super::{Ids, Limits, Log, Segments, Serials, Store, ids, listeners, machine}
 use crate::settings::role::Role;
 use crate::start::error::Error;
 
-/// All settings, parsed one by one.
+/// All settings, each parsed by its own parser.
 #[derive(Debug)]
 pub(super) struct Sections {
     pub(super) listeners: listeners::Section,
@@ -38,7 +38,7 @@ impl Sections {
         .flatten()
     }
 
-    /// Parses each setting by its own parser, which may depend on the layout.
+    /// Parses each setting with its own parser, which may depend on the layout.
     pub(super) fn read(values: &Values) -> Result<Self, Error> {
         let layout = &machine::in_region(values, ids::layout(values)?)?;
         Ok(Self {
@@ -54,9 +54,9 @@ impl Sections {
     }
 }
 
-/// The settings of a program as arguments with flag, environment variable, default, help and check.
+/// The settings of a program as arguments: flag, environment variable, default, help and check.
 pub fn settings(role: Role) -> &'static clap::Command {
-    // Made once: four parts of a start ask for them.
+    // Built once: four parts of a start use them.
     static SERVER: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Server));
     static REST: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Rest));
     static VESTA: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Vesta));
@@ -71,7 +71,7 @@ fn declare(role: Role) -> clap::Command {
     clap::Command::new(role.name()).args(Sections::args().map(|arg| complete(arg, role)))
 }
 
-/// Adds what follows from the name, the type and the role.
+/// Adds the attributes that follow from name, type and role.
 fn complete(arg: Arg, role: Role) -> Arg {
     let name = arg.get_id().as_str();
     let default = role.default(name);
@@ -88,9 +88,9 @@ fn complete(arg: Arg, role: Role) -> Arg {
         .hide(of_another)
         .long(flag)
         .env(env.clone())
-        .hide_env(true) // it would show what the environment holds, passwords too
+        .hide_env(true) // it would show values from the environment, including passwords
         .hide_default_value(true)
-        .allow_negative_numbers(true) // so that -1 is refused with its range
+        .allow_negative_numbers(true) // so that -1 is refused with the valid range
         .required(false);
     if let Some(default) = default {
         arg = arg.default_value(default);
@@ -121,7 +121,7 @@ pub(super) fn variable(arg: &Arg) -> String {
         .into_owned()
 }
 
-/// The default of a setting, if it depends on no other one.
+/// The default of a setting that depends on no other setting.
 pub(super) fn default_of(arg: &Arg) -> Option<String> {
     if arg.get_id() == "workers" {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -133,7 +133,7 @@ pub(super) fn default_of(arg: &Arg) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The type of a setting in TOML, by the name of its value.
+/// TOML type of a setting, by the name of its value.
 pub(super) fn toml_type(arg: &Arg) -> &'static str {
     match arg
         .get_value_names()

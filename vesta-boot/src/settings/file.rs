@@ -1,4 +1,4 @@
-//! The TOML file: values under the names of the settings, `[layout.custom]` and `[[auth.tokens]]`.
+//! The TOML file: values keyed by setting name, `[layout.custom]` and `[[auth.tokens]]`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,13 +21,13 @@ use crate::start::error::Error;
 /// The contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct File {
-    /// Text and line of each setting.
+    /// Text and line number of each setting.
     pub(super) values: BTreeMap<String, (String, usize)>,
     pub(super) custom: Option<LayoutSpec>,
     pub(super) tokens: Vec<Token>,
 }
 
-/// The settings that are lists: with commas, or as an array.
+/// Settings that are lists: comma-separated text or an array.
 const LISTS: [&str; 2] = ["hosts", "cors.origins"];
 
 /// `[layout.custom]`: the fields of [`LayoutSpec`], and their defaults.
@@ -50,7 +50,7 @@ struct CustomLayout {
     epoch: UnixMillis,
 }
 
-/// A whole number, a date of TOML, or text.
+/// A whole number, a TOML date, or text.
 fn epoch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnixMillis, D::Error> {
     let text = match toml::Value::deserialize(deserializer)? {
         toml::Value::Integer(millis) => millis.to_string(),
@@ -82,10 +82,10 @@ struct AuthTable {
     tokens: Vec<Token>,
 }
 
-/// The layout that a settings file describes in `[layout.custom]`.
+/// Reads the layout that a settings file describes in `[layout.custom]`.
 ///
 /// # Errors
-/// [`Error::Setting`] if the file cannot be read, or describes no layout that adds up.
+/// [`Error::Setting`] if the file cannot be read or does not describe a valid layout.
 pub fn read_layout(path: &Path) -> Result<IdMeta, Error> {
     let found = read(path, super::settings(Role::Vesta))?.custom;
     let spec = found.ok_or_else(|| {
@@ -94,16 +94,16 @@ pub fn read_layout(path: &Path) -> Result<IdMeta, Error> {
     IdMeta::foreign(spec).map_err(|error| Error::setting(format!("{}: {error}", path.display())))
 }
 
-/// The layout of a table `[layout]`, which has a table `custom`.
+/// The layout of a `[layout]` table that has a `custom` table.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The validation error.
 pub fn layout_of(table: toml::Table) -> Result<IdMeta, String> {
     let layout = Layout::deserialize(table).map_err(|error| error.message().to_owned())?;
     IdMeta::foreign(layout.custom).map_err(|error| error.to_string())
 }
 
-/// Reads a file.
+/// Reads a settings file.
 pub(super) fn read(path: &Path, settings: &Command) -> Result<File, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Error::setting(format!(
@@ -200,7 +200,7 @@ fn line(text: &str, span: &Range<usize>) -> usize {
     text[..span.start.min(text.len())].matches('\n').count() + 1
 }
 
-/// One line of an error, without toml's own rendering: it quotes the line, which may hold a password.
+/// One line of an error. toml's own rendering quotes the line, which may hold a password.
 fn fault(text: &str, error: &toml::de::Error) -> String {
     let message = without_text(&error.message().replace('\n', ", "));
     match error.span() {
@@ -209,7 +209,7 @@ fn fault(text: &str, error: &toml::de::Error) -> String {
     }
 }
 
-/// Text in the wrong place may be a token or a password.
+/// Removes quoted text: text in the wrong place may be a token or a password.
 fn without_text(message: &str) -> String {
     match message.split_once("string \"") {
         Some((before, after)) => match after.rsplit_once('"') {
@@ -227,7 +227,7 @@ mod tests {
     use crate::settings::settings;
 
     #[test]
-    fn a_fault_names_its_line_and_never_shows_a_password() {
+    fn an_error_names_its_line_and_never_shows_a_password() {
         for (text, expected) in [
             (
                 "listen = \"a\"\nmachine.ids = 3\n",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_out_under_the_names_of_the_settings() {
+    fn values_are_keyed_by_setting_name() {
         let text = "pacing = true\nmax_wait_ms = 0x5\n[machine]\nid = 7\n[layout.custom]\n\
             time_bits = 31\nseq_bits = 22\nmachine_bits = 10\nunit = \"second\"\nepoch = 0\n";
         let file = parse(text, settings(Role::Server)).expect("a right file");

@@ -1,5 +1,5 @@
-//! Settings of arbitrary text: they become a configuration or a refusal, and no password shows in
-//! either.
+//! Settings of arbitrary text: each becomes a configuration or a refusal, and neither shows a
+//! password.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ const SCHEMES: [&str; 8] = [
     "ftp",
 ];
 
-/// Cuts the file last: some file systems sync one that was emptied first.
+/// Truncates the file last: some file systems sync a file that was emptied first.
 fn write(path: &Path, bytes: &[u8]) {
     let file = File::options()
         .write(true)
@@ -40,7 +40,7 @@ fn write(path: &Path, bytes: &[u8]) {
     file.set_len(bytes.len() as u64).expect("room");
 }
 
-/// Everything that a program with these arguments may show, and the configuration if there is one.
+/// Everything that a program with these arguments may show, and the configuration if it is valid.
 fn shown(role: Role, args: &[String]) -> (String, Option<Config>) {
     let raw = match Invocation::read(role, args) {
         Ok(Invocation::Run(raw) | Invocation::PrintConfig(raw)) => raw,
@@ -60,7 +60,7 @@ fn with_file(role: Role, path: &Path) -> (String, Option<Config>) {
     shown(role, &["--config".to_owned(), path.display().to_string()])
 }
 
-/// A file that is accepted prints as a file that is accepted, and prints the same.
+/// A file that is accepted prints as a file that is accepted, and prints the same again.
 fn check_file(folder: &Path, text: &[u8]) {
     let path = folder.join("vesta.toml");
     for role in [Role::Server, Role::Rest] {
@@ -110,7 +110,7 @@ fn files_that_are_damaged() {
     let (folder, inputs) = (tempfile::tempdir().expect("a folder"), inputs());
     bolero::check!().with_iterations(400).with_type().for_each(
         |(which, changes): &(u16, Changes)| {
-            // Few of them, so that some files stay right.
+            // Only a few changes, so that some files stay valid.
             let few = changes
                 .iter()
                 .take(usize::from(which % 5))
@@ -121,7 +121,7 @@ fn files_that_are_damaged() {
     );
 }
 
-/// Where a password was typed: into this setting, in this way.
+/// Where and how a password was typed: setting, way, and surrounding text.
 type Typed = (u8, u8, Around);
 
 fn check_secret(
@@ -140,7 +140,7 @@ fn check_secret(
     let url = with_secret(&SCHEMES, around).replace('\0', "0");
     let is_path = name == "state_dir" || name.contains("tls.");
     if is_path && !url.contains("://") {
-        return; // nothing tells it from a path
+        return; // indistinguishable from a path
     }
     let quoted = toml::Value::from(url.as_str()).to_string();
     let path = folder.join("vesta.toml");
@@ -176,7 +176,7 @@ fn no_setting_shows_a_password() {
         .for_each(|typed: &Typed| check_secret(folder.path(), typed, shown));
 }
 
-/// The words of clap, as they come.
+/// clap's error text, unfiltered.
 fn planted(role: Role, args: &[String]) -> (String, Option<Config>) {
     match command(role)
         .no_binary_name(true)

@@ -1,4 +1,4 @@
-//! The fields of an ID: layout, populator, and what is the same in every ID of a service.
+//! Fields of an ID: layout, populator, and the fields that are the same in every ID of a service.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use crate::net::checked_name;
 use crate::start::error::Error;
 
 section! {
-    /// IDs: layout, populator, and the fields that are the same in all of them.
+    /// IDs: layout, populator, and the fields that are the same in every ID.
     #[non_exhaustive]
     "IDs" pub struct Ids |values, layout| {
         /// Layout: the bits of an ID
         ///
-        /// `max-peak`, `min-granularity`, `snowflake`, `uid` or `js-safe`; one of another system, such as
+        /// `max-peak`, `min-granularity`, `snowflake`, `uid` or `js-safe`; the layout of another system, such as
         /// `discord` or `cosid`; or `custom`, which `[layout.custom]` in the file describes. All generators of a
-        /// namespace need the same one.
+        /// namespace need the same layout.
         pub layout: IdMeta = "layout" "NAME" or "max-peak" for commands, |_| Parsed::Ok(*layout);
 
-        /// Settings of generation for a purpose: standard or throughput
+        /// Preset of generation settings: standard or throughput
         ///
-        /// `throughput` makes the most IDs for the least processor time, at the price of their exact order: the default
-        /// of `populator` is then `local`; in a layout of milliseconds, that of `clock` is `coarse` and that of
-        /// `borrow_ahead_ms` 8.
+        /// `throughput` makes the most IDs for the least CPU time, at the price of their exact order. The default of
+        /// `populator` is then `local`; in a layout of milliseconds, `clock` defaults to `coarse` and `borrow_ahead_ms`
+        /// to 8.
         pub preset: Preset = "preset" "NAME" or "standard", choice(PRESETS);
 
         /// Position shared by threads: atomic, lock, sync or local
         ///
-        /// `lock` and `sync` issue the same IDs as `atomic`, slower. With `local` each thread takes 64 at
-        /// once: the fastest with many threads, but within a tick IDs ascend per thread only, and what a
-        /// thread has left at its end is never issued.
+        /// `lock` and `sync` issue the same IDs as `atomic`, more slowly. With `local` each thread takes
+        /// 64 at once. This is the fastest with many threads, but within a tick IDs ascend only per
+        /// thread, and positions left when a thread ends are never issued.
         pub populator: PopulatorKind = "populator" "NAME" or "atomic",
             choice(PopulatorKind::ALL.map(|kind| (kind.name(), kind)));
 
@@ -44,29 +44,29 @@ section! {
         pub clock: ClockKind = "clock" "NAME" or "precise",
             choice(ClockKind::ALL.map(|kind| (kind.name(), kind)));
 
-        /// Give a tick out in slices of at most 4 ms
+        /// Split ticks into slices of at most 4 ms
         ///
-        /// At full capacity a call then waits for the next slice, not for the rest of the second, and waiting calls are
-        /// served first come, first served. The first slice of a tick has an eighth of it for bursts. The capacity
-        /// stays the same. With `false` all of a tick can be had at its beginning.
+        /// At full capacity a call then waits for the next slice instead of the rest of the second, and waiting calls
+        /// are served in order of arrival. The first slice of a tick has an eighth of its capacity for bursts. The
+        /// total capacity stays the same. With `false` the whole tick is available when it begins.
         pub pacing: bool = "pacing" "BOOL" or "true", truth();
 
-        /// Time that IDs may be made ahead of the clock
+        /// How far ahead of the clock IDs may be made
         ///
         /// In milliseconds, 0 to 10000, rounded down to whole ticks. A burst beyond the capacity is then served
-        /// at once, and its IDs show a time so much later at most. The window grows by as much.
+        /// at once; the time in its IDs is ahead by at most this much. The window grows by the same amount.
         pub borrow_ahead: Duration = "borrow_ahead_ms" "MS" or "0", millis(0..=MAX_BORROW_MILLIS);
 
         /// genMethod bits
         ///
-        /// 0 embedded, 1 gRPC server alone, 2 REST server and `vesta serve`, 3 reserved; 0 in layouts without them. They
-        /// stand above the time: only IDs that agree in them are ordered by time.
+        /// 0 embedded, 1 gRPC server alone, 2 REST server and `vesta serve`, 3 reserved; 0 in layouts without these
+        /// bits. They are above the time bits, so only IDs with equal genMethod are ordered by time.
         pub gen_method: GenMethod = "gen_method" "0-3" or "1", gen_method(layout, values.is_explicit("gen_method"));
 
         /// genMethod bits of the gRPC listener beside the public one
         ///
-        /// Of `vesta serve`, whose listeners share `gen_method` by default, so that all its IDs are ordered by time.
-        /// With 1, the IDs of gRPC sort below those of HTTP. Other programs do not use it.
+        /// Only for `vesta serve`, whose listeners share `gen_method` by default, so that all its IDs are ordered by
+        /// time. With 1, the IDs of gRPC sort below those of HTTP. Other programs ignore it.
         ///
         /// Example: 1
         pub grpc_gen_method: Option<GenMethod> = "grpc.gen_method" "0-3", gen_method(layout, true);
@@ -76,27 +76,28 @@ section! {
         /// 1 makes IDs negative as signed 64-bit numbers.
         pub version: u64 = "version" "0|1" or "0" as "id-version", number(0..=layout.max(Field::Version));
 
-        /// Sequence number at which a tick begins
+        /// First sequence number of each tick
         ///
-        /// `zero`, or `random:N` for a random one below N; N is 1 to what the layout's sequence holds. In a layout
-        /// with the sequence lowest, such as `snowflake`, it spreads rare IDs over the shards of `id % n`. Leaf has
-        /// `random:100`.
+        /// `zero`, or `random:N` for a random number below N; N is 1 to the capacity of the layout's sequence. In a
+        /// layout whose lowest field is the sequence, such as `snowflake`, it spreads IDs made at a low rate over
+        /// the shards of `id % n`. Leaf uses `random:100`.
         pub sequence_start: SequenceStart = "sequence_start" "START" or "zero", sequence_start(layout);
 
-        /// Namespace, shared by IDs that may meet
+        /// Namespace of IDs that must not collide
         ///
-        /// 1 to 64 letters, digits, `.`, `_` or `-`. IDs that may meet in one table need the same one.
+        /// 1 to 64 letters, digits, `.`, `_` or `-`. Generators whose IDs may end up in one table need
+        /// the same namespace.
         pub namespace: String = "namespace" "NAME" or "default" for commands, checked_name;
     }
 }
 
-/// Settings of generation for a purpose.
+/// Preset of generation settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Preset {
-    /// IDs in the order of time, as exact as the layout.
+    /// IDs ordered by time, as exactly as the layout allows.
     Standard,
-    /// As many IDs as possible for as little processor time.
+    /// As many IDs as possible for as little CPU time.
     Throughput,
 }
 
@@ -105,16 +106,16 @@ const PRESETS: [(&str, Preset); 2] = [
     ("throughput", Preset::Throughput),
 ];
 
-/// The defaults that the preset changes: those of [`Builder::throughput`](vesta_service::Builder::throughput).
+/// Defaults that the preset changes: those of [`Builder::throughput`](vesta_service::Builder::throughput).
 pub(super) fn defaults_of_preset(values: &Values) -> Vec<(&'static str, &'static str)> {
     if values.text("preset") != "throughput" {
         return Vec::new();
     }
     let mut defaults = vec![("populator", PopulatorKind::Local.name())];
-    // A wrong layout is refused later.
+    // An invalid layout is refused later.
     if layout(values).is_ok_and(|layout| layout.spec().unit == TimeUnit::Millisecond) {
         defaults.push(("clock", ClockKind::Coarse.name()));
-        // Nothing would remember what a stateless machine ID borrowed.
+        // A stateless machine ID has no record of what it borrowed.
         if values.text("machine.strategy") != "stateless" {
             defaults.push(("borrow_ahead_ms", "8"));
         }
@@ -122,12 +123,13 @@ pub(super) fn defaults_of_preset(values: &Values) -> Vec<(&'static str, &'static
     defaults
 }
 
-/// The layout that the settings choose.
+/// The layout selected by the settings.
 pub(super) fn layout(values: &Values) -> Result<IdMeta, Error> {
     let name = values.text("layout");
     match (name, &values.custom) {
-        ("custom", Some(custom)) => IdMeta::new(*custom)
-            .map_err(|error| Error::setting(format!("[layout.custom] does not add up: {error}"))),
+        ("custom", Some(custom)) => IdMeta::new(*custom).map_err(|error| {
+            Error::setting(format!("[layout.custom] is not a valid layout: {error}"))
+        }),
         ("custom", None) => Err(values.refuse(
             "layout",
             "must be the name of a preset, or be described by [layout.custom] in the file that \
@@ -154,7 +156,7 @@ fn preset(name: &str) -> Parsed<IdMeta> {
     })
 }
 
-/// A layout without genMethod bits refuses only an explicit value.
+/// In a layout without genMethod bits only an explicit value is refused.
 fn gen_method(layout: &IdMeta, is_explicit: bool) -> impl Fn(&str) -> Parsed<GenMethod> {
     let max = layout
         .max(Field::GenMethod)

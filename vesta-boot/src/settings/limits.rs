@@ -18,11 +18,11 @@ section! {
         /// In milliseconds, 1 to 600000. A caller's own deadline may be shorter.
         pub request_timeout: Duration = "request_timeout_ms" "MS" or "2000", millis(1..=LONGEST_WAIT);
 
-        /// Time between a signal to stop and the stop
+        /// Delay between a stop signal and the stop
         ///
-        /// In milliseconds, 0 to 600000. Readiness and gRPC's health report the stop at once; the listeners
-        /// serve on, new connections too, until a load balancer has noticed. A second signal, at least a second
-        /// later, ends the delay.
+        /// In milliseconds, 0 to 600000. Readiness and gRPC health report the stop at once. The listeners keep
+        /// serving, including new connections, so that a load balancer has time to notice. A second signal, at
+        /// least a second later, ends the delay.
         ///
         /// Example: 5000
         pub shutdown_delay: Duration = "shutdown_delay_ms" "MS" or "0", millis(0..=LONGEST_WAIT);
@@ -32,29 +32,30 @@ section! {
         /// In milliseconds, 0 to 600000. It begins after `shutdown_delay_ms`.
         pub drain_limit: Duration = "drain_limit_ms" "MS" or "10000", millis(0..=LONGEST_WAIT);
 
-        /// Connections at a time
+        /// Maximum open connections
         ///
-        /// 1 to 1000000. Further ones are closed at once.
+        /// 1 to 1000000. Connections above the limit are closed at once.
         pub max_connections: usize = "max_connections" "N" or "4096", count(1_000_000);
 
-        /// Connections of one address at a time
+        /// Maximum open connections per address
         ///
-        /// 1 to 1000000. Further ones are closed at once. An IPv6 host counts by its /64. Raise it where one
-        /// proxy opens all connections. Default: half of `max_connections`.
+        /// 1 to 1000000. Connections above the limit are closed at once. An IPv6 host counts by its /64.
+        /// Raise the limit if one proxy opens all connections. Default: half of `max_connections`.
         ///
         /// Example: 2048
         pub max_connections_per_address: Option<usize> = "max_connections_per_address" "N", count(1_000_000);
 
-        /// End of a connection without requests
+        /// Timeout of an idle connection
         ///
-        /// In milliseconds, 1 to 86400000, or 0 for never. vesta-server ends it after one to two times as
-        /// long: pings are no requests, and a stream is one for as long as the caller reads it.
+        /// In milliseconds, 1 to 86400000, or 0 for never. vesta-server closes the connection after one
+        /// to two times as long. Pings do not count as requests; a stream counts for as long as the
+        /// caller reads it.
         pub idle_timeout: Duration = "idle_timeout_ms" "MS" or "300000", idle_timeout;
 
         /// Threads that serve requests
         ///
-        /// 1 to 512. Default: one for every two CPUs, because the kernel, callers on the same host and everything else
-        /// need some too. One for each CPU serves more where the host does nothing else.
+        /// 1 to 512. Default: one for every two CPUs, because the kernel, callers on the same host and other processes
+        /// need CPU time too. One per CPU serves more if the host runs nothing else.
         ///
         /// Example: 2
         pub workers: usize = "workers" "N" given "half as many as a host has CPUs", count(512);
@@ -62,7 +63,7 @@ section! {
 }
 
 impl Limits {
-    /// Connections of one address at a time.
+    /// Maximum open connections per address.
     pub fn per_address(&self) -> usize {
         self.max_connections_per_address
             .unwrap_or(self.max_connections.div_ceil(2))

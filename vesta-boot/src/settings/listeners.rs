@@ -16,13 +16,13 @@ section! {
         ///
         /// IP address and port; port 0 takes a free one, which the start-up summary shows. Beyond loopback
         /// it needs a `machine.*` setting, and TLS or `allow_plaintext = true`. `unix:/PATH` is a Unix
-        /// socket, which the permissions of its folder protect.
+        /// socket, protected by the permissions of its folder.
         pub(super) listen: Address = "listen" "ADDRESS" or "127.0.0.1:50051", str::parse::<Address>;
 
         /// gRPC listener, beside the public one
         ///
-        /// Of `vesta serve`, whose public listener serves HTTP: 127.0.0.1:50051 by default. The same rules hold
-        /// for it. Other programs do not use it.
+        /// Only for `vesta serve`, whose public listener serves HTTP: 127.0.0.1:50051 by default. The same
+        /// rules apply to it. Other programs ignore it.
         ///
         /// Example: 127.0.0.1:50051
         pub(super) grpc: Option<Address> = "grpc.listen" "ADDRESS", str::parse::<Address>;
@@ -33,21 +33,22 @@ section! {
         /// and `/segments`; `off` disables it. Beyond loopback it needs TLS or `allow_plaintext = true`.
         pub(super) admin: Option<Address> = "admin.listen" "ADDRESS" or "127.0.0.1:50052", address_or_off;
 
-        /// Further host names of the listeners
+        /// Additional host names of the listeners
         ///
-        /// Comma-separated, without ports, or * for any at the public one. On loopback, an HTTP request must name the
-        /// listener by an address, by `localhost` or by one of these, else it gets 403: so no web site can send it
-        /// through a browser of this host (DNS rebinding). On every address, so must a request to the admin listener
-        /// that changes something (a new tag), and it must come from no other page. Needed behind a proxy on the same
-        /// host that passes on the name its clients use. gRPC does not use it.
+        /// Comma-separated, without ports, or * for any name at the public listener. On loopback, an HTTP request
+        /// must name the listener by an address, by `localhost` or by one of these names; otherwise it gets 403. This
+        /// keeps web sites from sending requests through a browser on this host (DNS rebinding). On any address, a
+        /// request to the admin listener that changes something (a new tag) must do the same, and must not come from
+        /// another page. Needed behind a proxy on the same host that passes on the host name of its clients. gRPC
+        /// ignores it.
         ///
         /// Example: ids.example.com
         pub(super) hosts: Arc<[String]> = "hosts" "NAMES" or "", hosts_or_any;
 
-        /// System to stand in for: none or tinyid
+        /// Emulate another system: none or tinyid
         ///
-        /// `tinyid`: answers Tinyid's clients under /tinyid, with its tokens (`tiny_id_token`) and its errors. The
-        /// listener is 127.0.0.1:9999 and the segment table Tinyid's, unless they are set.
+        /// `tinyid`: answers Tinyid's clients under /tinyid, with its tokens (`tiny_id_token`) and its errors.
+        /// Defaults: the listener is 127.0.0.1:9999 and the segment table is Tinyid's.
         ///
         /// Example: tinyid
         pub(super) compat: Compat = "compat" "NAME" or "none",
@@ -55,15 +56,15 @@ section! {
 
         /// Origins of web pages that may call the REST endpoints
         ///
-        /// Comma-separated, or * for all: browsers then let their scripts read the answers (CORS). A page needs
-        /// a token as any caller does.
+        /// Comma-separated, or * for all. Browsers then let scripts of these origins read the responses (CORS).
+        /// A page needs a token like any other caller.
         ///
         /// Example: https://shop.example.com
         pub(super) cors_origins: Arc<[String]> = "cors.origins" "ORIGINS" or "", origins;
 
         /// Certificate chain (PEM); turns TLS on
         ///
-        /// The server's certificate and its chain, for the public listener. Replaced files are read again
+        /// The server's certificate and its chain, for the public listener. Replaced files are reloaded
         /// while the program runs.
         ///
         /// Example: /etc/vesta/cert.pem
@@ -71,31 +72,31 @@ section! {
 
         /// Private key of the certificate (PEM)
         ///
-        /// Not encrypted. Only this program should be able to read it.
+        /// Unencrypted PEM. Only this program should be able to read it.
         ///
         /// Example: /etc/vesta/key.pem
         key: Option<PathBuf> = "tls.key" "FILE", path;
 
-        /// Authorities of client certificates (PEM)
+        /// CA certificates for client certificates (PEM)
         ///
-        /// Clients then need a certificate from one of them (mTLS).
+        /// Clients then need a certificate issued by one of these CAs (mTLS).
         ///
         /// Example: /etc/vesta/clients.pem
         client_ca: Option<PathBuf> = "tls.client_ca" "FILE", path;
 
-        /// As tls.cert, for the admin listener
+        /// Like tls.cert, for the admin listener
         ///
         /// The files may be the same.
         ///
         /// Example: /etc/vesta/cert.pem
         admin_cert: Option<PathBuf> = "admin.tls.cert" "FILE", path;
 
-        /// As tls.key, for the admin listener
+        /// Like tls.key, for the admin listener
         ///
         /// Example: /etc/vesta/key.pem
         admin_key: Option<PathBuf> = "admin.tls.key" "FILE", path;
 
-        /// As tls.client_ca, for the admin listener
+        /// Like tls.client_ca, for the admin listener
         ///
         /// Health probes then need a certificate too.
         ///
@@ -104,7 +105,7 @@ section! {
 
         /// Allow plaintext beyond loopback
         ///
-        /// For networks that are trusted.
+        /// For trusted networks only.
         pub(super) allow_plaintext: bool = "allow_plaintext" "BOOL" or "false", truth();
     }
 }
@@ -164,7 +165,7 @@ fn origins(text: &str) -> Parsed<Arc<[String]>> {
     }
 }
 
-/// Another system in whose place a server stands.
+/// Legacy system whose clients the server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compat {
     /// None.
@@ -211,7 +212,7 @@ fn tls_files(
 }
 
 impl Section {
-    /// The files of the public and of the admin listener.
+    /// TLS files of the public and of the admin listener.
     pub(super) fn tls(&self) -> Result<[Option<TlsFiles>; 2], Error> {
         Ok([
             tls_files("tls", [&self.cert, &self.key, &self.client_ca])?,
@@ -238,7 +239,7 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
             "admin.tls is for the admin listener, which is off; remove admin.tls, or set admin.listen",
         );
     }
-    // The embedded pool cannot see other hosts: two of them would hand out the same machine IDs.
+    // The embedded pool cannot see other hosts: two hosts would hand out the same machine IDs.
     let machine = ["machine.id", "machine.store", "machine.range"];
     let seen = public(config).find(|listener| listener.1.beyond_loopback());
     if let (Some((name, address)), false) =
@@ -252,7 +253,7 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
     match exposed(config).next() {
         Some((name, address, tls)) if !config.allow_plaintext => {
             let tokens = match config.auth {
-                Some(_) => ", so that tokens could be read on their way",
+                Some(_) => ", so tokens could be read in transit",
                 None => "",
             };
             Error::refuse(format!(
@@ -265,14 +266,14 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
     }
 }
 
-/// The public listeners, by their settings.
+/// The public listeners, keyed by setting.
 fn public(config: &Config) -> impl Iterator<Item = (&'static str, &Address)> {
     let grpc = config.grpc_listen.as_ref().map(|at| ("grpc.listen", at));
     [("listen", &config.listen)].into_iter().chain(grpc)
 }
 
-/// All listeners that are on: setting, address, and the table of settings that encrypts it, unless one
-/// does.
+/// All enabled listeners: setting, address, and the settings table that would enable TLS (`None` if it
+/// is enabled).
 fn listeners(
     config: &Config,
 ) -> impl Iterator<Item = (&'static str, &Address, Option<&'static str>)> {
@@ -287,8 +288,8 @@ fn listeners(
         .chain(admin)
 }
 
-/// The listeners that other hosts reach and that are not encrypted: setting, address, and the table
-/// of settings that would encrypt it.
+/// Listeners that are reachable from other hosts and not encrypted: setting, address, and the
+/// settings table that would enable TLS.
 pub(super) fn exposed(
     config: &Config,
 ) -> impl Iterator<Item = (&'static str, &Address, &'static str)> {

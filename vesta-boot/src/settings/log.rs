@@ -1,4 +1,4 @@
-//! Log: form and level.
+//! Log: format and level.
 
 use std::io::{self, IsTerminal as _};
 
@@ -11,12 +11,12 @@ use super::parse::{Parsed, choice, either};
 use super::values::may_be_url;
 
 section! {
-    /// Log lines: form and level.
+    /// Log lines: format and level.
     #[derive(PartialEq, Eq)]
     "Log" pub struct Log |values, _layout| {
-        /// Form of log lines: human or json
+        /// Format of log lines: human or json
         ///
-        /// `json` writes one object in each line. Both go to stderr.
+        /// `json` writes one object per line. Both formats go to stderr.
         pub format: LogFormat = "log.format" "FORMAT" or "human" for commands,
             choice([("human", LogFormat::Human), ("json", LogFormat::Json)]);
 
@@ -28,15 +28,15 @@ section! {
 }
 
 impl Log {
-    /// Starts logging for the whole process. A second call changes nothing.
+    /// Starts logging for the whole process. A second call has no effect.
     pub(crate) fn start(&self) {
         let lines = fmt::layer()
             .with_writer(io::stderr)
-            // The reader of the log may be gone. The error would be reported on the very pipe that is
-            // closed, and the logging thread would panic.
+            // The reader of the log may be gone. The error would be reported on the same closed pipe,
+            // and the logging thread would panic.
             .log_internal_errors(false)
             .with_ansi(io::stderr().is_terminal());
-        // An error means that logging has been started before: by a test, or by an embedding program.
+        // An error means that a test or an embedding program has started logging before.
         let lines = match self.format {
             LogFormat::Human => lines.boxed(),
             LogFormat::Json => lines.json().flatten_event(true).boxed(),
@@ -48,9 +48,8 @@ impl Log {
     }
 }
 
-/// Quietens noisy libraries: actix-http reports faults of clients as errors, which could fill the log,
-/// zookeeper-client reports each session. A directive in `log.level` comes
-/// later and wins.
+/// Quietens noisy libraries: actix-http reports faults of clients as errors, which could fill the log;
+/// zookeeper-client reports each session. A directive in `log.level` comes later and wins.
 fn directives(level: &str) -> String {
     match level {
         "off" => level.to_owned(),
@@ -58,12 +57,12 @@ fn directives(level: &str) -> String {
     }
 }
 
-/// The form of log lines.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
     Human,
-    /// One JSON object in each line.
+    /// One JSON object per line.
     Json,
 }
 

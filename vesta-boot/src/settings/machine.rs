@@ -1,4 +1,4 @@
-//! Source of machine IDs: one choice, or a clear refusal.
+//! Source of machine IDs: exactly one is selected; contradictory settings are refused.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::net::checked_name;
 use crate::start::error::Error;
 use vesta_store::{Kind, OpenError, StoreUrl};
 
-/// The most machine IDs of one process.
+/// Maximum machine IDs of one process.
 const MOST: u64 = 1024;
 
 section! {
@@ -21,23 +21,23 @@ section! {
     "Machine ID" pub(super) struct Section |values, layout| {
         /// Fixed machine ID: a number, by address, or ordinal
         ///
-        /// `7`. `10.0.0.1=1,10.0.0.2=2`: by address of the host, in any order. `ordinal`: the number at the end of the
-        /// host name, as a StatefulSet of Kubernetes has it; a name with several numbers, as an address has, is
-        /// refused. `ordinal:NAME`: of the hosts `NAME-N` alone, and NAME may contain numbers. A file in the state
-        /// folder makes it restart-safe; together with `machine.store` it is reserved in the store instead. Without
-        /// `machine.store` one StatefulSet for each namespace: two both have an ordinal 0.
+        /// `7`: this machine ID. `10.0.0.1=1,10.0.0.2=2`: by the host's address, in any order. `ordinal`: the number
+        /// at the end of the host name, as in a Kubernetes StatefulSet; a name with several numbers, such as one made
+        /// from an address, is refused. `ordinal:NAME`: only for hosts named `NAME-N`; NAME may contain numbers. A
+        /// file in the state folder makes it restart-safe; with `machine.store` it is reserved in the store instead.
+        /// Without `machine.store`, use one StatefulSet per namespace, because every StatefulSet has an ordinal 0.
         ///
         /// Example: 7
         id: Option<Number> = "machine.id" "ID", fixed(layout.machines());
 
-        /// Region: the part of the machine IDs that is used here
+        /// Region: the part of the machine IDs used here
         ///
-        /// `REGION/BITS`: the upper 1 to 32 bits of the machine field are this number, so `2/3` is region 2 of 8. The
-        /// width is the same in all of them. Regions with stores of their own then never make the same ID. Every
-        /// machine ID lies within the region; ordinals count from its first one on.
+        /// `REGION/BITS`: the upper 1 to 32 bits of the machine field hold this number, so `2/3` is region 2 of 8.
+        /// All regions need the same width. Regions with separate stores then never make the same ID. Every
+        /// machine ID lies within the region; ordinals count from its first one.
         ///
         /// Example: 2/3
-        // Parsed before the others, as a part of the layout.
+        // Parsed before the others, as part of the layout.
         _region: Option<()> = "machine.region" "REGION/BITS" for commands, |_| Parsed::Ok(());
 
         /// Store whose pool hands out machine IDs
@@ -45,8 +45,8 @@ section! {
         /// `sqlite:PATH` for the processes of one host; `mysql://user:password@host:3306/database`, also for
         /// MariaDB; `postgres://user:password@host:5432/database`; `redis://:password@host:6379/0`, with TLS
         /// `rediss://`; `zookeeper://host:2181,host:2181/path`; `etcd://host:2379,host:2379`, with TLS
-        /// `etcds://`. Default: `vesta.db` in the state folder. Others can see the command line, so a
-        /// password belongs in the environment or the file.
+        /// `etcds://`. Default: `vesta.db` in the state folder. Passwords belong in the environment or the
+        /// file: other users can see command lines.
         ///
         /// Example: sqlite:vesta-data/vesta.db
         store: Option<StoreUrl> = "machine.store" "URL" for commands, store_url;
@@ -59,19 +59,21 @@ section! {
         /// Example: /var/lib/vesta
         state_dir: Option<PathBuf> = "state_dir" "FOLDER" for commands, folder;
 
-        /// Keep state on a network file system
+        /// Allow state on a network file system
         ///
-        /// The locks of NFS, SMB, FUSE and their like may not keep two hosts apart: with the same folder these may
-        /// issue the same IDs. A start there is refused; with `true` it is only warned about.
+        /// Locks on NFS, SMB, FUSE and similar file systems may fail to exclude other hosts. Two hosts with the
+        /// same folder may then issue the same IDs. By default a start there is refused; with `true` it only logs
+        /// a warning.
         pub(super) allow_network_fs: bool = "state.allow_network_fs" "BOOL" or "false" for commands, truth();
 
-        /// Your word on the store: durable, doubtful, one_writer
+        /// Store durability: durable, doubtful, one_writer
         ///
-        /// Default: as far as it can tell itself. `doubtful`: a copy that lags may take over from it, behind a proxy or in a managed database; the first ID
-        /// then comes about 7 s after a start, and `store trust` ends what is written down. `durable`: a fail-over
-        /// loses nothing. `one_writer`: of a pair of databases that replicate from each other, which is refused
-        /// because processes at both would make the same IDs, only one is ever written at a time, as behind a virtual
-        /// address; it is then taken for one that may forget. That holds for `segment.store` and `serial.store` too.
+        /// Default: what the store itself reports. `doubtful`: a lagging replica may take over, behind a proxy or
+        /// in a managed database; the first ID then comes about 7 s after a start, and `store trust` clears the
+        /// recorded doubt. `durable`: a fail-over loses nothing. `one_writer`: for two databases that replicate from
+        /// each other, which are refused by default because processes at both would make the same IDs. It declares
+        /// that only one of them is ever written at a time, as behind a virtual address; the store then counts as one
+        /// that may forget. It also applies to `segment.store` and `serial.store`.
         ///
         /// Example: doubtful
         pub(super) trust: Option<Trust> = "machine.store_trust" "NAME" for commands,
@@ -83,22 +85,23 @@ section! {
 
         /// Machine IDs that the pool may hand out
         ///
-        /// Both ends included. Default: all of the layout's, or of its region's.
+        /// Both ends included. Default: all of the layout, or of its region.
         ///
         /// Example: 0-1023
         range: Option<RangeInclusive<u64>> = "machine.range" "FROM-TO" under "Pool", range(layout.machines());
 
         /// Machine IDs that this process takes
         ///
-        /// 1 to 1024, from the pool. Its capacity grows with them; one thread and one transaction renew all.
+        /// 1 to 1024, from the pool. Capacity grows with them; one thread and one transaction renew all of
+        /// them.
         count: u64 = "machine.count" "N" or "1" under "Pool", number(1..=MOST);
 
         /// Use of machine IDs: lease, lowest, disposable, stateless
         ///
-        /// `lease`: they are claimed, kept and given back; a host keeps its machine ID over restarts. `lowest`: the
-        /// same, but a start takes the lowest free one. `disposable`: each start uses up a new one, which needs an SQL
-        /// store and a layout with many machine bits. `stateless`: nothing is kept for a number in `machine.id`, so
-        /// that IDs may repeat after a restart; for tests only.
+        /// `lease`: machine IDs are claimed, renewed and released; a host keeps its machine ID over restarts.
+        /// `lowest`: the same, but a start takes the lowest free one. `disposable`: each start uses up a new one,
+        /// which needs an SQL store and a layout with many machine bits. `stateless`: no state is kept for the number
+        /// in `machine.id`, so IDs may repeat after a restart; for tests only.
         strategy: Strategy = "machine.strategy" "NAME" or "lease" under "Pool",
             choice([
                 ("lease", Strategy::Lease),
@@ -132,11 +135,11 @@ pub enum Machine {
     Pool {
         /// The store of the pool.
         store: StoreUrl,
-        /// The range it may hand out; `None` is all of the layout's.
+        /// The range it may hand out; `None` is all of the layout.
         range: Option<RangeInclusive<u64>>,
         /// The number of machine IDs that this process takes.
         count: usize,
-        /// The preference among the free ones.
+        /// Preference among the free ones.
         order: ClaimOrder,
     },
     /// A new one at each start, from the table of worker nodes in a database.
@@ -144,16 +147,16 @@ pub enum Machine {
         /// The database.
         store: StoreUrl,
     },
-    /// A fixed one, reserved in a store.
+    /// A fixed machine ID, reserved in a store.
     Reserved {
         /// The store.
         store: StoreUrl,
         /// The machine ID.
         number: Number,
     },
-    /// A fixed one, with a state file.
+    /// A fixed machine ID, with a state file.
     Fixed(Number),
-    /// A fixed one without any state: IDs may repeat after a restart.
+    /// A fixed machine ID without state: IDs may repeat after a restart.
     Stateless(u64),
 }
 
@@ -161,13 +164,13 @@ pub enum Machine {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Number {
-    /// Given.
+    /// A given number.
     Id(u64),
     /// By this host's address.
     IpMap(IpMap),
     /// The number at the end of the host name.
     HostOrdinal,
-    /// The same, if this is the name before it.
+    /// The same, only if the rest of the host name is this name.
     HostOrdinalOf(String),
 }
 
@@ -183,7 +186,7 @@ impl Machine {
     }
 }
 
-/// A layout in the region that the settings name.
+/// The layout restricted to the region that the settings name.
 pub(super) fn in_region(values: &Values, layout: IdMeta) -> Result<IdMeta, Error> {
     let widest = layout.bits(Field::Machine);
     let read = |text: &str| {
@@ -209,7 +212,7 @@ impl Section {
         self.state_dir.clone().unwrap_or_else(default_state_dir)
     }
 
-    /// Makes the choice, by the rules between the settings.
+    /// Selects the source by the rules between the settings.
     pub(super) fn check(self, values: &Values, layout: &IdMeta) -> Result<Machine, Error> {
         let folder = self.state_dir().display().to_string();
         let Self {

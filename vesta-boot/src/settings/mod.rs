@@ -1,8 +1,8 @@
 //! Settings: declared once, read from flags, environment and file, then checked.
 //!
 //! A `section!` is a struct; each field declares the name, type, default, help and parser of one setting.
-//! Flag and environment variable follow from the name, and `--help`, `--print-config`, the table in
-//! docs/operate/settings.md and docs/vesta.example.toml from the declaration.
+//! Flag and environment variable follow from the name. `--help`, `--print-config`, the table in
+//! docs/operate/settings.md and docs/vesta.example.toml follow from the declaration.
 
 #[macro_use]
 mod section;
@@ -57,7 +57,7 @@ pub use values::{Value, Values, quoted};
 
 use declared::Sections;
 
-/// The settings of a program, checked. `Debug` hides passwords.
+/// Checked settings of a program. `Debug` hides passwords.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
@@ -65,15 +65,15 @@ pub struct Config {
     pub role: Role,
     /// The public listener; port 0 takes a free one.
     pub listen: Address,
-    /// The gRPC listener beside the public one; only of [`Role::Vesta`].
+    /// The gRPC listener beside the public one; only for [`Role::Vesta`].
     pub grpc_listen: Option<Address>,
     /// The admin listener; `None` if it is off.
     pub admin_listen: Option<Address>,
-    /// Consent to listeners beyond loopback without encryption.
+    /// True allows unencrypted listeners beyond loopback.
     pub allow_plaintext: bool,
-    /// Further names of the listeners, for HTTP.
+    /// Additional names of the listeners, for HTTP.
     pub hosts: Arc<[String]>,
-    /// The system in whose place the REST server stands.
+    /// The legacy system whose clients the REST server answers.
     pub compat: Compat,
     /// Origins of web pages that may call the REST endpoints.
     pub cors_origins: Arc<[String]>,
@@ -87,17 +87,17 @@ pub struct Config {
     pub ids: Ids,
     /// Source of machine IDs.
     pub machine: Machine,
-    /// Durations of its leases; `None` if they are not renewed.
+    /// Durations of its leases; `None` if leases are not renewed.
     pub lease: Option<Timing>,
-    /// The store of machine IDs: its start and its time limit.
+    /// Store of machine IDs: start behavior and timeout.
     pub store: Store,
-    /// An operator's word on whether it may forget what it acknowledged.
+    /// Operator's statement whether the store may forget acknowledged writes.
     pub store_may_forget: Option<bool>,
-    /// An operator's word that of two databases that replicate from each other one is written.
+    /// Operator's statement that only one of two databases replicating from each other is written.
     pub one_writer: bool,
     /// The folder of the state files.
     pub state_dir: PathBuf,
-    /// Consent to state on a network file system.
+    /// True allows state on a network file system.
     pub allow_network_fs: bool,
     /// Segment mode; off without a store.
     pub segments: Segments,
@@ -107,18 +107,18 @@ pub struct Config {
     pub limits: Limits,
     /// Log lines.
     pub log: Log,
-    /// The clock, if it is not the system's; no setting.
+    /// Clock that replaces the system's; not a setting.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
 impl Config {
-    /// The defaults of a program. Reads no file, and of the environment only
-    /// where state lies by default.
+    /// The defaults of a program. Reads no file; of the environment it reads only the variables
+    /// that determine the default state folder.
     pub fn defaults(role: Role) -> Self {
         Self::check(&Values::defaults(role)).expect("a test checks the defaults of both programs")
     }
 
-    /// Checks the settings, one by one and against each other.
+    /// Checks the settings, individually and against each other.
     ///
     /// # Errors
     /// [`Error::Setting`] with one sentence that says what to do.
@@ -174,8 +174,8 @@ impl Config {
         Ok(config)
     }
 
-    /// These settings for one of the listeners of a program that has several: with its own address, its own
-    /// genMethod if that is set, and the defaults of its role.
+    /// These settings for one listener of a program with several: its own address, its own genMethod if
+    /// set, and the defaults of its role.
     pub(crate) fn of_front(&self, role: Role, values: &Values) -> Self {
         let mut front = Self {
             role,
@@ -194,15 +194,15 @@ impl Config {
         front
     }
 
-    /// Refuses a system to stand in for without what it needs.
+    /// Checks that a compatibility mode has what it needs.
     fn check_compat(&self) -> Result<(), Error> {
         match self.compat {
             Compat::None => Ok(()),
             Compat::Tinyid if self.role == Role::Server => Error::refuse(
-                "compat = tinyid is for REST; start vesta-rest, or `vesta serve`, with it",
+                "compat = tinyid is for REST; start vesta-rest or `vesta serve` with it",
             ),
             Compat::Tinyid if self.segments.table != Some(SegmentTable::Tinyid) => Error::refuse(
-                "compat = tinyid takes numbers from Tinyid's table; leave segment.table out",
+                "compat = tinyid takes numbers from Tinyid's table; remove segment.table",
             ),
             Compat::Tinyid if self.segments.store.is_none() => {
                 Error::refuse("compat = tinyid needs Tinyid's database; set segment.store")
@@ -211,10 +211,10 @@ impl Config {
         }
     }
 
-    /// Protection of the listeners. Reads the files of TLS.
+    /// Protection of the listeners. Reads the TLS files.
     ///
     /// # Errors
-    /// [`Error::Setting`] with one sentence that names the file and what is wrong with it.
+    /// [`Error::Setting`] with one sentence that names the file and the fault.
     pub fn security(&self) -> Result<Security, Error> {
         let protocol = match self.role {
             Role::Server => Protocol::Http2,
@@ -243,27 +243,27 @@ impl Config {
         })
     }
 
-    /// Warns of consent to what is not safe.
+    /// Warns about unsafe settings that were explicitly allowed.
     pub(crate) fn warn(&self) {
         if self.auth.is_none() {
             return;
         }
         for (name, address, tls) in listeners::exposed(self) {
             tracing::warn!(
-                "{name} ({address}) is not encrypted: tokens can be read on their way; set {tls}.cert \
+                "{name} ({address}) is not encrypted: tokens can be read in transit; set {tls}.cert \
                  and {tls}.key"
             );
         }
     }
 
-    /// The settings as TOML, with the origin of each and passwords hidden. Without hidden passwords
-    /// it is a file that gives the same settings.
+    /// The settings as TOML, with the origin of each and passwords hidden. Once the hidden
+    /// passwords are filled in, the file gives the same settings.
     pub fn print(&self, values: &Values) -> String {
         print::print(self, values)
     }
 }
 
-/// The tokens of callers, each different; `None` without any, so that callers need none.
+/// The tokens of callers, which must be distinct; `None` if callers need none.
 fn auth(tokens: &[Token]) -> Result<Option<Auth>, Error> {
     for (index, token) in tokens.iter().enumerate() {
         let is_twin = |it: &&Token| it.name == token.name || it.digest == token.digest;
@@ -284,7 +284,7 @@ mod tests {
     use super::values::Value;
     use super::*;
 
-    /// The genMethods of the HTTP and the gRPC front of a program with these settings.
+    /// genMethods of the HTTP and the gRPC front of a program with these settings.
     fn of_fronts(role: Role, given: &[(&str, &str)]) -> [GenMethod; 2] {
         let mut values = Values::defaults(role);
         for (name, text) in given {

@@ -1,4 +1,4 @@
-//! Moments as people write them: the one reader of flags, files and requests.
+//! Human-readable moments: the one parser for flags, files and requests.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ pub const FORMS: &str = "a moment such as 2026-01-31T12:00:00Z or 2026-01-31T20:
                          month or year in UTC such as 2026-01-31, 2026-01 or 2026, or milliseconds \
                          since 1970";
 
-/// The moment that a text names: of a day, month or year the beginning, in UTC.
+/// Parses a moment; a day, month or year stands for its beginning in UTC.
 ///
 /// # Errors
 /// As [`period`].
@@ -20,11 +20,11 @@ pub fn moment(text: &str) -> Result<UnixMillis, String> {
     period(text).map(|period| *period.start())
 }
 
-/// The first and the last millisecond that a text names: those of a whole day, month or year in UTC;
-/// one and the same for RFC 3339 and milliseconds.
+/// The first and the last millisecond of a text: of a whole day, month or year in UTC; equal for RFC
+/// 3339 and milliseconds.
 ///
 /// # Errors
-/// The form that the text must have, or what is wrong with it.
+/// The required form of the text, or the fault in it.
 pub fn period(text: &str) -> Result<RangeInclusive<UnixMillis>, String> {
     let text = text.trim();
     let form: String = text
@@ -47,7 +47,7 @@ pub fn period(text: &str) -> Result<RangeInclusive<UnixMillis>, String> {
     Ok(from..=UnixMillis(until.0 - 1))
 }
 
-/// The beginning of a day in UTC, and the beginning of what follows.
+/// The beginning of a day in UTC, and the beginning of the next period.
 fn dates(day: &str, length: jiff::Span) -> Result<(UnixMillis, UnixMillis), String> {
     let start = |day: Date| {
         let zoned = day
@@ -62,7 +62,7 @@ fn dates(day: &str, length: jiff::Span) -> Result<(UnixMillis, UnixMillis), Stri
     Ok((start(day)?, start(next)?))
 }
 
-/// Digits alone. A short number may be meant as seconds, or as a date without hyphens.
+/// Digits only. A short number may be meant as seconds, or as a date without hyphens.
 fn milliseconds(text: &str) -> Result<UnixMillis, String> {
     if text.len() < 12 && text != "0" {
         return Err(format!(
@@ -75,7 +75,7 @@ fn milliseconds(text: &str) -> Result<UnixMillis, String> {
 }
 
 fn since_1970(moment: Timestamp) -> Result<UnixMillis, String> {
-    let millis = moment.as_nanosecond().div_euclid(1_000_000); // rounded down, as ticks are
+    let millis = moment.as_nanosecond().div_euclid(1_000_000); // rounded down, like ticks
     u64::try_from(millis)
         .map(UnixMillis)
         .map_err(|_| "must not be before 1970".to_owned())
@@ -120,7 +120,7 @@ fn is_leap_second(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The seconds by `date -u -d … +%s`.
+    /// Expected seconds are those of `date -u -d … +%s`.
     #[test]
     fn a_moment_reads_the_same_in_each_of_its_forms() {
         for (text, millis) in [

@@ -1,4 +1,4 @@
-//! Value parsers of single settings. An error says what the value must be.
+//! Value parsers of single settings. An error states the valid values.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use vesta_store::{OpenError, StoreUrl};
 
-/// A value, or what it must be.
+/// A value, or a description of the valid values.
 pub(super) type Parsed<T> = Result<T, String>;
 
-/// Longest wait, in milliseconds: ten minutes.
+/// Maximum wait, in milliseconds: ten minutes.
 pub(super) const LONGEST_WAIT: u64 = 600_000;
 
-/// A whole number within these bounds, both included.
+/// A whole number within these inclusive bounds.
 pub(super) fn whole(text: &str, min: u64, max: u64) -> Parsed<u64> {
     text.trim()
         .parse()
@@ -37,7 +37,7 @@ pub(super) fn millis(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<Dur
     move |text| number(within.clone())(text).map(Duration::from_millis)
 }
 
-/// A count from 1 to this.
+/// A count from 1 to `max`.
 pub(super) fn count(max: u64) -> impl Fn(&str) -> Parsed<usize> {
     move |text| whole(text, 1, max).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
@@ -59,7 +59,7 @@ pub(super) fn truth() -> impl Fn(&str) -> Parsed<bool> {
     choice([("true", true), ("false", false)])
 }
 
-/// A path. A URL belongs elsewhere, and its password would show wherever the path does.
+/// A path. A URL is refused: its password would show wherever the path does.
 pub(super) fn path(text: &str) -> Parsed<PathBuf> {
     match text.contains("://") {
         true => Err("must be the path of a PEM file".to_owned()),
@@ -67,7 +67,7 @@ pub(super) fn path(text: &str) -> Parsed<PathBuf> {
     }
 }
 
-/// The path of a folder. A URL belongs elsewhere, as above.
+/// The path of a folder. A URL is refused, as in [`path`].
 pub(super) fn folder(text: &str) -> Parsed<PathBuf> {
     match text.contains("://") {
         true => Err("must be the path of a folder".to_owned()),
@@ -91,7 +91,7 @@ pub(super) fn either(names: impl IntoIterator<Item = impl Display>) -> String {
     }
 }
 
-/// `; did you mean X?` with the closest of the known names, if one is close.
+/// `; did you mean X?` with the closest known name, if one is close enough.
 pub(super) fn did_you_mean<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> String {
     let distances = known.map(|name| (strsim::osa_distance(typed, name), name));
     match distances.min_by_key(|it| it.0) {

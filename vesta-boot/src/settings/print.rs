@@ -34,7 +34,7 @@ pub(super) fn print(config: &Config, values: &Values) -> String {
             ("integer", Ok(number)) => number.to_string(),
             (..) => toml::Value::from(value).to_string(),
         };
-        // A duration of the store is no setting: with another store it would be another.
+        // A duration of the store is not a setting: another store would have another duration.
         let mark = if origin.starts_with("default of") {
             "#"
         } else {
@@ -75,7 +75,7 @@ pub fn layout_table(custom: LayoutSpec) -> String {
     table.replacen("[custom]", "[layout.custom]", 1)
 }
 
-/// The table of a setting in the file; `""` at the top.
+/// TOML table of a setting; `""` for the top level.
 fn table(name: &str) -> &str {
     name.split_once('.').map_or("", |(table, _)| table)
 }

@@ -21,7 +21,7 @@ impl Values {
         Self::merge(role, None, None).expect("there is no file")
     }
 
-    /// Merges what a command line and the environment gave with the file at a path.
+    /// Merges values from the command line and the environment with the file at a path.
     pub(crate) fn merge(
         role: Role,
         matches: Option<&ArgMatches>,
@@ -44,7 +44,7 @@ impl Values {
                     text,
                     format!("flag --{}", arg.get_long().unwrap_or_default()),
                 ),
-                // `VESTA_X=` is how compose files say "not set".
+                // `VESTA_X=` means "not set" in compose files.
                 (Some((ValueSource::EnvVariable, text)), ..) if !text.is_empty() => {
                     (text, format!("env {}", variable(arg)))
                 }
@@ -67,8 +67,8 @@ impl Values {
         Ok(merged.with_other_defaults())
     }
 
-    /// Changes the defaults that depend on other settings: what takes another system's place begins where that
-    /// is found, and a preset has defaults of its own.
+    /// Changes the defaults that depend on other settings: a compatibility mode uses the legacy system's
+    /// defaults, and a preset has its own defaults.
     fn with_other_defaults(mut self) -> Self {
         let compat: &[_] = match self.text("compat") == Compat::Tinyid.name() {
             true => &[("listen", "127.0.0.1:9999"), ("segment.table", "tinyid")],
@@ -88,8 +88,8 @@ impl Values {
     }
 }
 
-/// The `VESTA_` variables among `names` that are no setting, each with a hint. Those that Kubernetes
-/// sets for a service called `vesta` are left out.
+/// The `VESTA_` variables among `names` that are not settings, each with a hint. Variables that
+/// Kubernetes sets for a service called `vesta` are left out.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
     let settings = settings(Role::Server);
     let known: Vec<_> = settings

@@ -1,6 +1,6 @@
 //! Roles: the server programs.
 
-/// The running program. They differ in defaults and in protocol.
+/// The running program. Roles differ in defaults and in protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `vesta-server`: gRPC.
@@ -21,7 +21,7 @@ impl Role {
         }
     }
 
-    /// The name of its protocol, for people.
+    /// Display name of its protocol.
     pub const fn protocol(self) -> &'static str {
         match self {
             Role::Server => "gRPC",
@@ -37,21 +37,21 @@ impl Role {
         }
     }
 
-    /// The defaults of settings in which the programs differ.
+    /// Defaults of settings in which the programs differ.
     pub(crate) fn default(self, setting: &str) -> Option<&'static str> {
         match (self, setting) {
             (Role::Rest | Role::Vesta, "listen") => Some("127.0.0.1:8088"),
             (Role::Rest | Role::Vesta, "admin.listen") => Some("127.0.0.1:8089"),
             (Role::Rest | Role::Vesta, "gen_method") => Some("2"),
-            // Longer than the 60 s after which common proxies drop their side, so that they do not
-            // send a request into a connection that is being closed.
+            // Longer than the 60 s after which common proxies close their side, so that a proxy
+            // does not send a request into a connection that is being closed.
             (Role::Rest, "idle_timeout_ms") => Some("75000"),
             (Role::Vesta, "grpc.listen") => Some("127.0.0.1:50051"),
             _ => None,
         }
     }
 
-    /// Examples of a program that is called like this.
+    /// Usage examples of a program called by this name.
     pub(crate) fn examples(self, called: &str) -> String {
         let port = match self {
             Role::Server => "50051",

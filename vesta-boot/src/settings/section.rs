@@ -2,9 +2,9 @@
 
 use clap::Arg;
 
-/// A struct of settings. A field has a name, the name of its value, a default if there is one (or `given`, if a
-/// value is always there), another flag (`as`), another heading (`under`), whether commands take it too, and
-/// the parser of its text. Help and example are its documentation.
+/// Declares a struct of settings. A field has a name, the name of its value, and a default (or `given`, if a
+/// value is always present). Optional are another flag (`as`), another heading (`under`), and whether commands
+/// take it too; last comes the parser of its text. Help and example are its documentation.
 macro_rules! section {
     ($(#[$attr:meta])* $heading:literal $vis:vis struct $Section:ident |$values:ident, $layout:ident| {
         $(
@@ -21,7 +21,7 @@ macro_rules! section {
         }
 
         impl $Section {
-            /// Its settings as arguments.
+            /// The section's settings as arguments.
             pub(super) fn args() -> Vec<clap::Arg> {
                 vec![$(
                     $crate::settings::section::argument($name, $value, &[$($doc),*])
@@ -33,7 +33,7 @@ macro_rules! section {
                 ),*]
             }
 
-            /// Parses each of its settings, by this layout.
+            /// Parses each setting of the section for this layout.
             pub(super) fn read(
                 $values: &$crate::settings::Values,
                 $layout: &vesta_intf::IdMeta,
@@ -46,7 +46,7 @@ macro_rules! section {
     };
 }
 
-/// An argument with the help that its documentation is: paragraphs, of which the first is the short help.
+/// An argument whose help is its documentation: paragraphs, of which the first is the short help.
 pub(super) fn argument(name: &'static str, value: &'static str, doc: &[&str]) -> Arg {
     let joined = |lines: &[&str]| {
         lines

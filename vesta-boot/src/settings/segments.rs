@@ -5,16 +5,16 @@ use super::parse::{number, store_url, truth};
 use crate::start::error::Error;
 use vesta_store::{SegmentTable, StoreUrl};
 
-/// The most numbers that may be fetched at a time.
+/// Maximum numbers per fetch.
 const LARGEST_STEP: u64 = 1_000_000;
 
 section! {
-    /// Segment mode: the database of tags, and how many numbers are fetched.
+    /// Segment mode: the database of tags, and the size of fetches.
     #[non_exhaustive]
     "Segments" pub struct Segments |values, _layout| {
         /// Database of segment tags; turns segment mode on
         ///
-        /// As for `machine.store`. A Redis has to be one that forgets nothing that it acknowledged.
+        /// Same URLs as `machine.store`. A Redis store must keep every acknowledged write.
         ///
         /// Example: mysql://user:password@host:3306/database
         pub store: Option<StoreUrl> = "segment.store" "URL" for commands, store_url;
@@ -22,28 +22,29 @@ section! {
         /// Table of segment tags: leaf, tinyid, cosid or kv
         ///
         /// `leaf`: Leaf's own `leaf_alloc`, in MySQL, MariaDB and PostgreSQL, where it is the default; `leaf:TABLE` is
-        /// another table with its columns, `leaf:TABLE:COLUMN` one with another name for `update_time`. `tinyid`,
-        /// `cosid`: `tiny_id_info` of Tinyid and `cosid` of CosId, in MySQL and MariaDB. `kv`: entries of Vesta's
-        /// own, in any store; the default in the others.
+        /// another table with the same columns, `leaf:TABLE:COLUMN` one with another name for `update_time`. `tinyid`,
+        /// `cosid`: `tiny_id_info` of Tinyid and `cosid` of CosId, in MySQL and MariaDB. `kv`: Vesta's own entries, in
+        /// any store; the default in the other stores.
         ///
         /// Example: kv
         pub table: Option<SegmentTable> = "segment.table" "NAME" for commands, str::parse::<SegmentTable>;
 
-        /// Most numbers of a tag that are fetched at a time
+        /// Maximum numbers of a tag per fetch
         ///
-        /// 1 to 1000000, of serials too. A larger step in the table stays.
+        /// 1 to 1000000; also applies to serials. A larger step in the table is kept.
         pub max_step: u64 = "segment.max_step" "N" or "1000000", number(1..=LARGEST_STEP);
 
         /// Refuse a database that may forget segment numbers
         ///
-        /// Or serials. A database with asynchronous replicas may hand out numbers again after a fail-over. Without this
-        /// setting the start, the log and the metric `vesta_segments_may_forget` only warn of it.
+        /// Also refuses serials. A database with asynchronous replicas may hand out numbers again after a fail-over.
+        /// Without this setting, only the start-up summary, the log and the metric `vesta_segments_may_forget` warn
+        /// about it.
         pub require_durable: bool = "segment.require_durable" "BOOL" or "false", truth();
     }
 }
 
 impl Segments {
-    /// Refuses settings of segment mode while it is off, of which two are for serials too.
+    /// Refuses settings of segment mode while it is off; two of them also apply to serials.
     pub(super) fn check(&self, serials: &Serials) -> Result<(), Error> {
         let alone = serials.store.is_none();
         let idle = [

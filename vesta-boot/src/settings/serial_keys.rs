@@ -1,4 +1,4 @@
-//! Keys of shuffled serials: a file of 64 hexadecimal digits for each tag, in one folder.
+//! Keys of shuffled serials: one folder, with a file of 64 hexadecimal digits per tag.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,17 +12,17 @@ use crate::net::checked_name;
 use crate::start::error::Error;
 
 const ENDING: &str = "key";
-/// Bits of the mode that let others read a file, or anybody but its owner write it.
+/// Mode bits that let others read a file, or anyone but its owner write it.
 const TOO_OPEN: u32 = 0o027;
-/// Longest file that is read: the digits, and white space around them.
+/// Maximum size of a key file: the digits and surrounding white space.
 const LONGEST: u64 = 1024;
 
-/// The keys in a folder, by tag. No error quotes from a file.
+/// The keys in a folder, by tag. No error quotes file contents.
 ///
 /// # Errors
-/// [`Error::Setting`] with one sentence that names the file and what is wrong with it.
+/// [`Error::Setting`] with one sentence that names the file and the fault.
 pub(crate) fn read(folder: &Path) -> Result<BTreeMap<String, ShuffleKey>, Error> {
-    let unreadable = |error| refused(folder, &format!("it cannot be read: {error}"));
+    let unreadable = |error| refused(folder, &format!("cannot be read: {error}"));
     let mut keys = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -36,7 +36,7 @@ pub(crate) fn read(folder: &Path) -> Result<BTreeMap<String, ShuffleKey>, Error>
     Ok(keys)
 }
 
-/// The key of a tag, made at random if there is none. The second value is the path of one that was made.
+/// The key of a tag, created at random if missing. The second value is the path of a newly created key.
 ///
 /// # Errors
 /// As [`read`].
@@ -46,7 +46,7 @@ pub(crate) fn find_or_make(
 ) -> Result<(ShuffleKey, Option<PathBuf>), Error> {
     let why = |must| {
         Error::setting(format!(
-            "a tag that is shuffled has a file by its name, which {must}"
+            "the key file of a shuffled tag is named after the tag, which {must}"
         ))
     };
     checked_name(tag).map_err(why)?;
@@ -58,7 +58,7 @@ pub(crate) fn find_or_make(
     getrandom::fill(&mut random).map_err(|error| {
         Error::lasting(
             false,
-            format!("the system gives no random numbers: {error}"),
+            format!("the system's random generator failed: {error}"),
         )
     })?;
     make(&path, &hex::encode(random)).map_err(|error| {
@@ -70,7 +70,7 @@ pub(crate) fn find_or_make(
     Ok((ShuffleKey::new(&random), Some(path)))
 }
 
-/// Writes a key so that it is there whole, and stays, before anything is made with it.
+/// Writes a key completely and durably before it is used.
 fn make(path: &Path, digits: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
@@ -91,7 +91,7 @@ fn key(path: &Path) -> Result<ShuffleKey, Error> {
         Ok((mode, text))
     };
     let (mode, text) =
-        read().map_err(|error| refused(path, &format!("it cannot be read: {error}")))?;
+        read().map_err(|error| refused(path, &format!("cannot be read: {error}")))?;
     if mode & TOO_OPEN != 0 {
         let mode = mode & 0o777;
         return Err(refused(
@@ -99,7 +99,7 @@ fn key(path: &Path) -> Result<ShuffleKey, Error> {
             &format!("others may read or change it (mode {mode:04o}); chmod 600 it"),
         ));
     }
-    ShuffleKey::from_hex(&text).map_err(|_| refused(path, "it must be 64 hexadecimal digits"))
+    ShuffleKey::from_hex(&text).map_err(|_| refused(path, "must be 64 hexadecimal digits"))
 }
 
 fn refused(path: &Path, why: &str) -> Error {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_for_its_owner_alone() {
+    fn a_key_is_created_once_and_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().expect("a folder");
         let (made, path) = find_or_make(folder.path(), "coupons").expect("a key");
         let path = path.expect("it was made");
@@ -149,14 +149,14 @@ mod tests {
         for tag in ["", "a/b", "../x", "Gutschein für alle"] {
             let said = find_or_make(folder.path(), tag).expect_err(tag).to_string();
             assert!(
-                said.contains("has a file by its name, which must"),
+                said.contains("is named after the tag, which must"),
                 "{said}"
             );
         }
     }
 
     #[test]
-    fn what_is_no_key_or_open_to_others_is_refused_without_a_word_of_it() {
+    fn an_invalid_or_exposed_key_is_refused_without_quoting_it() {
         let folder = tempfile::tempdir().expect("a folder");
         for (text, mode, expected) in [
             (
@@ -168,9 +168,9 @@ mod tests {
             (
                 &DIGITS[1..],
                 0o600,
-                "coupons.key: it must be 64 hexadecimal digits",
+                "coupons.key: must be 64 hexadecimal digits",
             ),
-            ("secret", 0o600, "it must be 64 hexadecimal digits"),
+            ("secret", 0o600, "must be 64 hexadecimal digits"),
         ] {
             put(folder.path(), "coupons.key", text, mode);
             let said = refusal(folder.path());
@@ -180,6 +180,6 @@ mod tests {
             );
             assert!(!said.contains(text));
         }
-        assert!(refusal(&folder.path().join("none")).contains("it cannot be read"));
+        assert!(refusal(&folder.path().join("none")).contains("cannot be read"));
     }
 }

@@ -1,4 +1,4 @@
-//! Serials: off, or a store with tags, and the keys of those that are shuffled.
+//! Serials: disabled, or a store with tags and the keys of the shuffled ones.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ section! {
     "Serials" pub struct Serials |values, _layout| {
         /// Store of serial tags; turns serials on
         ///
-        /// As for `machine.store`. A Redis has to be one that forgets nothing that it acknowledged.
+        /// Same URLs as `machine.store`. A Redis store must keep every acknowledged write.
         ///
         /// Example: mysql://user:password@host:3306/database
         pub store: Option<StoreUrl> = "serial.store" "URL" for commands, store_url;
 
         /// Folder of the keys of shuffled serials: TAG.key for each tag
         ///
-        /// 64 hexadecimal digits, which only the owner and the group of the file may read. `serial create` makes
-        /// a key that is missing. Keep a copy: without the key, a coupon looks like any guess.
+        /// 64 hexadecimal digits; only the owner and the group of the file may read them. `serial create`
+        /// creates a missing key. Keep a copy: without the key, valid coupons cannot be recognized.
         ///
         /// Example: /etc/vesta/keys
         pub keys: Option<PathBuf> = "serial.keys" "DIR" for commands, folder;

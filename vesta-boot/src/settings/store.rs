@@ -1,4 +1,4 @@
-//! Store of machine IDs: durations of its leases, and its start.
+//! Store of machine IDs: lease durations and start behavior.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::values::Values;
 use crate::start::error::Error;
 use vesta_store::Kind;
 
-/// Longest grace, in milliseconds: a day.
+/// Maximum grace, in milliseconds: a day.
 const LONGEST_GRACE: u64 = 86_400_000;
 
 section! {
@@ -20,19 +20,19 @@ section! {
     "Store" pub struct Store |values, _layout| {
         /// Create what is missing in the store
         ///
-        /// Tables, keys and the namespace. If `false`, `store init` creates them.
+        /// Tables, keys and the namespace. If `false`, only `store init` creates them.
         pub auto_init: bool = "auto_init" "BOOL" or "true" for commands, truth();
 
-        /// Stay up while the store is unreachable at start
+        /// Stay up if the store is unreachable at start
         ///
-        /// The program is then not ready. If `false`, it ends after 30 s.
+        /// The program is not ready until the store answers. If `false`, it exits after 30 s.
         pub wait_for_store: bool = "wait_for_store" "BOOL" or "false", truth();
 
         /// Reservation: longest time without the store
         ///
-        /// In milliseconds, 1 to 600000. IDs flow for that long while the store is unreachable; what is left of it
-        /// is skipped after a crash. One that exceeds the store's own by more than 10 s is announced in the
-        /// namespace, and used ten minutes later. Default of this and the next three: the store's own.
+        /// In milliseconds, 1 to 600000. IDs flow for that long while the store is unreachable; after a crash the
+        /// rest is skipped. A window that exceeds the store's own by more than 10 s is announced in the namespace,
+        /// and used ten minutes later. Default of this and the next three: the store's own.
         ///
         /// Example: 5000
         window: Option<Duration> = WINDOW "MS" for commands, millis(1..=LONGEST_WAIT);
@@ -44,7 +44,7 @@ section! {
         /// Example: 1500
         renew_every: Option<Duration> = RENEW_EVERY "MS", millis(1..=LONGEST_WAIT);
 
-        /// Longest time for one request to the store
+        /// Timeout of one request to the store
         ///
         /// In milliseconds; at most `machine.renew_every_ms`.
         ///
@@ -53,8 +53,8 @@ section! {
 
         /// Delay of a takeover after the window
         ///
-        /// In milliseconds; three windows to a day. The machine ID of an expired owner may then be taken
-        /// over.
+        /// In milliseconds; three windows to a day. After the delay, the machine ID of an expired owner
+        /// may be taken over.
         ///
         /// Example: 60000
         takeover_grace: Option<Duration> = TAKEOVER_GRACE "MS", millis(1..=LONGEST_GRACE);
@@ -62,13 +62,13 @@ section! {
         /// Window while the store may forget
         ///
         /// In milliseconds, 10000 to 60000. If such a store fails, a process makes IDs for this long after its last
-        /// renewal. The first ID after a start is delayed by the same time, less 3 s.
-        /// More than 10000 is used from ten minutes after the namespace shows it.
+        /// renewal. The first ID after a start is delayed by the same time, less 3 s. A value above 10000 takes
+        /// effect ten minutes after the namespace shows it.
         pub doubtful_window: Duration = "machine.doubtful_window_ms" "MS" or "10000", millis(10_000..=60_000);
     }
 }
 
-/// The default durations, as the stores have them themselves; `None` without a lease.
+/// Default durations, as the stores themselves have them; `None` without a lease.
 fn own(machine: &Machine) -> Option<Timing> {
     match machine {
         Machine::Pool { store, .. } => Some(match store.kind() {
@@ -90,7 +90,7 @@ pub(super) const TAKEOVER_GRACE: &str = "machine.takeover_grace_ms";
 
 type Of = fn(&Timing) -> Duration;
 
-/// The settings of durations, each with its part of a timing. The last one is for pools.
+/// Duration settings, each with its field of a timing. The last one is for pools only.
 pub(super) const DURATIONS: [(&str, Of); 4] = [
     (WINDOW, |timing| timing.window),
     (RENEW_EVERY, |timing| timing.renew_every),
@@ -112,7 +112,7 @@ impl Store {
                 .find(|it| values.is_explicit(it.0) && idle(it.0));
             return match clash {
                 Some((name, _)) => Error::refuse(format!(
-                    "{name} is about a machine ID that is kept by renewing it, which {} does not do; \
+                    "{name} applies only to renewed machine IDs, and {} does not renew; \
                      remove one of them",
                     match machine {
                         Machine::Stateless(_) => "machine.strategy = \"stateless\"",
@@ -129,7 +129,7 @@ impl Store {
                 "{TAKEOVER_GRACE} is for a pool, but the machine ID is fixed; remove one of them"
             ));
         }
-        // A fixed machine ID has no use for a grace.
+        // A fixed machine ID needs no grace.
         let least_grace = if is_pool { Duration::ZERO } else { window * 3 };
         let timing = Timing {
             window,
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_durations_are_those_that_the_stores_have_themselves() {
+    fn default_durations_equal_those_of_the_stores() {
         let folder = tempfile::tempdir().expect("a folder");
         let sqlite = format!("sqlite:{}/vesta.db", folder.path().display());
         for url in [

@@ -1,4 +1,4 @@
-//! Settings as given: text with its origin.
+//! Raw settings: text with its origin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use crate::net::Token;
 use crate::settings::role::Role;
 use crate::start::error::Error;
 
-/// The origin of a value that no one set.
+/// Origin of a value that was not set.
 pub(super) const DEFAULT: &str = "default";
 
-/// The value of a setting as given. `Debug` hides passwords.
+/// Raw value of a setting. `Debug` hides passwords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Value {
     /// The text.
@@ -27,12 +27,12 @@ impl fmt::Debug for Value {
     }
 }
 
-/// A text that was typed, in quotes for an error: of a URL without its password.
+/// Typed text in quotes, for an error; a URL loses its password.
 pub fn quoted(typed: &str) -> String {
     format!("`{}`", shown("", typed))
 }
 
-/// The text of a setting without passwords.
+/// The text of a setting, with passwords hidden.
 pub(crate) fn shown(name: &str, text: &str) -> String {
     match name {
         name if name.ends_with(".store") || may_be_url(text) => vesta_store::redact(text),
@@ -40,12 +40,13 @@ pub(crate) fn shown(name: &str, text: &str) -> String {
     }
 }
 
-/// True if a text may be the URL of a store, wherever it was typed. One without `//` is one, too.
+/// True if a text may be the URL of a store, wherever it was typed. URLs without `//` count too.
 pub(super) fn may_be_url(text: &str) -> bool {
     text.contains("://") || text.contains('@')
 }
 
-/// The settings of a program as given: flags before environment before file before defaults.
+/// Raw settings of a program; flags win over the environment, the environment over the file, the
+/// file over defaults.
 #[derive(Debug, Clone)]
 pub struct Values {
     /// The program.
@@ -65,7 +66,7 @@ impl Values {
         self.get(name).map_or("", |value| value.text.as_str())
     }
 
-    /// True if a setting has a value other than by default.
+    /// True if a setting has a value other than its default.
     pub fn is_explicit(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.origin != DEFAULT)
     }
@@ -80,7 +81,7 @@ impl Values {
         parsed.map_err(|must| self.refuse(name, must))
     }
 
-    /// A refusal that names the setting, what it must be, its value, and its origin.
+    /// A refusal that names the setting, the valid values, its value and its origin.
     pub(super) fn refuse(&self, name: &str, must: impl fmt::Display) -> Error {
         let origin = self.get(name).map_or(DEFAULT, |value| &value.origin);
         let value = shown(name, self.text(name));

@@ -1,4 +1,4 @@
-//! From settings to a running service.
+//! Construction of the service from settings.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::settings::{Compat, Config, Machine, Number};
 pub struct Assembled {
     /// The service.
     pub service: Arc<LocalIdService>,
-    /// The pool of its machine IDs, for occasional observation.
+    /// The pool of its machine IDs, read occasionally.
     pub(crate) pool: Option<Arc<Pool>>,
     /// Segment mode, if it is on.
     pub(crate) segments: Option<Arc<SegmentService>>,
@@ -34,19 +34,19 @@ pub struct Assembled {
     pub(crate) tinyid: Option<Arc<TinyidTokens>>,
     /// Serials, if they are on.
     pub(crate) serials: Option<Arc<SerialService>>,
-    /// The store of machine IDs, if one on its own keeps them.
+    /// The store of machine IDs, if a separate one is used.
     pub(crate) store: Option<Arc<Metered>>,
-    /// As metrics name them.
+    /// Origin of IDs, for metrics.
     pub(crate) origin: Origin,
 }
 
-/// The origin of IDs, as metrics name it.
+/// Origin of IDs, for metrics.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Origin {
     pub(crate) machine_source: &'static str,
     /// The kind of the store of machine IDs.
     pub(crate) store: &'static str,
-    /// Of the fronts, without repetitions.
+    /// genMethods of the fronts, deduplicated.
     pub(crate) gen_methods: Vec<u64>,
 }
 
@@ -74,8 +74,8 @@ impl Origin {
     }
 }
 
-/// Makes the service that the settings describe. Blocks while machine IDs are claimed; with
-/// `wait_for_store`, for as long as the store does not answer.
+/// Builds the service that the settings describe. Blocks while machine IDs are claimed; with
+/// `wait_for_store`, for as long as the store is unreachable.
 ///
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
@@ -90,7 +90,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
             layout.end(),
         ));
     }
-    // Its store is not waited for. It reads the tags while machine IDs are claimed.
+    // Does not wait for its store. The tags are read while machine IDs are claimed.
     let (segments, tinyid) = segments(config)?;
     let serials = config.serials.store.as_ref();
     let serials = serials.map(|store| serials_of(config, store)).transpose()?;
@@ -156,7 +156,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     })
 }
 
-/// The source of machine IDs, and its store of leases.
+/// Source of machine IDs, and its store of leases.
 fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Error> {
     let options = options(config);
     let source = match &config.machine {
@@ -189,7 +189,7 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Erro
     Ok((source, None))
 }
 
-/// The machine ID of this host, where settings and host alone determine it.
+/// This host's machine ID, where settings and host alone determine it.
 fn resolve(number: &Number, layout: &IdMeta) -> Result<u64, Error> {
     let refused = |error: IdError| Error::setting(error);
     let (id, origin) = match number {
@@ -208,11 +208,11 @@ fn resolve(number: &Number, layout: &IdMeta) -> Result<u64, Error> {
             (id, format!("ordinal of host name {}", host_name()))
         }
     };
-    tracing::info!(machine = id, "this host's machine ID, by {origin}");
+    tracing::info!(machine = id, "machine ID of this host, by {origin}");
     Ok(id)
 }
 
-/// Segment mode, if it is on, and the tokens of Tinyid's clients, if they are to be served.
+/// Segment mode, if on, and the tokens of Tinyid's clients, if they are served.
 fn segments(config: &Config) -> Result<(Option<SegmentService>, Option<TinyidTokens>), Error> {
     let Some(url) = &config.segments.store else {
         return Ok((None, None));
@@ -242,7 +242,7 @@ fn segments_over(config: &Config, store: Arc<dyn SegmentStore>) -> Result<Segmen
         .map_err(|error| Error::lasting(error.is_configuration(), format!("segment mode: {error}")))
 }
 
-/// Serials, whose store may not forget what it gave out if that is required.
+/// Serials; their store must not forget numbers if `segment.require_durable` is set.
 fn serials_of(config: &Config, store: &StoreUrl) -> Result<SerialService, Error> {
     let service = serials(config, store, config.store.auto_init)?;
     let doubt = service.refresh().map(|()| service.doubt());

@@ -1,4 +1,4 @@
-//! Failures of a program or a command: one sentence each, and the exit code.
+//! Failures of a program or a command: one sentence and the exit code.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -6,21 +6,21 @@ use std::process::ExitCode;
 
 use vesta_intf::plain_lines;
 
-/// One sentence: the fault, and the remedy. It holds no password: [`StoreUrl`](vesta_store::StoreUrl) and
-/// the values of settings hide theirs when they are shown.
+/// One sentence: the fault and the remedy. Contains no password: [`StoreUrl`](vesta_store::StoreUrl) and
+/// values of settings hide theirs when displayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The answer is no: exit code 1.
+    /// Negative result of a check: exit code 1.
     #[error("{0}")]
     No(String),
-    /// A command line that does not parse, explained in several lines: exit code 64.
+    /// A command line that cannot be parsed, explained in several lines: exit code 64.
     #[error("{0}")]
     Usage(String),
-    /// A setting or an argument is wrong, taken or unsafe: exit code 64.
+    /// A setting or an argument is invalid, in use or unsafe: exit code 64.
     #[error("{0}")]
     Setting(String),
-    /// Something that is needed cannot be reached now: exit code 69.
+    /// A required resource is unreachable now: exit code 69.
     #[error("{0}")]
     Unavailable(String),
     /// Another failure: exit code 70.
@@ -29,12 +29,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// A wrong setting or argument.
+    /// An invalid setting or argument.
     pub fn setting(sentence: impl Display) -> Self {
         Error::Setting(plain_lines(&sentence.to_string()))
     }
 
-    /// As [`setting`](Self::setting), as a result.
+    /// Like [`setting`](Self::setting), wrapped in `Err`.
     ///
     /// # Errors
     /// Always.
@@ -42,7 +42,7 @@ impl Error {
         Err(Self::setting(sentence))
     }
 
-    /// A fault of the settings if it is permanent; else, trying again may help.
+    /// An error of the settings if permanent; otherwise a retry may help.
     pub fn lasting(is_permanent: bool, sentence: impl Display) -> Self {
         let sentence = plain_lines(&sentence.to_string());
         if is_permanent {
@@ -52,12 +52,12 @@ impl Error {
         }
     }
 
-    /// A failure of the program or its system, and what failed.
+    /// A failure of the program or its system: what failed, and why.
     pub fn software(what: &str, error: impl Display) -> Self {
         Error::Software(format!("{what}: {error}"))
     }
 
-    /// Says what happened on standard error, and gives the exit code.
+    /// Prints the error on standard error and returns the exit code.
     pub fn report(&self, program: &str) -> ExitCode {
         let _ = match self {
             Error::Usage(explained) => write!(io::stderr(), "{explained}"),

@@ -1,4 +1,4 @@
-//! Command line of a program: the settings, the flags that are none, and the commands.
+//! Command line of a program: settings, other flags, and commands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ use crate::settings::{Values, settings, shown};
 use crate::start::error::Error;
 use crate::start::version::VERSION;
 
-/// The flags that are no settings.
+/// Flags that are not settings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "General")]
 struct General {
     /// TOML file with any of these settings
     ///
-    /// Flags and the environment win over it. [env: VESTA_CONFIG]
+    /// Flags and the environment override it. [env: VESTA_CONFIG]
     #[arg(
         long,
         short,
@@ -31,30 +31,30 @@ struct General {
     )]
     config: Option<PathBuf>,
 
-    /// Show the resulting settings and end
+    /// Print the resulting settings and exit
     ///
     /// As TOML, with the origin of each and passwords hidden.
     #[arg(long)]
     print_config: bool,
 
-    /// Show the settings; --help has more, with examples
+    /// Print the settings; --help has more, with examples
     #[arg(long, short, action = ArgAction::Help, global = true)]
     help: Option<bool>,
 
-    /// Show the version
+    /// Print the version
     #[arg(id = "print_version", long = "version", short = 'V', action = ArgAction::Version)]
     version: Option<bool>,
 }
 
-/// The command line of a server program: it serves unless a command is given. Values stay text.
+/// Command line of a server program: it serves unless a command is given. Values stay text.
 pub fn command(role: Role) -> clap::Command {
-    // The description of the commands would be taken for that of the program.
+    // The description of the commands would replace that of the program.
     Command::augment_subcommands(Format::augment_args(serving(role, role.name())))
         .subcommand_required(false)
         .about(role.about())
 }
 
-/// The command line of serving, by a program that is called like this, which may be two words.
+/// Command line for serving, as a program called by this name, which may be two words.
 pub fn serving(role: Role, called: &str) -> clap::Command {
     General::augment_args(clap::Command::new(role.name()).args(arguments(role)))
         .version(VERSION)
@@ -69,28 +69,29 @@ pub fn serving(role: Role, called: &str) -> clap::Command {
         .subcommand_value_name("COMMAND")
 }
 
-/// The settings of a program as arguments. Values stay text: those of a file are checked with them.
+/// The settings of a program as arguments. Values stay text: they are checked together with those
+/// of the file.
 pub fn arguments(role: Role) -> impl Iterator<Item = clap::Arg> {
     settings(role).get_arguments().cloned()
 }
 
-/// The request of a command line.
+/// Parsed request of a command line.
 #[derive(Debug)]
 pub enum Invocation {
     /// Serve with these settings.
     Run(Values),
-    /// Show these settings and end.
+    /// Print these settings and exit.
     PrintConfig(Values),
-    /// Carry out a command with these settings and end.
+    /// Run a command with these settings and exit.
     Command(Values, Command),
-    /// Make a token and end. Needs no settings.
+    /// Make a token and exit. Needs no settings.
     Token(TokenCommand, Output),
-    /// Show the help or the version and end.
+    /// Print the help or the version and exit.
     Help(clap::Error),
 }
 
 impl Invocation {
-    /// Reads flags (without the program's name), the environment, and the file they name.
+    /// Reads flags (without the program's name), the environment, and the file that they name.
     ///
     /// # Errors
     /// [`Error::Usage`] for a command line that clap refuses, [`Error::Setting`] for a file that
@@ -118,7 +119,7 @@ impl Invocation {
         }
     }
 
-    /// The request of a command, and of the command line that it came from.
+    /// Builds the invocation of a command from its command line.
     ///
     /// # Errors
     /// [`Error::Setting`] for a file that cannot be read.
@@ -129,7 +130,7 @@ impl Invocation {
         }
     }
 
-    /// The request of a command line of [`serving`].
+    /// Builds the invocation of a [`serving`] command line.
     ///
     /// # Errors
     /// [`Error::Setting`] for a file that cannot be read.
@@ -142,16 +143,16 @@ impl Invocation {
     }
 }
 
-/// A command line that was read, or what it asks to show.
+/// A parsed command line, or the text it asks for.
 #[derive(Debug)]
 pub enum Parsed {
-    /// What was typed, and what the environment gave.
+    /// Values from flags and the environment.
     Matches(ArgMatches),
     /// The help or the version.
     Help(clap::Error),
 }
 
-/// Reads a command line, without the program's name, which the command has.
+/// Parses a command line without the program's name, which the command has.
 ///
 /// # Errors
 /// [`Error::Usage`] for one that clap refuses.
@@ -169,7 +170,7 @@ where
     }
 }
 
-/// The settings that a command line gave, with the environment and the file they name.
+/// Settings from a command line, the environment, and the file that they name.
 ///
 /// # Errors
 /// [`Error::Setting`] for a file that cannot be read.
@@ -179,8 +180,8 @@ pub fn values(role: Role, matches: &ArgMatches) -> Result<Values, Error> {
     Values::merge(role, Some(matches), path.map(PathBuf::as_path))
 }
 
-/// The explanation of a refused command line. What it quotes may be a URL with a password, typed in the
-/// wrong place.
+/// Explanation of a refused command line. It could quote a URL with a password, typed in the wrong
+/// place.
 fn usage(mut error: clap::Error) -> Error {
     for kind in [
         ContextKind::InvalidValue,

@@ -1,4 +1,4 @@
-//! In the place of `traces` in a program without the feature `otel`: nothing is traced.
+//! Stub of `traces` for programs without the feature `otel`: nothing is traced.
 
 use crate::settings::Config;
 use crate::settings::role::Role;
@@ -25,7 +25,7 @@ impl Traces {
     pub(crate) fn stop(self) {}
 }
 
-/// A request, which is not recorded.
+/// Stub of a request span; not recorded.
 #[derive(Debug, Default)]
 pub struct Span(());
 
@@ -44,6 +44,6 @@ impl Span {
         Self(())
     }
 
-    /// The request failed.
+    /// Marks the request as failed.
     pub fn fails(&mut self, _: &'static str) {}
 }

@@ -26,31 +26,31 @@ use crate::start::summary::StartupSummary;
 use crate::start::traces::Traces;
 use crate::{commands, net};
 
-/// A public listener of a program, and the server behind it.
+/// A public listener of a program, and its server.
 #[derive(Debug, Clone, Copy)]
 pub struct Front {
-    /// Its protocol, and the defaults of its settings.
+    /// Its protocol and the defaults of its settings.
     pub role: Role,
-    /// The names of its methods in the metrics.
+    /// Names of its methods in metrics.
     pub methods: &'static [&'static str],
-    /// Gets the listener, bound and non-blocking. It serves until [`Running::shutdown`] is cancelled and
-    /// then drains for at most `drain_limit`.
+    /// Serves the bound, non-blocking listener until [`Running::shutdown`] is cancelled, then drains for
+    /// at most `drain_limit`.
     pub serve: fn(Listening, Arc<Running>) -> io::Result<()>,
 }
 
 /// Runs a program: reads its settings from `args`, without the program's name, starts the service and the
-/// admin listener, says so, serves the fronts, and closes the service when they have ended. All fronts
-/// share one service and, unless `grpc.gen_method` is set, one genMethod.
+/// admin listener, prints the start-up summary, serves the fronts, and closes the service when they have
+/// ended. All fronts share one service and, unless `grpc.gen_method` is set, one genMethod.
 ///
-/// The exit code is 0 after a stop that was asked for, 64 for a setting that is wrong, taken or
-/// unsafe, 69 if something needed cannot be reached, and 70 for another failure.
+/// The exit code is 0 after a requested stop, 64 for a setting that is invalid, in use or unsafe,
+/// 69 if a required resource is unreachable, and 70 for another failure.
 pub fn main(role: Role, fronts: &[Front], args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = Invocation::read(role, args).and_then(|it| start(None, role, fronts, it));
     done.map_or_else(|error| error.report(role.name()), |()| ExitCode::SUCCESS)
 }
 
-/// Does what a command line asks for, as [`main`] does; the clock may be another than the system's, to see
-/// what a wrong one does.
+/// Runs a command line like [`main`]; another clock than the system's can be injected, to test the effects
+/// of a wrong one.
 ///
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
@@ -132,14 +132,14 @@ fn serve(
     );
     let delay = config.limits.shutdown_delay;
     let stop_began = shutdown::start(admin, state.clone(), stop.clone(), delay)
-        .map_err(|error| Error::software("cannot listen to signals", error))?;
+        .map_err(|error| Error::software("cannot listen for signals", error))?;
     if config.store.wait_for_store {
         let admin_listen = admin_address.as_ref().map(tracing::field::display);
         tracing::info!(
             admin_listen,
-            "starting; /readyz reports when {waiting_for} has answered"
+            "starting; waiting for {waiting_for}; /readyz reports when the start is complete"
         );
-        notify(&[NotifyState::Ready]); // it is up, and promises no more
+        notify(&[NotifyState::Ready]); // running, though not ready yet
     }
     let Some(mut assembled) = assemble_unless_stopped(&config, &stop)? else {
         tracing::info!("stopped before a machine ID was claimed");
@@ -196,7 +196,7 @@ fn serve(
     served
 }
 
-/// Takes the public addresses.
+/// Binds the public addresses.
 fn bind(addresses: &[Address]) -> Result<Vec<Bound<'_>>, Error> {
     let names = ["listen"]
         .into_iter()
@@ -217,7 +217,7 @@ fn counters(fronts: &[Front], security: &Security) -> Arc<[Arc<Metrics>]> {
 
 type Serve = fn(Listening, Arc<Running>) -> io::Result<()>;
 
-/// Serves on all listeners, one of them on this thread. When one ends, so do the others.
+/// Serves on all listeners, one of them on this thread. When one ends, the others are stopped.
 fn serve_all(mut fronts: Vec<(Serve, Listening, Running)>) -> Result<(), Error> {
     let serve = |(serve, listener, running): (Serve, Listening, Running)| {
         let _ends_the_others = running.shutdown.clone().drop_guard();
@@ -238,8 +238,8 @@ fn serve_all(mut fronts: Vec<(Serve, Listening, Running)>) -> Result<(), Error> 
     served.map_err(|error| Error::software("cannot serve", error))
 }
 
-/// Claims machine IDs, which may take as long as a store does not answer; `None` if the program was
-/// asked to stop meanwhile. What a claim that is under way may still get is free after its grace.
+/// Claims machine IDs, which may block for as long as the store is unreachable; `None` if a stop
+/// was requested meanwhile. A machine ID that a claim in flight still gets is free after its grace.
 fn assemble_unless_stopped(
     config: &Config,
     shutdown: &CancellationToken,
@@ -269,7 +269,7 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-/// Descriptors that are neither connections nor locks on machine IDs: listeners, runtimes, log.
+/// File descriptors other than connections and machine ID locks: listeners, runtimes, log.
 const OTHER_DESCRIPTORS: usize = 64;
 
 /// Raises the limit of file descriptors, which many systems set to 1,024 and let a process raise.
@@ -304,8 +304,8 @@ fn ask_for_descriptors(connections: usize, machine: &Machine) {
     }
 }
 
-/// Closes the service: saves the bound and releases the machine ID. A store that does not answer
-/// must not delay the end of the process; the bound then stays where it is.
+/// Closes the service: saves the bound and releases the machine ID. An unreachable store must not
+/// delay the exit of the process; the bound then stays as it is.
 fn close(
     Assembled {
         service,
@@ -316,7 +316,7 @@ fn close(
     limit: Duration,
 ) {
     if let Some(segments) = &segments {
-        segments.close(); // does not wait
+        segments.close(); // does not block
     }
     if let Some(serials) = &serials {
         serials.close();
@@ -333,7 +333,7 @@ fn close(
     match closing {
         Ok(_) if wait.recv_timeout(limit).is_ok() => tracing::info!("stopped"),
         _ => tracing::warn!(
-            "stopped, but the store did not confirm it in time; the machine ID is free again \
+            "stopped, but the store did not confirm the release in time; the machine ID is free again \
              after its grace"
         ),
     }

@@ -1,4 +1,4 @@
-//! A program that runs, as everything that serves requests shares it.
+//! A running program, as shared by everything that serves requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,20 +15,20 @@ use crate::net::Security;
 use crate::net::TinyidTokens;
 use crate::settings::Config;
 
-/// The refusal while segment mode is off.
+/// Refusal while segment mode is off.
 pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
 
-/// The refusal while serials are off.
+/// Refusal while serials are off.
 pub const SERIALS_OFF: &str = "serials are off; set serial.store (--serial-store)";
 
-/// The refusal where Tinyid's clients are not served.
+/// Refusal while Tinyid's clients are not served.
 const TINYID_OFF: &str =
     "Tinyid's clients are not served here; start with compat = tinyid (--compat tinyid)";
 
-/// Longest time for which a refusal is held back.
+/// Maximum delay of a refusal.
 const LATE_REFUSAL: Duration = Duration::from_millis(100);
 
-/// A program that has started, ready to serve.
+/// A started program, ready to serve.
 #[derive(Debug)]
 pub struct Running {
     /// The settings.
@@ -45,9 +45,9 @@ pub struct Running {
     pub security: Security,
     /// The counters.
     pub metrics: Arc<Metrics>,
-    /// Cancelled when a stop was asked for: health reports it from then on. A child of `shutdown`.
+    /// Cancelled when a stop is requested; health reports it from then on. A child of `shutdown`.
     pub leaving: CancellationToken,
-    /// Cancelled when the program should stop.
+    /// Cancelled when the program must stop.
     pub shutdown: CancellationToken,
 }
 
@@ -65,7 +65,7 @@ impl Running {
     /// The tokens of Tinyid's clients.
     ///
     /// # Errors
-    /// [`IdError::Unsupported`] if those are not served.
+    /// [`IdError::Unsupported`] if Tinyid's clients are not served.
     pub fn tinyid(&self) -> Result<&TinyidTokens, IdError> {
         self.tinyid.as_deref().ok_or(IdError::Unsupported {
             what: TINYID_OFF.into(),
@@ -82,11 +82,11 @@ impl Running {
         })
     }
 
-    /// Awaits work up to the time limit of a request, and the caller's own. A refusal that names a
-    /// time is held back for a moment, so that a caller who does not wait cannot keep a CPU busy.
+    /// Awaits work up to the request timeout and the caller's own deadline. A refusal with a retry
+    /// time is delayed for a moment, so that a caller that retries at once cannot keep a CPU busy.
     ///
     /// # Errors
-    /// Those of the work, or [`IdError::DeadlineExceeded`].
+    /// Errors of the work, or [`IdError::DeadlineExceeded`].
     pub async fn within<T>(
         &self,
         caller: Option<Duration>,
@@ -96,7 +96,7 @@ impl Running {
             .unwrap_or(Duration::MAX)
             .min(self.config.limits.request_timeout);
         let began = Instant::now();
-        // When it is over, what it held is free.
+        // Dropping the work on timeout frees what it held.
         let result = timeout(limit, work)
             .await
             .unwrap_or(Err(IdError::DeadlineExceeded));
@@ -115,8 +115,8 @@ impl Running {
     }
 }
 
-/// The reason that `/readyz` and the gRPC health service give for not being ready; `None` if calls
-/// for IDs should succeed.
+/// The reason for not being ready, for `/readyz` and the gRPC health service; `None` if calls for
+/// IDs should succeed.
 pub fn not_ready_because(service: &LocalIdService, leaving: &CancellationToken) -> Option<String> {
     if leaving.is_cancelled() {
         return Some("the server is stopping".to_owned());
@@ -170,7 +170,7 @@ mod tests {
             assert_eq!(
                 before.elapsed() + left,
                 SECOND,
-                "the time that is named stays true"
+                "the reported time stays correct"
             );
             refusals += 1;
         }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_comes_before_its_time_is_over_and_before_the_deadline() {
+    async fn a_refusal_is_delayed_less_than_its_retry_time_and_the_deadline() {
         let running = running();
         let milli = Duration::from_millis(1);
         for (caller, retry_after, late) in [

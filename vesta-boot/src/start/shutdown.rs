@@ -1,4 +1,4 @@
-//! Signals and graceful stop.
+//! Signals and graceful shutdown.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use crate::net::{self, Listening};
 use crate::start::error::Error;
 
 /// Starts the control thread, which waits for signals, serves the admin listener and reloads
-/// certificates, whatever the request path is doing. On return its signal handlers are installed.
+/// certificates, independent of the request path. On return its signal handlers are installed.
 /// Returns a cell for the moment at which the stop begins.
 pub(crate) fn start(
     admin: Option<Listening>,
@@ -48,14 +48,14 @@ pub(crate) fn start(
     Ok(stop_began)
 }
 
-/// Asks for a stop by the token, from now on, where SIGTERM or SIGINT would end the process: for a command
-/// that has to tidy up. A second signal ends it all the same.
+/// Cancels the returned token on SIGTERM or SIGINT instead of ending the process, for a command that has
+/// to clean up. A second signal ends the process.
 ///
 /// # Errors
-/// [`Error::Software`] if the system does not let it listen to signals.
+/// [`Error::Software`] if the system does not let it listen for signals.
 pub fn on_signal() -> Result<CancellationToken, Error> {
     let (stop, failed) = (CancellationToken::new(), |error| {
-        Error::software("cannot listen to signals", error)
+        Error::software("cannot listen for signals", error)
     });
     let (runtime, signals) = listen().map_err(failed)?;
     let asked = stop.clone();
@@ -87,13 +87,13 @@ fn listen() -> io::Result<(Runtime, Signals)> {
     ))
 }
 
-/// Signals so soon after the first are the same request: `timeout` sends one to the process and one
-/// to its group, an orchestrator and a terminal may both send theirs.
+/// Signals this soon after the first are the same request: `timeout` signals both the process and
+/// its group, and an orchestrator and a terminal may both send one.
 const ECHO: Duration = Duration::from_secs(1);
 
-/// The first signal asks for a graceful stop, which begins after the delay. Another one, [`ECHO`] after the
-/// one before, ends the delay, and then the process at once. That is safe at any moment: uniqueness never
-/// depends on a clean end.
+/// The first signal starts a graceful stop, which begins after the delay. Another one, at least [`ECHO`]
+/// after the previous, ends the delay; a further one ends the process at once. That is safe at any moment:
+/// uniqueness never depends on a clean exit.
 async fn signals_to(
     leaving: &CancellationToken,
     shutdown: &CancellationToken,
@@ -118,11 +118,11 @@ async fn signals_to(
     tracing::info!("{name}: stopping; another signal, a second later, ends the process at once");
     shutdown.cancel();
     let (name, number) = signals.another(began).await;
-    tracing::warn!("{name} again: ending at once, the lease stays until its grace has passed");
+    tracing::warn!("{name} again: exiting at once; the lease stays until its grace has passed");
     std::process::exit(128 + number);
 }
 
-/// The signals that ask for a stop.
+/// Signals that request a stop.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -137,7 +137,7 @@ impl Signals {
     }
 
     /// The next signal that is not an echo of the one at `began`. Only the first echo is logged: a flood
-    /// would fill the pipe of the log, and the stop would wait for its reader.
+    /// would fill the pipe of the log, and the stop would block on its reader.
     async fn another(&mut self, began: Instant) -> (&'static str, i32) {
         let mut logged = false;
         loop {

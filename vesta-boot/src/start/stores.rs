@@ -1,4 +1,4 @@
-//! The stores that the settings name: opened, and asked whether they are fit.
+//! Opens the stores that the settings name, and checks their durability.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::running::SEGMENTS_OFF;
 use crate::settings::serial_keys;
 use crate::settings::{Config, Machine};
 
-/// This host's name according to the kernel.
+/// This host's name, according to the kernel.
 pub(crate) fn host_name() -> String {
     rustix::system::uname()
         .nodename()
@@ -44,7 +44,8 @@ pub(crate) fn worker_nodes(
     vesta_store::open_worker_nodes(store, options).map_err(cannot_open)
 }
 
-/// Asks the stores beside those of leases what a start asks them: why each may forget. Nothing is created.
+/// Checks the stores other than those of leases as a start does: whether and why each may forget. Creates
+/// nothing.
 pub fn ask_stores(config: &Config) -> Vec<(&'static str, Result<Option<String>, Error>)> {
     let fit = |store: String, doubt: Result<Option<String>, StoreError>| match doubt {
         Err(error) if !error.is_permanent() => Err(Error::Unavailable(format!("{store}: {error}"))),
@@ -97,7 +98,7 @@ pub fn ask_stores(config: &Config) -> Vec<(&'static str, Result<Option<String>, 
         .collect()
 }
 
-/// The service of serials over a store.
+/// Serial service over a store.
 pub(crate) fn serials(
     config: &Config,
     store: &StoreUrl,
@@ -134,8 +135,8 @@ pub(crate) fn serials(
     built.map_err(|error| Error::lasting(error.is_configuration(), format!("serials: {error}")))
 }
 
-/// Refuses a store that says no for good, or, if that is required, one that may forget. One that does not
-/// answer is waited for: the service asks it again before it gives out a number.
+/// Refuses a store that fails permanently or, with `segment.require_durable`, one that may forget. An
+/// unreachable store is accepted: the service checks it again before it hands out a number.
 pub(crate) fn refuse_unfit(
     config: &Config,
     store: &str,
@@ -143,14 +144,14 @@ pub(crate) fn refuse_unfit(
 ) -> Result<Option<String>, Error> {
     match doubt {
         Ok(Some(why)) if config.segments.require_durable => Error::refuse(format!(
-            "segment.require_durable: {store} may forget numbers that it gave out: {why}"
+            "segment.require_durable: {store} may forget numbers that it handed out: {why}"
         )),
         Err(error) if error.is_permanent() => Error::refuse(format!("{store}: {error}")),
         doubt => Ok(doubt.ok().flatten()),
     }
 }
 
-/// The store of segment tags.
+/// Opens the store of segment tags.
 ///
 /// # Errors
 /// [`Error`] if segment mode is off, or the store cannot be opened.
@@ -181,7 +182,7 @@ fn cannot_open(error: OpenError) -> Error {
     not_opened("machine.store", error)
 }
 
-/// Transient failures, such as a full disk, are not the setting's fault.
+/// Transient failures, such as a full disk, are not errors of the setting.
 pub(crate) fn not_opened(setting: &str, error: OpenError) -> Error {
     let passes = matches!(&error, OpenError::Store { source, .. } if !source.is_permanent());
     Error::lasting(!passes, format!("{setting}: {error}"))
@@ -193,18 +194,18 @@ mod tests {
     use crate::settings::Role;
 
     #[test]
-    fn a_store_that_is_not_fit_for_tags_ends_the_start_with_a_sentence() {
+    fn a_store_unfit_for_tags_fails_the_start_with_a_reason() {
         let mut config = Config::defaults(Role::Server);
         let doubt = || Ok(Some("it has asynchronous replicas".to_owned()));
         let check = |config: &Config, answer| refuse_unfit(config, "a database", answer);
         assert_eq!(
             check(&config, doubt()).unwrap(),
             doubt().unwrap(),
-            "unless that is required"
+            "unless durability is required"
         );
         config.segments.require_durable = true;
         let error = check(&config, doubt()).unwrap_err();
-        let expected = "segment.require_durable: a database may forget numbers that it gave out: it \
+        let expected = "segment.require_durable: a database may forget numbers that it handed out: it \
                         has asynchronous replicas";
         assert_eq!(
             (error.to_string().as_str(), error.exit_code()),
@@ -217,6 +218,10 @@ mod tests {
             ("a database: it replicates", 64)
         );
         let away = StoreError::unavailable("away", std::io::Error::other("for now"));
-        assert_eq!(check(&config, Err(away)).unwrap(), None, "it is waited for");
+        assert_eq!(
+            check(&config, Err(away)).unwrap(),
+            None,
+            "the start does not fail"
+        );
     }
 }

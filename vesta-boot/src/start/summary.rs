@@ -24,12 +24,12 @@ pub(crate) struct StartupSummary<'a> {
     status: Status,
     segments: Option<String>,
     serials: Option<String>,
-    /// The first ID, or why there is none yet.
+    /// The first ID, or the reason why it is not available yet.
     first_id: String,
 }
 
 impl<'a> StartupSummary<'a> {
-    /// Gathers the summary and takes the first ID, as proof that the program works.
+    /// Gathers the summary and makes the first ID, as proof that the program works.
     pub(crate) fn gather(
         config: &'a Config,
         assembled: &Assembled,
@@ -68,14 +68,14 @@ impl<'a> StartupSummary<'a> {
         }
     }
 
-    /// Prints or logs the summary, and warns of a layout that runs out soon.
+    /// Prints or logs the summary, and warns if the layout runs out soon.
     pub(crate) fn announce(&self) {
         match self.config.log.format {
             LogFormat::Json => self.log(),
             LogFormat::Human => {
                 let program = self.config.role.name();
                 let mut out = io::stdout().lock();
-                // The reader may be gone; the server works all the same.
+                // The reader may be gone; the server works regardless.
                 let _ = write!(out, "{program} {VERSION}\n{self}").and_then(|()| out.flush());
             }
         }
@@ -94,7 +94,7 @@ impl<'a> StartupSummary<'a> {
         }
     }
 
-    /// Absolute: whoever reads it is elsewhere.
+    /// Absolute, because the reader is in another working folder.
     fn state_dir(&self) -> String {
         let typed = &self.config.state_dir;
         std::path::absolute(typed)
@@ -164,8 +164,8 @@ impl<'a> StartupSummary<'a> {
         ))
     }
 
-    /// Options for what a listener with this TLS needs of a client: those of curl begin with `--`,
-    /// those of grpcurl with `-`.
+    /// Client options for a listener with this TLS: those of curl begin with `--`, those of grpcurl
+    /// with `-`.
     fn options(&self, dashes: &str, tls: Option<&Tls>) -> String {
         let mut options = String::new();
         if let Some(tls) = tls {
@@ -180,7 +180,7 @@ impl<'a> StartupSummary<'a> {
         options
     }
 
-    /// A call of curl.
+    /// A curl command line.
     fn curl(&self, address: &Address, path: &str, tls: Option<&Tls>) -> String {
         let (options, scheme) = (self.options("--", tls), scheme(tls));
         match address.reachable() {
@@ -194,7 +194,7 @@ impl<'a> StartupSummary<'a> {
         }
     }
 
-    /// A first call of a listener to try.
+    /// Example of a first call to a listener.
     fn first_call(&self, (role, listen): &(Role, Address)) -> String {
         let tls = self.security.tls.as_ref();
         match role {
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn several_machine_ids_are_listed_and_their_capacity_is_added_up() {
+    fn several_machine_ids_are_listed_and_their_capacity_is_summed() {
         let said = summary(&[3, 7, 12, 40], None, SequenceStart::Zero);
         let machines = "  machine IDs 3, 7, 12, 40 (pool 0 to 1023 of Redis cache:6379)\n";
         assert!(said.contains(machines), "{said}");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_may_forget_is_named_so() {
+    fn a_store_that_may_forget_is_reported() {
         let durability = "  durability  the store may forget: a replica lags (known since 1970-";
         let said = summary(&[3], Some("a replica lags"), SequenceStart::Zero);
         assert!(said.contains(durability), "{said}");
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_start_of_ticks_is_named() {
+    fn a_random_sequence_start_is_reported() {
         let said = summary(&[3], None, SequenceStart::Random(100));
         let line = "  sequence    each tick begins at a random number below 100\n";
         assert!(said.contains(line), "{said}");

@@ -1,5 +1,5 @@
-//! Traces of requests, for a collector of OpenTelemetry. A request is traced if its caller's trace is sampled; Vesta
-//! begins none of its own, so that everyone else pays for one look at a header.
+//! Request traces for an OpenTelemetry collector. A request is traced if its caller's trace is sampled. Vesta starts
+//! no traces itself, so other requests pay only for one look at a header.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,27 +21,27 @@ use crate::settings::Config;
 use crate::settings::role::Role;
 use crate::start::error::Error;
 
-/// Set where traces are exported.
+/// Set if traces are exported.
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();
 
-/// The headers that carry a caller's trace.
+/// Headers that carry a caller's trace.
 const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
 
-/// Variables of OpenTelemetry that name the collector: with neither, nothing is traced.
+/// OpenTelemetry variables that name the collector; if neither is set, nothing is traced.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 ];
 
-/// Longest wait for an answer of the collector, and for the last spans at a stop.
+/// Timeout of a response from the collector, and of sending the last spans at a stop.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The export of traces, if there is one.
+/// Trace export, if enabled.
 pub(crate) struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
-    /// Exports from now on, if a variable names a collector.
+    /// Starts the export if a variable names a collector.
     pub(crate) fn start(role: Role, config: &Config) -> Result<Self, Error> {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let Some(named) = ENDPOINTS.into_iter().find(|name| set(name)) else {
@@ -68,13 +68,13 @@ impl Traces {
             .with_resource(resource(role, config))
             .build();
         let _ = TRACER.set(provider.tracer("vesta"));
-        tracing::info!("requests of callers that are traced are traced: {named} is set");
+        tracing::info!("exporting traces of requests whose caller is traced: {named} is set");
         Ok(Self(Some(provider)))
     }
 
-    /// Sends what is left, for a moment at most.
+    /// Sends remaining spans, within a short timeout.
     pub(crate) fn stop(self) {
-        // What went wrong is in the log already.
+        // Failures have been logged already.
         let _ = self
             .0
             .map(|provider| provider.shutdown_with_timeout(TIMEOUT));
@@ -82,7 +82,7 @@ impl Traces {
 }
 
 /// Attributes of the process, common to all spans. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`
-/// add to them and win.
+/// add to them and take precedence.
 fn resource(role: Role, config: &Config) -> Resource {
     let given = Resource::builder().build();
     let unnamed = |name: &opentelemetry::Value| name.as_str().starts_with("unknown_service");
@@ -100,7 +100,7 @@ fn resource(role: Role, config: &Config) -> Resource {
         .build()
 }
 
-/// Spans go out by HTTP, on the exporter's own thread.
+/// Sends spans by HTTP on the exporter's own thread.
 #[derive(Debug)]
 struct Collector {
     agent: Agent,
@@ -123,26 +123,29 @@ impl HttpClient for Collector {
         let was_away = self.is_away.swap(failure.is_some(), Relaxed);
         match failure {
             Some(error) if !was_away => {
-                tracing::warn!(error, "the collector does not take spans; they are dropped");
+                tracing::warn!(
+                    error,
+                    "the collector does not accept spans; they are dropped"
+                );
             }
-            None if was_away => tracing::info!("the collector takes spans again"),
+            None if was_away => tracing::info!("the collector accepts spans again"),
             _ => {}
         }
         Ok(answered?)
     }
 }
 
-/// A request of a caller that is traced, or of any other, which is not recorded. It ends when it is dropped.
+/// Span of a traced request; not recorded for other requests. Ends on drop.
 #[derive(Debug, Default)]
 pub struct Span(Option<SdkSpan>);
 
-/// True if a request with these headers may be traced: all that tracing costs any other request.
+/// True if a request with these headers may be traced. This is the only cost for other requests.
 pub fn may_be_traced<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> bool {
     TRACER.get().is_some() && header(TRACEPARENT).is_some()
 }
 
 impl Span {
-    /// Begins with a request; `attribute` (`http.route`, `rpc.method`) is what `name` is.
+    /// Begins with a request; `attribute` (`http.route`, `rpc.method`) is set to `name`.
     pub fn begin<'a>(
         attribute: &'static str,
         name: &'static str,
@@ -169,7 +172,7 @@ impl Span {
         Self(Some(span.start_with_context(tracer, &caller)))
     }
 
-    /// The request failed, with this kind of error.
+    /// Marks the request as failed with this kind of error.
     pub fn fails(&mut self, kind: &'static str) {
         if let Some(span) = &mut self.0 {
             span.set_attribute(KeyValue::new("error.type", kind));

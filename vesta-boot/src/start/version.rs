@@ -1,6 +1,7 @@
-//! Version of the program, as people read it.
+//! Version of the program, for people.
 
-/// Version, with a note in a build that is much slower than a released one: what `cargo run` makes.
+/// Version, with a note in a debug build, as made by `cargo run`, which is much slower than a
+/// release.
 ///
 /// Figures are often taken from such a build by mistake.
 pub const VERSION: &str = if cfg!(debug_assertions) {

@@ -1,4 +1,4 @@
-//! Configurations that are accepted, those that are refused, and in which words.
+//! Accepted configurations; refused ones, and their errors.
 
 mod refused;
 mod shown;
@@ -27,7 +27,7 @@ fn config(args: &[&str]) -> Result<Config, String> {
     Config::check(&raw).map_err(|error| error.to_string())
 }
 
-/// A file with this text, and the flags that name it.
+/// Configuration from a file with this text, and more flags.
 fn with_file(text: &str, args: &[&str]) -> Result<Config, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("vesta.toml");
@@ -37,7 +37,7 @@ fn with_file(text: &str, args: &[&str]) -> Result<Config, String> {
 }
 
 #[test]
-fn the_preset_for_throughput_changes_the_defaults_and_nothing_that_is_set() {
+fn the_throughput_preset_changes_defaults_but_no_explicit_setting() {
     let of = |flags: &[&str]| {
         let args = [&["--machine-id", "5", "--preset", "throughput"], flags].concat();
         let ids = config(&args).expect("right settings").ids;
@@ -141,7 +141,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 }
 
 #[test]
-fn the_layouts_of_others_that_make_ids_can_be_chosen() {
+fn layouts_of_other_systems_can_be_chosen() {
     for meta in IdMeta::FOREIGN
         .into_iter()
         .filter(|meta| meta.check_generates().is_ok())
@@ -160,7 +160,7 @@ fn the_layouts_of_others_that_make_ids_can_be_chosen() {
 }
 
 #[test]
-fn a_tick_can_begin_at_a_random_number() {
+fn the_sequence_can_start_at_a_random_number() {
     let file = "layout = \"snowflake\"\nsequence_start = \"random:100\"\n";
     let config = with_file(file, &[]).expect("right settings");
     assert_eq!(config.ids.sequence_start, SequenceStart::Random(100));
@@ -177,7 +177,7 @@ fn a_tick_can_begin_at_a_random_number() {
 }
 
 #[test]
-fn each_way_to_a_machine_id_is_understood() {
+fn each_source_of_machine_ids_can_be_chosen() {
     let machine = |args: &[&str]| format!("{:?}", config(args).expect("right settings").machine);
     assert_eq!(machine(&["--machine-id", "1023"]), "Fixed(Id(1023))");
     assert_eq!(machine(&["--machine-id", "ordinal"]), "Fixed(HostOrdinal)");
@@ -212,7 +212,7 @@ fn each_way_to_a_machine_id_is_understood() {
         ]),
         "Pool { store: \"sqlite:vesta-data/vesta.db\", range: None, count: 1024, order: Lowest }"
     );
-    // What is the default may be said.
+    // A setting may repeat its default.
     let said = [
         "--machine-count",
         "1",
@@ -238,7 +238,7 @@ fn a_region_is_part_of_the_layout() {
 }
 
 #[test]
-fn a_number_of_ones_own_can_be_reserved_in_a_store() {
+fn a_fixed_machine_id_can_be_reserved_in_a_store() {
     for (number, expected) in [
         (&["--machine-id", "5"][..], "Id(5)"),
         (&["--machine-id", "10.0.0.1=1"], "IpMap("),
@@ -253,7 +253,7 @@ fn a_number_of_ones_own_can_be_reserved_in_a_store() {
             }
             other => panic!("{other:?}"),
         }
-        // Who names a machine ID wants it back soon.
+        // A fixed machine ID must be available again soon after a crash.
         assert_eq!(config.lease, Some(Timing::ONE_HOST));
     }
 }
@@ -285,7 +285,7 @@ fn a_machine_id_can_be_used_once() {
 }
 
 #[test]
-fn durations_are_the_stores_own_unless_they_are_chosen() {
+fn durations_default_to_those_of_the_store() {
     let lease = |args: &[&str]| {
         config(args)
             .expect("right settings")
@@ -457,7 +457,7 @@ fn an_import_from_cosid_names_its_namespace() {
 }
 
 #[test]
-fn a_layout_of_ones_own_is_described_in_the_file() {
+fn a_custom_layout_is_described_in_the_file() {
     let table = "[layout.custom]\ntime_bits = 32\nseq_bits = 16\nmachine_bits = 8\n\
         unit = \"second\"\nepoch = \"2026-01-01T00:00:00Z\"\n";
     let config = with_file(table, &["--machine-id", "255"]).expect("right settings");
@@ -467,7 +467,7 @@ fn a_layout_of_ones_own_is_described_in_the_file() {
         config.ids.layout.spec().epoch.to_string(),
         "2026-01-01T00:00:00.000Z"
     );
-    // It has no genMethod bits, so that the server's default has nowhere to go.
+    // The layout has no genMethod bits, so the server's default does not apply.
     assert_eq!(config.ids.gen_method, GenMethod::Embed);
 
     let config = with_file(table, &["--layout", "js-safe"]).expect("a flag wins");
@@ -477,7 +477,7 @@ fn a_layout_of_ones_own_is_described_in_the_file() {
 }
 
 #[test]
-fn what_stands_in_tinyids_place_listens_and_looks_where_tinyid_did() {
+fn compat_tinyid_defaults_to_tinyids_address_and_table() {
     let flags = ["--compat=tinyid", "--segment-store=mysql://h/d"];
     let raw_of = |flags: &[&str]| raw(Role::Rest, flags).expect("right settings");
     let config = Config::check(&raw_of(&flags)).expect("right settings");
@@ -489,7 +489,7 @@ fn what_stands_in_tinyids_place_listens_and_looks_where_tinyid_did() {
 }
 
 #[test]
-fn segment_mode_is_off_unless_its_store_is_named() {
+fn segment_mode_is_off_without_a_store() {
     assert!(
         config(&[])
             .expect("right settings")
@@ -578,7 +578,7 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
 }
 
 #[test]
-fn examples_of_the_help_are_read_by_the_program_that_shows_them() {
+fn examples_in_the_help_are_accepted_by_their_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("vesta.toml");
     fs::write(&file, "layout = \"js-safe\"\n").expect("a file");
@@ -608,7 +608,7 @@ fn examples_of_the_help_are_read_by_the_program_that_shows_them() {
 }
 
 #[test]
-fn the_output_format_stands_before_or_after_a_command_and_nowhere_else() {
+fn the_output_format_is_accepted_before_or_after_a_command_only() {
     for args in [
         ["-o", "json", "store", "show"],
         ["store", "-o", "json", "show"],

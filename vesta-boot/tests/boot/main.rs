@@ -1,4 +1,4 @@
-//! What both servers share: settings, TLS, tokens, workers.
+//! Shared parts of both servers: settings, TLS, tokens, workers.
 
 mod config;
 mod security;

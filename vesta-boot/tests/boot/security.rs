@@ -23,7 +23,7 @@ fn config(args: &[&str]) -> Result<Config, String> {
     Config::check(&raw(args)?).map_err(|error| error.to_string())
 }
 
-/// A file with this text in a folder, and the flag that names it.
+/// Writes a file with this text into a folder and returns the flag that names it.
 fn file(folder: &Path, text: &str) -> [String; 2] {
     let path = folder.join("vesta.toml");
     fs::write(&path, text).expect("a file");
@@ -50,7 +50,7 @@ const PUBLIC: [&str; 4] = ["--tls-cert", "c.pem", "--tls-key", "k.pem"];
 const ADMIN: [&str; 4] = ["--admin-tls-cert", "c.pem", "--admin-tls-key", "k.pem"];
 
 #[test]
-fn tls_is_off_unless_certificate_and_key_are_named() {
+fn tls_is_off_without_certificate_and_key() {
     let config = self::config(&[]).expect("right settings");
     assert!(config.tls.is_none() && config.admin_tls.is_none() && config.auth.is_none());
 
@@ -111,7 +111,7 @@ fn tls_is_off_unless_certificate_and_key_are_named() {
 }
 
 #[test]
-fn a_listener_beyond_loopback_is_encrypted_or_allowed_not_to_be() {
+fn a_listener_beyond_loopback_needs_tls_or_allow_plaintext() {
     let open = ["--listen", "0.0.0.0:5", "--machine-id", "1"];
     let both = [&open[..], &["--admin-listen", "0.0.0.0:6"]].concat();
     for args in [
@@ -147,7 +147,7 @@ fn a_listener_beyond_loopback_is_encrypted_or_allowed_not_to_be() {
 }
 
 #[test]
-fn tokens_do_not_go_over_a_network_in_plain_text_unless_that_is_allowed() {
+fn tokens_need_tls_beyond_loopback_unless_plaintext_is_allowed() {
     let folder = tempfile::tempdir().expect("a folder");
     let [flag, path] = file(folder.path(), &table("ci", ABC, "\"generate\""));
     let on_loopback = [flag.as_str(), &path];
@@ -161,7 +161,7 @@ fn tokens_do_not_go_over_a_network_in_plain_text_unless_that_is_allowed() {
         .map(|config| config.role)
         .expect_err("not encrypted");
     assert!(
-        said.contains("so that tokens could be read on their way; set tls.cert"),
+        said.contains("so tokens could be read in transit; set tls.cert"),
         "{said}"
     );
     for also in [&PUBLIC[..], &["--allow-plaintext"]] {
@@ -181,7 +181,7 @@ fn tokens_are_tables_of_the_file() {
     assert!(auth.check([&b"Bearer abd"[..]], Scopes::METRICS).is_ok());
     assert!(auth.check([&b"Bearer abd"[..]], Scopes::READ).is_err());
 
-    // A digest of a token that is not random would tell it to whoever tries enough of them.
+    // The digest of a token that is not random would reveal it to a brute-force search.
     let shown = format!("{raw:?} {config:?} {}", config.print(&raw));
     assert!(
         shown.contains("web.1") && shown.contains("sha256 = \"***\""),
@@ -199,7 +199,7 @@ fn tokens_are_tables_of_the_file() {
 }
 
 #[test]
-fn a_token_that_is_not_right_is_refused_and_not_repeated() {
+fn an_invalid_token_is_refused_and_not_quoted() {
     let fine = table("ci", ABC, "\"read\"");
     for (text, expected) in [
         (

@@ -1,4 +1,4 @@
-//! The files of TLS: what is wrong with them, and what happens when they change.
+//! TLS files: validation errors, and reloading.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn load(files: &TlsFiles) -> Result<Tls, String> {
 }
 
 #[test]
-fn sound_files_are_taken_and_their_end_is_known() {
+fn valid_files_are_loaded_with_their_expiry() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new("one");
     let server = authority.issue(&["a.test"], Usage::ServerAuth, 2030);
@@ -30,7 +30,7 @@ fn sound_files_are_taken_and_their_end_is_known() {
     .expect("sound files");
     assert!(tls.needs_client_certificates());
 
-    // A chain, and a file with both.
+    // A chain, and a file with both certificate and key.
     let all = format!("{}{}{}", server.cert, authority.pem(), server.key);
     fs::write(&files.cert, &all).expect("a file");
     let both = TlsFiles::new(&files.cert, &files.cert);
@@ -39,14 +39,14 @@ fn sound_files_are_taken_and_their_end_is_known() {
         NEW_YEAR_2030
     );
 
-    // It is the clients who judge; a warning says so.
+    // Judged by the clients; the server only warns.
     let expired =
         load(&authority.expired().write(folder.path(), TlsFiles::new)).expect("readable files");
     assert_eq!(expired.valid_until(), UnixMillis(1_577_836_800_000));
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_in_one_sentence_without_its_contents() {
+fn a_faulty_file_gives_one_sentence_without_its_contents() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new("one");
     let (server, other) = (authority.server(), authority.server());
@@ -62,46 +62,38 @@ fn what_is_wrong_with_a_file_is_said_in_one_sentence_without_its_contents() {
         ("cert.pem", None, "tls.cert: cannot read "),
         ("key.pem", None, "tls.key: cannot read "),
         ("clients.pem", None, "tls.client_ca: cannot read "),
-        (
-            "cert.pem",
-            Some(""),
-            "tls.cert: there is no certificate in ",
-        ),
+        ("cert.pem", Some(""), "tls.cert: no certificate in "),
         (
             "cert.pem",
             Some(server.key.as_str()),
-            "tls.cert: there is no certificate in ",
+            "tls.cert: no certificate in ",
         ),
         ("cert.pem", Some(no_cert), "tls.cert: a certificate in "),
         ("cert.pem", Some(no_base64), "tls.cert: a certificate in "),
         ("cert.pem", Some(unended), "tls.cert: a certificate in "),
-        ("key.pem", Some(""), "tls.key: there is no private key in "),
+        ("key.pem", Some(""), "tls.key: no private key in "),
         (
             "key.pem",
             Some(server.cert.as_str()),
-            "tls.key: there is no private key in ",
+            "tls.key: no private key in ",
         ),
         ("key.pem", Some(no_key), "tls.key: the private key in "),
         (
             "key.pem",
             Some(encrypted),
-            "is encrypted, and nobody is there to type its password",
+            "is encrypted, and its password cannot be entered",
         ),
         (
             "key.pem",
             Some(old_encrypted),
-            "is encrypted, and nobody is there to type its password",
+            "is encrypted, and its password cannot be entered",
         ),
         (
             "key.pem",
             Some(other.key.as_str()),
             "does not belong to the certificate in ",
         ),
-        (
-            "clients.pem",
-            Some(""),
-            "tls.client_ca: there is no certificate in ",
-        ),
+        ("clients.pem", Some(""), "tls.client_ca: no certificate in "),
         (
             "clients.pem",
             Some(no_cert),
@@ -131,7 +123,7 @@ fn what_is_wrong_with_a_file_is_said_in_one_sentence_without_its_contents() {
 }
 
 #[test]
-fn new_files_are_taken_and_bad_ones_are_not() {
+fn new_files_are_loaded_and_bad_ones_are_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new("one");
     let until = |year| authority.issue(&["a.test"], Usage::ServerAuth, year);
@@ -145,7 +137,7 @@ fn new_files_are_taken_and_bad_ones_are_not() {
     assert!(new > NEW_YEAR_2030);
     assert!(!tls.reload().expect("nothing has changed"));
 
-    // Half-way through a change: the key is that of another certificate.
+    // Half-way through a change: the key belongs to another certificate.
     fs::write(&files.key, until(2032).key).expect("a file");
     let said = tls
         .reload()
@@ -157,7 +149,7 @@ fn new_files_are_taken_and_bad_ones_are_not() {
     );
     assert!(
         !tls.reload().expect("it was said"),
-        "each flaw is told once"
+        "each fault is reported once"
     );
     fs::remove_file(&files.cert).expect("it was there");
     assert!(
@@ -175,7 +167,7 @@ fn new_files_are_taken_and_bad_ones_are_not() {
 }
 
 #[test]
-fn no_form_of_showing_it_shows_a_key() {
+fn no_output_shows_a_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Authority::new("one").server();
     let files = server.write(folder.path(), TlsFiles::new);

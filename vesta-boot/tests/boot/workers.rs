@@ -1,4 +1,4 @@
-//! Workers of a listener: one that ends by a panic takes no other with it.
+//! Workers of a listener: a panic in one does not affect the others.
 
 use std::future::poll_fn;
 use std::io::{Read as _, Write as _};
@@ -15,13 +15,13 @@ use vesta_service::{LocalIdService, MachineSource};
 
 const PANIC: u8 = b'!';
 
-/// Answers with the byte that it was sent, or panics if that tells it to.
+/// Echoes each byte, or panics if the byte says so.
 async fn answer(mut incoming: Incoming) {
     while let Some(connection) = poll_fn(|cx| Pin::new(&mut incoming).poll_next(cx)).await {
         let mut connection = connection.expect("a connection");
         let byte = connection.read_u8().await.expect("a byte");
         if byte == PANIC {
-            // Before the client sees its end: until then a connection may still come.
+            // Before the client sees the connection end: until then another connection may arrive.
             drop(incoming);
             panic!("told to");
         }
@@ -48,7 +48,7 @@ fn running() -> Running {
     }
 }
 
-/// The answer to a byte.
+/// The response to a byte.
 fn ask(address: SocketAddr, byte: u8) -> Vec<u8> {
     let mut socket = TcpStream::connect(address).expect("a connection");
     socket.write_all(&[byte]).expect("an open connection");
@@ -58,7 +58,7 @@ fn ask(address: SocketAddr, byte: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_worker_that_panicked_gets_no_connection_and_without_any_the_program_ends() {
+fn a_panicked_worker_gets_no_connection_and_without_workers_serving_ends() {
     let running = running();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
@@ -83,5 +83,5 @@ fn a_worker_that_panicked_gets_no_connection_and_without_any_the_program_ends() 
         .join()
         .expect("no panic in the acceptor")
         .unwrap_err();
-    assert_eq!(ended.to_string(), "a worker ended by a panic");
+    assert_eq!(ended.to_string(), "a worker panicked");
 }

@@ -231,7 +231,7 @@ fn an_unreachable_collector_delays_nothing_and_is_reported_once() {
     let (code, log) = server.stop();
     assert_eq!(code, Some(0));
     assert_eq!(
-        log.matches("the collector does not take spans").count(),
+        log.matches("the collector does not accept spans").count(),
         1,
         "{log}"
     );

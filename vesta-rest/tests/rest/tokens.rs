@@ -126,7 +126,7 @@ async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
             (
                 Some("Bearer t-unknown"),
                 r#"error="invalid_token""#,
-                "this token is not known here",
+                "unknown token",
             ),
             (
                 Some("Basic dDp0"),

@@ -361,7 +361,7 @@ fn an_unresponsive_store_does_not_delay_the_exit() {
     let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("the store did not confirm it in time"),
+        said.contains("the store did not confirm the release in time"),
         "{said}"
     );
     assert!(

@@ -83,11 +83,11 @@ fn unusable_tls_files_exit_with_64_and_one_sentence() {
         ),
         (
             TlsFiles::new(&empty, &files.key),
-            "tls.cert: there is no certificate in ",
+            "tls.cert: no certificate in ",
         ),
         (
             TlsFiles::new(&files.cert, &empty),
-            "tls.key: there is no private key in ",
+            "tls.key: no private key in ",
         ),
         (
             TlsFiles::new(&files.cert, &other),
@@ -95,11 +95,11 @@ fn unusable_tls_files_exit_with_64_and_one_sentence() {
         ),
         (
             TlsFiles::new(&files.cert, &encrypted),
-            "is encrypted, and nobody is there to type",
+            "is encrypted, and its password cannot be entered",
         ),
         (
             TlsFiles::new(&files.cert, &files.key).client_ca(&empty),
-            "tls.client_ca: there is no",
+            "tls.client_ca: no",
         ),
     ] {
         let mut command = program(folder.path());

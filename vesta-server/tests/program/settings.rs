@@ -114,12 +114,12 @@ fn a_wrong_server_setting_exits_with_64_and_one_sentence() {
         (
             &["--machine-store", "mongodb://u:s3cret@h/d"],
             &[],
-            "no store has the scheme `mongodb`",
+            "unknown scheme `mongodb`",
         ),
         (
             &["--machine-store", "carrier-pigeon:coop"],
             &[],
-            "no store has the scheme `carrier-pigeon`",
+            "unknown scheme `carrier-pigeon`",
         ),
         (
             &["--machine-store", "sqlite:file/vesta.db"],

@@ -86,7 +86,7 @@ fn a_machine_id_for_each_start_is_never_used_again() {
 #[test]
 fn only_init_creates_missing_tables_and_databases() {
     let folder = folder();
-    let missing = "the database does not exist; have it created by `vesta-server store init`";
+    let missing = "the database does not exist; create it with `vesta-server store init`";
     for args in [
         &["show"][..],
         &["free", "7", "--yes"],
@@ -108,7 +108,7 @@ fn only_init_creates_missing_tables_and_databases() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(64), "{said}");
     assert!(
-        said.contains("does not exist, and auto_init is off; have it created by"),
+        said.contains("does not exist, and auto_init is off; create it with"),
         "{said}"
     );
     assert!(!folder.path().join("vesta-data/vesta.db").exists());
@@ -238,8 +238,7 @@ fn a_program_waiting_for_its_store_is_alive_but_not_ready() {
     waiting.until("the store does not answer; trying again");
     let (status, body) = waiting.get("/readyz");
     assert_eq!(status, 503);
-    let expected =
-        "not ready: there is no machine ID yet; waiting for sqlite:vesta-data/vesta.db\n";
+    let expected = "not ready: no machine ID yet; waiting for sqlite:vesta-data/vesta.db\n";
     assert_eq!(body, expected);
     assert_eq!(waiting.get("/healthz").0, 200);
 

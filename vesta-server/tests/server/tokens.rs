@@ -254,7 +254,7 @@ async fn the_client_sends_its_token_and_reports_the_refusal() {
         .gen_id()
         .await
         .expect_err("an unknown token");
-    assert_eq!(error.to_string(), "this token is not known here");
+    assert_eq!(error.to_string(), "unknown token");
     assert_eq!(
         client(Some("s3cret")).stats().retries,
         0,

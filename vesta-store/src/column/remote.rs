@@ -1,4 +1,4 @@
-//! A column of a table on a server.
+//! A column of a table on a database server.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use super::Column;
 use crate::backends::sql::{Dialect, explain};
 use crate::{OpenError, StoreUrl};
 
-/// For the connection; the rows may take as long as there are many.
+/// Timeout of the connection; reading rows has no timeout.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A reader of one kind of database: its drivers have no common type for a connection that streams.
+/// Defines a reader for one kind of database: the drivers have no common type for a streaming
+/// connection.
 macro_rules! reader {
     ($name:ident, $config:ty, $quote:literal, $as_text:literal) => {
         pub(super) fn $name(

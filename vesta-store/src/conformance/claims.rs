@@ -21,8 +21,8 @@ pub(super) fn refused(builder: vesta_service::Builder) -> BuildError {
     }
 }
 
-/// Durations of an owner that reserves for longer than anybody looks for a machine ID: in these tests
-/// nobody renews meanwhile.
+/// Timing of an owner whose window outlasts every search for a machine ID: in these tests no owner
+/// renews meanwhile.
 pub(super) fn outlasting(world: &World) -> Timing {
     let (window, takeover_grace) = (Duration::from_secs(60), Duration::from_secs(180));
     Timing {
@@ -32,7 +32,7 @@ pub(super) fn outlasting(world: &World) -> Timing {
     }
 }
 
-/// As many hosts as there are numbers.
+/// As many hosts as machine IDs.
 pub(super) fn every_claim_takes_another_machine_id(backend: &dyn Backend) {
     let world = World::new(backend);
     let services: Vec<_> = (0..10)
@@ -48,7 +48,7 @@ pub(super) fn every_claim_takes_another_machine_id(backend: &dyn Backend) {
     assert_eq!(ids.len(), services.len());
 }
 
-/// At once, and without touching them.
+/// The claim fails at once, without touching the holders.
 pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
     let world = World::new(backend);
     let holder = |i| {
@@ -89,8 +89,8 @@ pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
     drop(services);
 }
 
-/// 8 starters on one folder of one host, 50 rounds, a pool of just 8: all see it empty, nobody goes
-/// without, nobody shares.
+/// 8 starters with the same state folder, 50 rounds, a pool of exactly 8: all see it empty, each
+/// gets a machine ID, and none is shared.
 pub(super) fn racing_starters_never_share_a_machine_id(backend: &dyn Backend) {
     const STARTERS: usize = 8;
     let world = World::new(backend);
@@ -103,17 +103,18 @@ pub(super) fn racing_starters_never_share_a_machine_id(backend: &dyn Backend) {
                     let mut machines = Vec::new();
                     for round in 0..50 {
                         start.wait();
-                        // The connection is made inside the race, too.
+                        // The connection is made during the race, too.
                         let connection = world.connect();
                         connection.meet_after_list(start.clone());
                         let service = world
-                            // On one host locks would keep them apart, too.
+                            // Locks would separate them on one host, too.
                             .pool_over(connection.clone(), &format!("host-{starter}"), 0..=7)
                             .namespace(format!("round-{round}"))
                             .build();
                         connection.meet(); // in case it failed before
-                        start.wait(); // all hold theirs at once
-                        // An error is kept for later: the others would wait for ever.
+                        start.wait(); // all hold a machine ID at the same time
+                        // The error is kept for later: a panic here would block the other threads
+                        // forever.
                         machines.push(match service {
                             Ok(service) => Ok((service.machine(), service.status().epoch)),
                             Err(error) => Err(error.to_string()),
@@ -139,7 +140,7 @@ pub(super) fn racing_starters_never_share_a_machine_id(backend: &dyn Backend) {
     });
 }
 
-/// So that no two owners of a machine ID are ever taken for one another.
+/// So two owners of a machine ID are always distinguishable.
 pub(super) fn each_claim_adds_one_to_the_epoch(backend: &dyn Backend) {
     let world = World::new(backend);
     let mut owners = HashSet::new();
@@ -161,7 +162,7 @@ pub(super) fn each_claim_adds_one_to_the_epoch(backend: &dyn Backend) {
     }
 }
 
-/// Their IDs could meet; and the namespace stays usable with its own layout.
+/// Their IDs could collide. The namespace stays usable with its own layout.
 pub(super) fn another_layout_is_refused(backend: &dyn Backend) {
     let world = World::new(backend);
     drop(built(world.pool("host", 0..=3)));
@@ -186,7 +187,7 @@ pub(super) fn another_layout_is_refused(backend: &dyn Backend) {
     ));
 }
 
-/// After a crash and after a clean stop: the host remembers which one it had. What was reserved is
+/// After a crash and after a clean stop: the host remembers its machine ID. Reserved positions are
 /// not used again.
 pub(super) fn a_restart_takes_its_own_machine_id_again(backend: &dyn Backend) {
     let world = World::new(backend);
@@ -199,7 +200,7 @@ pub(super) fn a_restart_takes_its_own_machine_id_again(backend: &dyn Backend) {
     let last = next_position(&service);
     let bound = world.record(machine).bound;
     crash(service, &connection);
-    drop(others); // three more that are free again
+    drop(others); // three more free machine IDs
 
     let service = built(world.pool("host", 0..=99));
     assert_eq!((service.machine(), service.status().epoch), (machine, 2));
@@ -215,8 +216,8 @@ pub(super) fn a_restart_takes_its_own_machine_id_again(backend: &dyn Backend) {
     assert_eq!(next_position(&service), first + 1);
 }
 
-/// The one who names a number wants that one: it gets it as soon as the window of an expired owner is
-/// over, and not before.
+/// A fixed machine ID of an expired owner is taken over as soon as its window is over, and not
+/// before.
 pub(super) fn a_reserved_machine_id_is_taken_over_only_after_its_window(backend: &dyn Backend) {
     let world = World::new(backend);
     let reserved = |host: &str| {
@@ -230,17 +231,14 @@ pub(super) fn a_reserved_machine_id_is_taken_over_only_after_its_window(backend:
     let old = first.gen_id().expect("an ID");
     let second = built(reserved("b"));
     assert_eq!((second.machine(), second.status().epoch), (7, 2));
-    assert!(
-        world.position() >= bound,
-        "it was taken over within its window"
-    );
+    assert!(world.position() >= bound, "taken over within its window");
     let new = second.gen_id().expect("an ID");
     assert!(position_of(new) >= bound && new != old);
     assert!(first.try_gen_id().is_err(), "its window is over");
 }
 
-/// As an ephemeral sequential node would do it: numbers stay small, and one given back is used first.
-pub(super) fn the_lowest_free_number_is_taken_where_that_is_wanted(backend: &dyn Backend) {
+/// Like ephemeral sequential nodes: machine IDs stay small, and a released one is reused first.
+pub(super) fn the_lowest_free_machine_id_is_taken_if_configured(backend: &dyn Backend) {
     let world = World::new(backend);
     let lowest = |host: &str| built(world.pool(host, 3..=9).claim_order(ClaimOrder::Lowest));
     let [a, b, c] = ["a", "b", "c"].map(lowest);
@@ -254,7 +252,7 @@ pub(super) fn the_lowest_free_number_is_taken_where_that_is_wanted(backend: &dyn
     assert_eq!(lowest("e").machine(), 6);
 }
 
-/// Different ones, over one connection; each goes back at the end.
+/// Different ones, over one connection; all are released at the end.
 pub(super) fn one_process_holds_several_machine_ids(backend: &dyn Backend) {
     let world = World::new(backend);
     let service = built(world.pool("host", 0..=4).machine_count(4));
@@ -276,8 +274,9 @@ pub(super) fn one_process_holds_several_machine_ids(backend: &dyn Backend) {
     );
 }
 
-/// A pool never hands it out, however long it is silent; who names it gets it.
-pub(super) fn what_another_system_uses_is_left_to_it(backend: &dyn Backend) {
+/// A pool never hands out a foreign machine ID, even if its owner is idle for long; a claim by
+/// number gets it.
+pub(super) fn a_foreign_machine_id_is_never_handed_out(backend: &dyn Backend) {
     let world = World::new(backend);
     let imported = Record {
         epoch: 1,

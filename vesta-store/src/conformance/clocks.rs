@@ -1,4 +1,4 @@
-//! A clock that lets something happen while somebody waits.
+//! A clock that runs an action while a thread sleeps.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use vesta_service::clock::Clock;
 use vesta_service::contract::UnixMillis;
 use vesta_service::testing::ManualClock;
 
-/// A scripted clock; whenever a thread would sleep, this is done as well.
+/// A manual clock that runs this action whenever a thread would sleep.
 pub(super) struct BusyClock<F> {
     pub(super) clock: ManualClock,
     pub(super) while_waiting: F,

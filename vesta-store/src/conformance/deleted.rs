@@ -1,4 +1,4 @@
-//! Entries that somebody deletes behind everybody's back: no request of a [`KvStore`] does that.
+//! Entries deleted outside the protocol: no request of a [`KvStore`] deletes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,8 @@ use vesta_service::testing::{Answer, Intercept, Request};
 
 type Entries = BTreeMap<(String, String), String>;
 
-/// The deleted entries, by area and key; shared by all connections to a store. An entry is deleted as long as
-/// it has the value that it had then: no two requests put the same value.
+/// Deleted entries by area and key, shared by all connections to a store. An entry counts as deleted while it
+/// has the value that it had then: no two requests put the same value.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Deleted(Arc<Mutex<Entries>>);
 
@@ -33,7 +33,8 @@ impl Deleted {
         self.entries().insert((area.into(), key.into()), value);
     }
 
-    /// A store without what was deleted. A window of a minute, as many of these tests need it, is usual.
+    /// A view of a store without the deleted entries. Its usual window is a minute, as many of these
+    /// tests need.
     pub(super) fn without(&self, store: Arc<dyn KvStore>) -> Intercept {
         let Timing {
             window,
@@ -51,7 +52,7 @@ impl Deleted {
                 deleted.value(area, key).as_ref() == Some(value)
             };
             if let Request::Put { area, puts } = request {
-                // Over what counts as deleted: as if there were nothing.
+                // A put over a deleted value behaves as if the entry were absent.
                 let seen = |put: &Put| match (&put.old, deleted.value(area, &put.key)) {
                     (Some(old), Some(deleted)) if *old == deleted => None,
                     (None, deleted @ Some(_)) => Some(Put {

@@ -1,4 +1,4 @@
-//! Requests and replies that get lost, and a store that forgets.
+//! Lost requests and replies, and a store that forgets.
 
 use vesta_service::clock::Clock as _;
 use vesta_service::contract::NotReadyReason;
@@ -11,7 +11,7 @@ fn awaits_lease(service: &LocalIdService) -> bool {
     matches!(service.try_gen_id(), Err(IdError::NotReady(hold)) if hold.why == NotReadyReason::AwaitingLease)
 }
 
-/// It is sent again unchanged, and found to have been done: one claim, not two.
+/// The claim is sent again unchanged and found to have taken effect: one claim, not two.
 pub(super) fn a_claim_whose_reply_is_lost_is_recognised_by_its_attempt(backend: &dyn Backend) {
     let world = World::new(backend);
     for (round, lost) in [1, 3].into_iter().enumerate() {
@@ -34,8 +34,8 @@ pub(super) fn a_claim_whose_reply_is_lost_is_recognised_by_its_attempt(backend: 
     }
 }
 
-/// R1: while its fate is unknown, nothing of the new window is used, although the store has it; and
-/// meanwhile no other extend is made.
+/// R1: while the outcome is unknown, no position of the new window is used, although the store has
+/// it; and no other extend is sent meanwhile.
 pub(super) fn an_extend_whose_reply_is_lost_opens_no_second_window(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
@@ -70,7 +70,7 @@ pub(super) fn an_extend_whose_reply_is_lost_opens_no_second_window(backend: &dyn
     let position = next_position(&service);
     assert!(position >= first);
     assert_eq!((service.machine(), service.status().fenced_total), (0, 0));
-    // Recognised by its attempt, and at most followed by the next one, which may be due by then.
+    // Recognised by its attempt, and followed by at most one more extend, which may be due by then.
     assert!(
         (2..=3).contains(&connection.changes()),
         "{}",
@@ -78,7 +78,7 @@ pub(super) fn an_extend_whose_reply_is_lost_opens_no_second_window(backend: &dyn
     );
 }
 
-/// And not taken for somebody else's.
+/// And not mistaken for a release by another owner.
 pub(super) fn a_release_whose_reply_is_lost_is_recognised(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
@@ -100,11 +100,11 @@ pub(super) fn a_release_whose_reply_is_lost_is_recognised(backend: &dyn Backend)
     assert!(service.try_gen_id().is_err());
 }
 
-/// Without the store there is no machine ID: no number from a cache, and an error within reasonable
-/// time.
-pub(super) fn a_store_away_at_start_is_asked_again_and_then_given_up(backend: &dyn Backend) {
+/// If the store is unreachable at start there is no machine ID: no cached one is used, and the
+/// start fails within reasonable time.
+pub(super) fn a_store_unreachable_at_start_is_retried_then_the_start_fails(backend: &dyn Backend) {
     let world = World::new(backend);
-    drop(world.pool("host", 0..=3).build().expect("a machine ID")); // which the host now remembers
+    drop(world.pool("host", 0..=3).build().expect("a machine ID")); // the host now remembers it
     let before = world.raw().list(NAMESPACE).unwrap();
 
     let connection = world.connect();
@@ -125,8 +125,8 @@ pub(super) fn a_store_away_at_start_is_asked_again_and_then_given_up(backend: &d
     assert_eq!(world.raw().list(NAMESPACE).unwrap(), before);
 }
 
-/// Wherever in the procedure it was away.
-pub(super) fn a_store_back_in_time_is_used(backend: &dyn Backend) {
+/// At whichever step of the procedure the store was unreachable.
+pub(super) fn a_store_reachable_again_in_time_is_used(backend: &dyn Backend) {
     let world = World::new(backend);
     for failures in 1..=8 {
         let connection = world.connect();
@@ -142,8 +142,10 @@ pub(super) fn a_store_back_in_time_is_used(backend: &dyn Backend) {
     }
 }
 
-/// No error before the bound, none behind it but "not now", no restart needed.
-pub(super) fn ids_end_at_the_bound_while_the_store_is_away_and_come_back(backend: &dyn Backend) {
+/// No error before the bound, only "not now" after it, and no restart needed.
+pub(super) fn ids_stop_at_the_bound_while_the_store_is_unreachable_and_resume(
+    backend: &dyn Backend,
+) {
     let world = World::new(backend);
     let connection = world.connect();
     let service = world
@@ -181,8 +183,8 @@ pub(super) fn ids_end_at_the_bound_while_the_store_is_away_and_come_back(backend
     assert!(service.status().ready);
 }
 
-/// It ends all the same, and the successor keeps its distance.
-pub(super) fn a_stop_with_the_store_away_leaves_the_bound_where_it_is(backend: &dyn Backend) {
+/// The stop completes, and the successor keeps its distance.
+pub(super) fn a_stop_without_the_store_leaves_the_bound_unchanged(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
     let service = world
@@ -203,7 +205,7 @@ pub(super) fn a_stop_with_the_store_away_leaves_the_bound_where_it_is(backend: &
     assert_eq!(next_position(&next), before.bound);
 }
 
-/// Restored from a backup or made anew, it knows less than the host that used it.
+/// A store restored from a backup or recreated knows less than the host that used it.
 pub(super) fn a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is_raised(
     backend: &dyn Backend,
 ) {
@@ -214,7 +216,7 @@ pub(super) fn a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is
         .build()
         .expect("a machine ID");
     world.clock.advance(2 * SECOND);
-    service.maintain(); // what was extended is remembered, too
+    service.maintain(); // the host remembers extends, too
     let last = next_position(&service);
     let bound = world.record(7).bound;
     crash(service, &connection);

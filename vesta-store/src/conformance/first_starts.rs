@@ -1,4 +1,4 @@
-//! A whole fleet that starts at once, on an empty pool.
+//! A whole fleet that starts at once on an empty pool.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::Backend;
 use super::world::{LAYOUT, NAMESPACE, SECOND, World};
 
 const STARTERS: usize = 1000;
-/// Servers accept a few hundred connections: some starters share one.
+/// Servers accept a few hundred connections, so some starters share one.
 const CONNECTIONS: usize = 50;
 
-/// Each on a host of its own, by the real clock; the pool has 1,024.
+/// Each on its own host, by the real clock; the pool has 1,024.
 pub(super) fn a_thousand_first_starters_at_once_get_a_thousand_machine_ids_within_30_s(
     backend: &dyn Backend,
 ) {
@@ -44,8 +44,9 @@ pub(super) fn a_thousand_first_starters_at_once_get_a_thousand_machine_ids_withi
                 let started = small.spawn_scoped(scope, move || {
                     start.wait();
                     let service = builder.build();
-                    all_started.wait(); // nobody gives it back before
-                    // An error is kept for later: the others would wait for ever.
+                    all_started.wait(); // no machine ID is released before
+                    // The error is kept for later: a panic here would block the other threads
+                    // forever.
                     service
                         .map(|service| service.machine())
                         .map_err(|error| error.to_string())
@@ -66,7 +67,7 @@ pub(super) fn a_thousand_first_starters_at_once_get_a_thousand_machine_ids_withi
     assert!(took < 30 * SECOND, "{took:?}");
 }
 
-/// One connection, for one request at a time: some stores would open another one.
+/// One connection with one request at a time: some stores would open another one.
 fn one_by_one(store: Arc<dyn KvStore>) -> Arc<dyn KvStore> {
     let turn = Mutex::new(());
     Arc::new(Intercept::new(store, move |request, store| {

@@ -1,4 +1,4 @@
-//! The rules of the port itself: texts under keys, changed by compare-and-set.
+//! Rules of the port itself: texts under keys, changed by compare-and-set.
 
 use std::sync::{Arc, Barrier};
 
@@ -35,7 +35,7 @@ fn entry(key: &str, value: &str) -> (String, String) {
     (key.into(), value.into())
 }
 
-/// Neither case nor blanks at an end, nor anything that is alike in some language.
+/// Case and trailing spaces matter, and so do characters that some collations treat as equal.
 pub(super) fn values_are_compared_as_bytes(backend: &dyn Backend) {
     let values = [
         "a",
@@ -86,14 +86,14 @@ pub(super) fn values_are_compared_as_bytes(backend: &dyn Backend) {
     });
 }
 
-/// And names what is there as it was.
+/// And the current entry is left unchanged.
 pub(super) fn a_put_over_another_value_changes_nothing(backend: &dyn Backend) {
     with_store(backend, |_, store| {
         assert_eq!(get(&*store, "1"), None);
-        assert!(!put(&*store, "1", Some("old"), "new"), "there is none");
+        assert!(!put(&*store, "1", Some("old"), "new"), "absent");
         assert_eq!((get(&*store, "1"), list(&*store, AREA)), (None, vec![]));
         assert!(put(&*store, "1", None, "first"));
-        assert!(!put(&*store, "1", None, "second"), "there is one");
+        assert!(!put(&*store, "1", None, "second"), "it exists");
         assert!(!put(&*store, "1", Some("second"), "third"), "it is another");
         assert_eq!(get(&*store, "1").as_deref(), Some("first"));
         assert!(put(&*store, "1", Some("first"), "second"));
@@ -105,8 +105,8 @@ pub(super) fn a_put_over_another_value_changes_nothing(backend: &dyn Backend) {
     });
 }
 
-/// 8 connections, 30 rounds: each round an entry that is absent, and one that is there.
-pub(super) fn of_many_puts_at_once_exactly_one_takes_effect(backend: &dyn Backend) {
+/// 8 connections, 30 rounds: each round with an absent and an existing entry.
+pub(super) fn of_concurrent_puts_exactly_one_takes_effect(backend: &dyn Backend) {
     const PUTTERS: usize = 8;
     const ROUNDS: usize = 30;
     with_store(backend, |fixture, first| {
@@ -123,7 +123,8 @@ pub(super) fn of_many_puts_at_once_exactly_one_takes_effect(backend: &dyn Backen
                             let shared = store.get(AREA, "shared").ok().flatten();
                             start.wait();
                             let new = format!("{round} of {putter}");
-                            // No panic before the barrier: the others would wait for ever.
+                            // No panic before the barrier: it would block the other threads
+                            // forever.
                             let put = |key: &str, old| store.put_if(AREA, key, old, &new);
                             let absent = put(&round.to_string(), None);
                             let there = put("shared", Some(shared.as_deref().unwrap_or("?")));
@@ -154,7 +155,7 @@ pub(super) fn of_many_puts_at_once_exactly_one_takes_effect(backend: &dyn Backen
     });
 }
 
-/// Also where the name of one begins as another's, or only their case differs.
+/// Even if one name is a prefix of another, or only the case differs.
 pub(super) fn areas_do_not_touch_each_other(backend: &dyn Backend) {
     with_store(backend, |_, store| {
         let areas = [
@@ -211,7 +212,7 @@ pub(super) fn values_of_16_kib_come_back(backend: &dyn Backend) {
     });
 }
 
-/// Every entry, and what became of it last.
+/// Every entry, with its latest value.
 pub(super) fn an_acknowledged_put_outlives_a_restart(backend: &dyn Backend) {
     with_store(backend, |fixture, store| {
         assert!(put(&*store, "1", None, "first"));
@@ -228,9 +229,9 @@ pub(super) fn an_acknowledged_put_outlives_a_restart(backend: &dyn Backend) {
     });
 }
 
-/// Each by itself, in its place: some take effect, some do not, and those of many clients at once never
-/// both.
-pub(super) fn puts_that_are_sent_together_take_effect_one_by_one(backend: &dyn Backend) {
+/// Each by itself, in its position: some take effect, some do not. Of concurrent puts on the same
+/// entry, only one takes effect.
+pub(super) fn batched_puts_take_effect_one_by_one(backend: &dyn Backend) {
     let new = |key: &str, old: Option<&str>, new: &str| Put {
         key: key.into(),
         old: old.map(str::to_owned),
@@ -244,12 +245,12 @@ pub(super) fn puts_that_are_sent_together_take_effect_one_by_one(backend: &dyn B
         let mixed = [
             new("1", Some("a"), "b"),    // as expected
             new("2", None, "\u{e9}'\\"), // a new one
-            new("3", Some("a"), "b"),    // there is none
+            new("3", Some("a"), "b"),    // absent
             new("4", None, ""),          // empty
             new("births-0", None, "one"),
         ];
         assert_eq!(put_all(&*store, &mixed), [true, true, false, true, true]);
-        // A late copy of the request: what has its value already may count as done.
+        // A late copy of the request: an entry that already has its new value may count as done.
         assert!(!put_all(&*store, &mixed)[2]);
         let mixed = [
             new("1", Some("B"), "c"),
@@ -279,7 +280,7 @@ pub(super) fn puts_that_are_sent_together_take_effect_one_by_one(backend: &dyn B
         assert_eq!(kept, expected.map(|(key, value)| entry(key, value)));
         assert_eq!(list(&*store, "lease/other"), []);
 
-        // The most at once, twice, by clients of which each changes a part first.
+        // The maximum number at once, twice, by clients that each win some of the entries.
         let keys: Vec<_> = (0..128).map(|key| format!("{key:03}")).collect();
         let all = |old: Option<&str>, value: &str| -> Vec<Put> {
             keys.iter().map(|key| new(key, old, value)).collect()
@@ -294,7 +295,7 @@ pub(super) fn puts_that_are_sent_together_take_effect_one_by_one(backend: &dyn B
                         scope.spawn(move || {
                             start.wait();
                             loop {
-                                // Nobody may wait for another for ever.
+                                // No put may wait for another forever.
                                 match store.put_all(AREA, &puts) {
                                     Ok(done) => return done,
                                     Err(error) => assert!(!error.is_permanent(), "{error}"),
@@ -309,10 +310,10 @@ pub(super) fn puts_that_are_sent_together_take_effect_one_by_one(backend: &dyn B
                     .collect()
             });
             for (number, key) in keys.iter().enumerate() {
-                let value = get(&*store, key).expect("somebody put it");
+                let value = get(&*store, key).expect("a client put it");
                 let of = |client: &usize| value == format!("{round} {client}");
                 let put: Vec<_> = (0..4).filter(|client| done[*client][number]).collect();
-                // A client that had to ask again may not know that it was the one.
+                // A client that had to retry may not know that its put took effect.
                 assert!(
                     put.len() <= 1 && put.iter().all(of),
                     "{key}: {value}, {put:?}"

@@ -1,4 +1,4 @@
-//! A lease after its claim: extended, released, taken over.
+//! A lease after its claim: extend, release, takeover.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::clocks::BusyClock;
 use super::world::{NAMESPACE, SECOND, TIMING, World, crash, next_position, position_of, stolen};
 use super::{Backend, Cas, RecordExt as _};
 
-/// For minutes, with a window of seconds; and never further ahead than that.
-pub(super) fn ids_go_on_while_the_bound_is_extended(backend: &dyn Backend) {
+/// For minutes, with a window of seconds, and never further ahead than that.
+pub(super) fn ids_keep_flowing_while_the_bound_is_extended(backend: &dyn Backend) {
     let world = World::new(backend);
     let service = world.pool("host", 0..=3).build().expect("a machine ID");
     let machine = service.machine();
@@ -45,9 +45,9 @@ pub(super) fn ids_go_on_while_the_bound_is_extended(backend: &dyn Backend) {
     );
 }
 
-/// Not one position is left out, not one is used again, by the same host in the same second; and
-/// another host starts no lower.
-pub(super) fn a_released_machine_id_goes_on_exactly_where_it_was_sealed(backend: &dyn Backend) {
+/// No position is skipped and none is reused, by the same host in the same second; and another host
+/// starts no lower.
+pub(super) fn a_released_machine_id_continues_exactly_where_it_was_sealed(backend: &dyn Backend) {
     let world = World::new(backend);
     let service = world.pool("host", 0..=0).build().expect("a machine ID");
     let mut batch = [0; 1000];
@@ -72,8 +72,8 @@ pub(super) fn a_released_machine_id_goes_on_exactly_where_it_was_sealed(backend:
     assert!(next_position(&elsewhere) >= last + 2);
 }
 
-/// It may come back to it. Without another machine ID, whoever starts watches for a while and takes what
-/// its owner can no longer use.
+/// The owner may come back to it. Without another machine ID, a starter watches the record for a while
+/// and then claims positions that its owner can no longer use.
 pub(super) fn an_expired_owner_keeps_its_machine_id_while_there_are_others(backend: &dyn Backend) {
     let world = World::new(backend);
     let silent = world.pool("a", 0..=0).build().expect("a machine ID");
@@ -100,7 +100,7 @@ pub(super) fn an_expired_owner_keeps_its_machine_id_while_there_are_others(backe
     let new = successor.gen_id().expect("an ID");
     assert!(position_of(new) >= record.bound && new != old);
 
-    // The old owner was not dead after all: it finds out, and has issued nothing since.
+    // The old owner was still running: it notices, and has issued nothing since.
     assert!(silent.try_gen_id().is_err());
     silent.maintain();
     assert_eq!(silent.status().fenced_total, 1);
@@ -108,7 +108,7 @@ pub(super) fn an_expired_owner_keeps_its_machine_id_while_there_are_others(backe
     assert_eq!(world.record(0).epoch, 2);
 }
 
-/// However far its bound lies back: a clock may be wrong, a change is a sign of life.
+/// However old its bound is: a clock may be wrong, but a change proves that the owner is running.
 pub(super) fn a_record_that_changes_while_watched_is_not_taken_over(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
@@ -159,8 +159,8 @@ pub(super) fn a_record_that_changes_while_watched_is_not_taken_over(backend: &dy
     assert_eq!(successor.status().epoch, 2);
 }
 
-/// It stops at once when it learns of it, and its successor grant is another one.
-pub(super) fn a_fenced_owner_stops_and_goes_on_with_another_machine_id(backend: &dyn Backend) {
+/// It stops as soon as it notices, and continues with a new lease.
+pub(super) fn a_fenced_owner_stops_and_claims_another_machine_id(backend: &dyn Backend) {
     let world = World::new(backend);
     let service = world.pool("host", 0..=1).build().expect("a machine ID");
     let machine = service.machine();
@@ -179,7 +179,11 @@ pub(super) fn a_fenced_owner_stops_and_goes_on_with_another_machine_id(backend: 
     service.maintain();
     assert_eq!(service.status().fenced_total, 1);
     assert_eq!(service.machine(), 1 - machine);
-    assert_eq!(world.record(machine), thief, "the loser leaves it alone");
+    assert_eq!(
+        world.record(machine),
+        thief,
+        "the fenced owner leaves it alone"
+    );
     for _ in 0..100 {
         let id = service.gen_id().expect("an ID");
         assert_eq!(service.exp_id(id).expect("an ID").machine, 1 - machine);
@@ -190,7 +194,7 @@ pub(super) fn a_fenced_owner_stops_and_goes_on_with_another_machine_id(backend: 
     assert!(world.record(1 - machine).released);
 }
 
-/// Its extend was on the way while another one claimed the record.
+/// Its extend was in flight while another owner claimed the record.
 pub(super) fn a_delayed_extend_of_a_fenced_owner_changes_nothing(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();

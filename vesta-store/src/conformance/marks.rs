@@ -1,5 +1,5 @@
-//! Creators that die, records that are gone, floors that rise: nobody takes a machine ID that was
-//! used for one that nobody had.
+//! Creators that die, records that disappear, floors that rise: a used machine ID is never claimed
+//! as one that was never used.
 
 use vesta_service::lease::{Cas, Record};
 use vesta_service::{BuildError, LocalIdService};
@@ -9,12 +9,12 @@ use super::claims::{built, refused};
 use super::world::{NAMESPACE, SECOND, World, crash, next_position};
 use crate::import;
 
-/// Another one gets the machine ID, above whatever was bought; and from then on it is marked.
-pub(super) fn a_creator_that_dies_between_any_two_steps_keeps_nobody_out(backend: &dyn Backend) {
+/// Another process gets the machine ID, above everything reserved; from then on it is marked.
+pub(super) fn a_creator_that_dies_between_any_two_steps_blocks_no_claim(backend: &dyn Backend) {
     let world = World::new(backend);
     let leases = world.leases();
     for steps in 0.. {
-        let machine = steps; // one that nobody had, each time
+        let machine = steps; // a machine ID that was never used, each time
         let connection = world.connect();
         let away = connection.clone();
         connection.after(steps, move || away.go_away());
@@ -42,7 +42,7 @@ pub(super) fn a_creator_that_dies_between_any_two_steps_keeps_nobody_out(backend
     }
 }
 
-/// Its next extend tells it; until an operator repairs it, nobody gets the machine ID.
+/// Its next extend detects it; no process gets the machine ID until an operator repairs it.
 pub(super) fn a_deleted_record_of_a_living_owner_is_not_claimed_again(backend: &dyn Backend) {
     let world = World::new(backend);
     let living = built(world.pool("living", 0..=0));
@@ -56,14 +56,14 @@ pub(super) fn a_deleted_record_of_a_living_owner_is_not_claimed_again(backend: &
     assert_eq!(living.status().went_back_total, 1);
     assert!(living.try_gen_id().is_err());
     world.clock.advance(2 * SECOND);
-    living.maintain(); // it looks for another one
+    living.maintain(); // it looks for another machine ID
     assert!(living.try_gen_id().is_err());
     stays_lost(&world);
     let next = repaired(&world, bound);
     assert!(next_position(&next) > last);
 }
 
-/// However long it is gone, and whatever somebody made in its place.
+/// However long ago it was deleted, and whatever replaced it.
 pub(super) fn a_deleted_record_of_a_dead_owner_is_not_claimed_again(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
@@ -107,7 +107,7 @@ pub(super) fn a_deleted_record_of_a_dead_owner_is_not_claimed_again(backend: &dy
     assert!(next_position(&next) > last);
 }
 
-/// Nobody gets machine ID 0, nothing is made in its place, and others go on.
+/// No process gets machine ID 0, no record replaces it, and other machine IDs stay usable.
 fn stays_lost(world: &World) {
     let error = refused(world.pool("another", 0..=0));
     assert!(
@@ -126,7 +126,7 @@ fn stays_lost(world: &World) {
     );
 }
 
-/// A claim of machine ID 0 after an operator created its record anew.
+/// A claim of machine ID 0 after an operator recreated its record.
 fn repaired(world: &World, bound: u64) -> LocalIdService {
     let leases = world.leases();
     let seen = leases.snapshot().expect("the store answers");
@@ -145,7 +145,7 @@ fn repaired(world: &World, bound: u64) -> LocalIdService {
     service
 }
 
-/// Of a machine ID that nobody had, and of one that is free: the first ID lies above it.
+/// For a machine ID that was never used, and for a free one: the first ID is above the floor.
 pub(super) fn a_floor_raised_between_any_two_steps_of_a_claim_counts(backend: &dyn Backend) {
     let world = World::new(backend);
     for had in [false, true] {
@@ -155,7 +155,7 @@ pub(super) fn a_floor_raised_between_any_two_steps_of_a_claim_counts(backend: &d
                 drop(built(world.pool("before", machine..=machine)));
             }
             world.clock.advance(10 * SECOND);
-            let floor = world.window_end() - 7; // less than 5 s ahead: nobody waits for it
+            let floor = world.window_end() - 7; // less than 5 s ahead: no claim waits for it
             let (connection, raw) = (world.connect(), world.raw());
             let raise = move || assert_eq!(raw.raise_floor(NAMESPACE, floor).ok(), Some(floor));
             connection.after(steps, raise);

@@ -1,4 +1,4 @@
-//! A network that is bad on command, in front of a real server.
+//! A network with faults on demand, in front of a real server.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketA
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Passes connections on to a server, as long as it is not told otherwise. It listens on a free port
-/// of loopback; dropping it closes everything.
+/// Forwards connections to a server until told otherwise. It listens on a free loopback port;
+/// dropping it closes everything.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -41,7 +41,7 @@ enum Mode {
     DropReplies,
 }
 
-/// Its sides, to be shut down from elsewhere.
+/// Both sockets, to be shut down from elsewhere.
 #[derive(Debug)]
 struct Connection(Vec<TcpStream>);
 
@@ -52,10 +52,10 @@ enum Way {
 }
 
 impl Proxy {
-    /// A good connection to this server, for now. The server need not be there yet.
+    /// Forwards to this server without faults. The server need not be running yet.
     ///
     /// # Errors
-    /// If the address means nothing, or there is no free port.
+    /// If the address is invalid, or no port is free.
     pub fn start(server: impl ToSocketAddrs) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -76,7 +76,7 @@ impl Proxy {
         })
     }
 
-    /// Where to connect instead of to the server.
+    /// The address to connect to instead of the server's.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -86,7 +86,7 @@ impl Proxy {
         self.shared.state().made
     }
 
-    /// Closes every connection; new ones are closed as soon as they are made.
+    /// Closes every connection, and new ones immediately.
     pub fn refuse(&self) {
         let mut state = self.shared.state();
         state.mode = Mode::Refuse;
@@ -94,14 +94,13 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
-    /// Keeps the connections open, but what is sent from now on stays on the way until
-    /// [`heal`](Self::heal).
+    /// Keeps the connections open, but holds back all data from now on until [`heal`](Self::heal).
     pub fn freeze(&self) {
         self.shared.state().mode = Mode::Freeze;
     }
 
     /// Requests reach the server, its replies are lost. The connections end with
-    /// [`heal`](Self::heal): a stream with a gap would be something that no network does.
+    /// [`heal`](Self::heal): no real network delivers a stream with a gap.
     pub fn drop_replies(&self) {
         let mut state = self.shared.state();
         state.mode = Mode::DropReplies;
@@ -109,7 +108,7 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
-    /// Passes everything on again, also what [`freeze`](Self::freeze) kept.
+    /// Forwards everything again, including data held back by [`freeze`](Self::freeze).
     pub fn heal(&self) {
         let mut state = self.shared.state();
         state.mode = Mode::Forward;
@@ -128,7 +127,7 @@ impl Drop for Proxy {
             state.open.values().for_each(Connection::close);
             self.shared.changed.notify_all();
         }
-        let _ = TcpStream::connect(self.address); // wakes the thread that accepts
+        let _ = TcpStream::connect(self.address); // wakes the accepting thread
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
         }
@@ -157,7 +156,7 @@ impl Shared {
             let Ok(client) = client else { continue };
             state.made += 1;
             if state.mode == Mode::Refuse {
-                continue; // dropped, and so closed
+                continue; // dropped, and thereby closed
             }
             let Ok(side) = client.try_clone() else {
                 continue;
@@ -166,7 +165,7 @@ impl Shared {
             state.open.insert(number, Connection(vec![side]));
             let shared = self.clone();
             std::thread::spawn(move || {
-                // An error only means that the connection is over.
+                // An error only means that the connection has ended.
                 let _ = shared.serve(number, client);
                 if let Some(open) = shared.state().open.remove(&number) {
                     open.close();
@@ -198,7 +197,7 @@ impl Shared {
         outcome
     }
 
-    /// Passes bytes on until one side closes.
+    /// Forwards bytes until one side closes.
     fn pump(&self, way: Way, mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
         let mut buffer = [0; 16 * 1024];
         loop {
@@ -212,7 +211,7 @@ impl Shared {
         }
     }
 
-    /// Waits while everything is frozen. Whether what was read goes on, or is lost.
+    /// Waits while frozen. Returns whether the data is forwarded, or lost.
     fn may_pass(&self, way: Way) -> bool {
         let frozen = |state: &mut State| state.mode == Mode::Freeze && !state.over;
         let state = self
@@ -230,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers each connection with what it sends; tells what arrived.
+    /// Echoes on each connection, and reports the data that arrived.
     fn echo() -> (SocketAddr, Receiver<Vec<u8>>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -241,7 +240,7 @@ mod tests {
                 std::thread::spawn(move || {
                     let mut buffer = [0; 1024];
                     while let Ok(count) = client.read(&mut buffer) {
-                        // Nobody listens any more once the test is over.
+                        // The receiver is gone once the test is over.
                         if count == 0 || sender.send(buffer[..count].to_vec()).is_err() {
                             return;
                         }
@@ -270,7 +269,7 @@ mod tests {
         String::from_utf8(heard).unwrap()
     }
 
-    /// True if nothing comes for a moment; a right proxy cannot fail that.
+    /// True if no data arrives for a moment; a correct proxy always passes.
     fn hears_nothing(client: &mut TcpStream) -> bool {
         client
             .set_read_timeout(Some(Duration::from_millis(100)))
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn it_passes_everything_on_and_ends_what_has_ended() {
+    fn the_proxy_forwards_data_and_the_end_of_connections() {
         let (server, arrived) = echo();
         let proxy = Proxy::start(server).unwrap();
         let mut clients = [connect(&proxy), connect(&proxy)];
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refuses_closes_old_and_new_connections_until_it_is_healed() {
+    fn a_refusing_proxy_closes_all_connections_until_healed() {
         let (server, _arrived) = echo();
         let proxy = Proxy::start(server).unwrap();
         let mut old = connect(&proxy);
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_frozen_arrives_when_it_is_healed() {
+    fn frozen_data_arrives_after_healing() {
         let (server, arrived) = echo();
         let proxy = Proxy::start(server).unwrap();
         let mut client = connect(&proxy);
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_there_closes_the_connection() {
+    fn an_unreachable_server_closes_the_connection() {
         let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .unwrap()
             .local_addr()
@@ -374,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_it_closes_everything() {
+    fn dropping_the_proxy_closes_everything() {
         let (server, _arrived) = echo();
         let proxy = Proxy::start(server).unwrap();
         let (mut client, mut frozen) = (connect(&proxy), connect(&proxy));

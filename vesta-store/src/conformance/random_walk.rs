@@ -1,4 +1,4 @@
-//! A random walk through everything that can happen to a few hosts that share a small pool.
+//! A random walk through every event that can happen to a few hosts with a small shared pool.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const STEPS: u64 = 120;
 const HOSTS: usize = 3;
 
 /// Starts, stops, crashes, lost requests and replies, clocks stepped back: every ID is new, epochs
-/// grow one by one, and bounds drop by a release alone.
+/// grow one by one, and only a release lowers a bound.
 pub(super) fn no_id_repeats_and_no_bound_drops_whatever_happens(backend: &dyn Backend) {
     let mut fenced = 0;
     let times = if std::env::var_os("VESTA_TEST_FULL").is_some() {
@@ -30,16 +30,13 @@ pub(super) fn no_id_repeats_and_no_bound_drops_whatever_happens(backend: &dyn Ba
     for seed in 0..times * WALKS {
         fenced += Walk::new(backend, seed).run();
     }
-    assert!(
-        fenced > 0,
-        "the walks never came to where an owner is taken over"
-    );
+    assert!(fenced > 0, "the walks never reached a takeover");
 }
 
 struct Walk {
     world: World,
     seed: u64,
-    dice: Dice,
+    dice: Rng,
     hosts: [Option<(LocalIdService, Arc<FlakyStore>)>; HOSTS],
     issued: HashSet<u64>,
     records: BTreeMap<u64, Record>,
@@ -47,9 +44,9 @@ struct Walk {
 }
 
 /// SplitMix64.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -64,7 +61,7 @@ impl Walk {
         Self {
             world: World::new(backend),
             seed,
-            dice: Dice(seed),
+            dice: Rng(seed),
             hosts: Default::default(),
             issued: HashSet::new(),
             records: BTreeMap::new(),
@@ -72,7 +69,7 @@ impl Walk {
         }
     }
 
-    /// Returns how many owners found out that they had been taken over.
+    /// Returns how many owners noticed that they had been fenced.
     fn run(mut self) -> u64 {
         self.world.raw();
         for step in 0..STEPS {
@@ -99,7 +96,8 @@ impl Walk {
                         let now = self.world.clock.wall();
                         self.world.clock.set_wall(UnixMillis(now.0 - back));
                     }
-                    // Long enough for the others to count as gone; this one comes back from it, too.
+                    // Long enough for the others to count as gone; this owner comes back from it,
+                    // too.
                     8 => self.world.clock.advance(Duration::from_secs(70)),
                     _ => {}
                 }
@@ -133,11 +131,11 @@ impl Walk {
         let builder = self
             .world
             .pool_over(connection.clone(), &format!("host{host}"), 0..=1);
-        // A pool that is used up at the moment, or a clock too far behind, is no fault.
+        // A pool with no free machine ID at the moment, or a clock too far behind, is not a fault.
         self.hosts[host] = builder.build().ok().map(|service| (service, connection));
     }
 
-    /// The changes of records since the last look.
+    /// Checks the changes of records since the last look.
     fn look(&mut self, step: u64) {
         let store = self.world.raw();
         for (machine, now) in store.list(NAMESPACE).expect("the store answers") {

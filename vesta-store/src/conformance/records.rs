@@ -1,4 +1,4 @@
-//! Records as tests read and write them: past the rules of namespaces, births and marks.
+//! Records as tests read and write them: without the rules of namespaces, births and marks.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use vesta_service::lease::{KvStore, Leases, Namespace, Record, StoreError};
 
 use crate::import;
 
-/// The records in a store. Those that it writes are marked; namespace and birth are hidden.
+/// The records in a store. Records written here are marked; namespace and birth are hidden.
 #[derive(Debug, Clone)]
 pub struct Records(pub Arc<dyn KvStore>);
 
-/// The parts of a record that a test expects.
+/// The parts of a record that a change expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expect {
     /// [`Record::epoch`].
@@ -27,13 +27,13 @@ pub struct Expect {
 pub enum Cas {
     /// The record is now the new one.
     Done,
-    /// The record was not as expected; it is this one.
+    /// The record was not as expected; this is the current one.
     Conflict(Record),
 }
 
-/// Shorthands of tests.
+/// Shorthands for tests.
 pub trait RecordExt {
-    /// The parts that a test expects.
+    /// The parts that a change expects.
     fn expect(&self) -> Expect;
 
     /// An absent record.
@@ -102,7 +102,7 @@ impl Records {
         Ok(self.of(namespace)?.0.record(machine)?.map(shown))
     }
 
-    /// Changes a record, if it is as expected in these parts.
+    /// Changes a record, if these parts are as expected.
     ///
     /// # Errors
     /// As [`Leases::change`].

@@ -1,4 +1,4 @@
-//! The rules of the store itself.
+//! Rules of the store itself.
 
 use std::sync::Barrier;
 
@@ -78,7 +78,7 @@ pub(super) fn a_record_comes_back_as_it_was_written(backend: &dyn Backend) {
     }
 }
 
-/// Nothing is listed that was never claimed, and the first claim starts from the floor.
+/// Records never claimed are not listed, and the first claim starts from the floor.
 pub(super) fn an_absent_record_counts_as_unclaimed(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
@@ -95,7 +95,7 @@ pub(super) fn an_absent_record_counts_as_unclaimed(backend: &dyn Backend) {
     assert_eq!(store.list(NAMESPACE).unwrap(), [(0, wrong)]);
 }
 
-/// One differing field is enough; and the conflict shows the record as it is.
+/// One differing field is enough; the conflict returns the current record.
 pub(super) fn a_change_takes_effect_only_if_epoch_owner_and_bound_are_as_expected(
     backend: &dyn Backend,
 ) {
@@ -121,7 +121,7 @@ pub(super) fn a_change_takes_effect_only_if_epoch_owner_and_bound_are_as_expecte
         );
         assert_eq!(read(&store, 5), Some(current.clone()), "{stale:?}");
     }
-    // The other fields are no part of the condition.
+    // The other fields are not part of the condition.
     let same = Record {
         attempt: 99,
         host: "other".into(),
@@ -137,7 +137,7 @@ pub(super) fn a_change_takes_effect_only_if_epoch_owner_and_bound_are_as_expecte
 }
 
 /// 8 connections, 50 rounds, for a first claim and for the ones after it.
-pub(super) fn of_many_changes_at_once_exactly_one_takes_effect(backend: &dyn Backend) {
+pub(super) fn of_concurrent_changes_exactly_one_takes_effect(backend: &dyn Backend) {
     const STARTERS: u64 = 8;
     const ROUNDS: u64 = 50;
     let world = World::new(backend);
@@ -152,7 +152,7 @@ pub(super) fn of_many_changes_at_once_exactly_one_takes_effect(backend: &dyn Bac
                         start.wait();
                         // Even rounds are claims of new machine IDs, odd ones of the same.
                         let machine = if round % 2 == 0 { round } else { 0 };
-                        // No panic before the barrier: the others would wait for ever.
+                        // No panic before the barrier: it would block the other threads forever.
                         let before = store.read(NAMESPACE, machine);
                         start.wait();
                         let before = before.ok().flatten().unwrap_or_default();
@@ -176,7 +176,7 @@ pub(super) fn of_many_changes_at_once_exactly_one_takes_effect(backend: &dyn Bac
     }
 }
 
-/// A request may be on the way for any time: it then does not meet its condition.
+/// A request may be in flight for any time: it then fails its condition.
 pub(super) fn a_delayed_extend_is_rejected_after_a_newer_claim(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
@@ -190,14 +190,14 @@ pub(super) fn a_delayed_extend_is_rejected_after_a_newer_claim(backend: &dyn Bac
         Cas::Conflict(newer.clone())
     );
     assert_eq!(read(&store, 0), Some(newer.clone()));
-    // Nor does a request that took effect do so again, once its owner has moved on.
+    // A request that took effect does not do so again once its owner has moved on.
     let moved = claimed(2, 20, 250, 4);
     assert_eq!(change(&store, 0, &newer, &moved), Cas::Done);
     let again = claimed(2, 20, 250, 5);
     assert_eq!(change(&store, 0, &newer, &again), Cas::Conflict(moved));
 }
 
-/// And the other way round.
+/// And vice versa.
 pub(super) fn a_second_connection_sees_what_the_first_wrote(backend: &dyn Backend) {
     let world = World::new(backend);
     let (one, two) = (world.raw(), world.raw());
@@ -215,7 +215,7 @@ pub(super) fn a_second_connection_sees_what_the_first_wrote(backend: &dyn Backen
 }
 
 /// Records and namespaces.
-pub(super) fn what_was_acknowledged_outlives_a_restart(backend: &dyn Backend) {
+pub(super) fn acknowledged_writes_outlive_a_restart(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
     let record = claimed(1, 10, 100, 1);
@@ -228,7 +228,7 @@ pub(super) fn what_was_acknowledged_outlives_a_restart(backend: &dyn Backend) {
     assert_eq!(store.open_namespace(NAMESPACE, "x").unwrap(), namespace);
 }
 
-/// The same machine ID in two of them is two records.
+/// The same machine ID in two namespaces has two records.
 pub(super) fn namespaces_do_not_touch_each_other(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
@@ -249,7 +249,7 @@ pub(super) fn namespaces_do_not_touch_each_other(backend: &dyn Backend) {
     assert_eq!(store.list("other").unwrap(), [(4, theirs)]);
 }
 
-/// A later opener sees them and compares.
+/// Later openers see and compare them.
 pub(super) fn a_namespace_keeps_its_first_fingerprint_and_uuid(backend: &dyn Backend) {
     let world = World::new(backend);
     let made = world.raw();
@@ -281,7 +281,7 @@ pub(super) fn a_namespace_keeps_its_first_fingerprint_and_uuid(backend: &dyn Bac
     );
 }
 
-/// Instead of being taken for an empty one.
+/// Instead of being treated as empty.
 pub(super) fn a_namespace_that_was_not_opened_is_refused(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
@@ -297,8 +297,8 @@ pub(super) fn a_namespace_that_was_not_opened_is_refused(backend: &dyn Backend) 
     }
 }
 
-/// Its own statements are usable.
-pub(super) fn its_durations_fit_together_and_its_clock_is_right(backend: &dyn Backend) {
+/// Its own durations are usable.
+pub(super) fn the_durations_are_consistent_and_the_clock_is_right(backend: &dyn Backend) {
     let fixture = backend.fresh();
     let store = fixture.connect();
     store.timing().check().expect("durations that fit together");
@@ -312,7 +312,7 @@ pub(super) fn its_durations_fit_together_and_its_clock_is_right(backend: &dyn Ba
     }
 }
 
-/// An operator's answer to a store that forgot: never lower, whoever raises it at the same time.
+/// An operator's answer to a store that forgot: the floor is never lowered by concurrent raises.
 pub(super) fn a_floor_is_only_ever_raised_and_new_records_start_there(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
@@ -352,10 +352,7 @@ pub(super) fn a_floor_is_only_ever_raised_and_new_records_start_there(backend: &
     assert_eq!(namespace.floor, high);
 
     assert_eq!(read(&store, 0), Some(old), "a record that was there stays");
-    assert!(
-        store.raise_floor("another", 1).is_err(),
-        "it was never opened"
-    );
+    assert!(store.raise_floor("another", 1).is_err(), "never opened");
 
     let world = World::new(backend);
     let floor = position_at(UnixMillis(world.clock.wall().0 + 3000)) + 7;

@@ -1,4 +1,4 @@
-//! The surroundings of a promise: a store, a scripted clock, and hosts with their state folders.
+//! Test environment of a promise: a store, a manual clock, and hosts with their state folders.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use super::{Backend, Fixture, Records};
 
 pub(super) const NAMESPACE: &str = "suite";
 pub(super) const LAYOUT: IdMeta = IdMeta::MAX_PEAK;
-/// The same for all stores, so that a promise means the same for all.
+/// The same for all stores, so that each promise means the same everywhere.
 pub(super) const TIMING: Timing = Timing::ONE_HOST;
 /// In 2023; the layout counts whole seconds.
 const START: UnixMillis = UnixMillis(1_700_000_000_000);
@@ -52,17 +52,17 @@ impl World {
         }
     }
 
-    /// A connection of one's own.
+    /// A separate connection.
     pub(super) fn connect(&self) -> Arc<FlakyStore> {
         FlakyStore::new(self.plain())
     }
 
-    /// A connection that is always good.
+    /// A connection without faults.
     pub(super) fn plain(&self) -> Arc<dyn KvStore> {
         Arc::new(self.deleted.without(self.fixture.connect()))
     }
 
-    /// Deletes a record, as somebody does who deletes a row.
+    /// Deletes a record outside the protocol, like an operator who deletes a row.
     pub(super) fn delete(&self, machine: u64) {
         let (area, key) = (format!("lease/{NAMESPACE}"), machine.to_string());
         if !self.fixture.delete(&area, &key) {
@@ -76,7 +76,7 @@ impl World {
         Leases::new(self.plain(), NAMESPACE)
     }
 
-    /// A connection for looking at records and changing them.
+    /// A connection for reading and changing records.
     pub(super) fn raw(&self) -> Records {
         let store = Records(self.plain());
         store
@@ -85,7 +85,7 @@ impl World {
         store
     }
 
-    /// The record of a machine ID that was claimed.
+    /// The record of a claimed machine ID.
     pub(super) fn record(&self, machine: u64) -> Record {
         let found = self
             .raw()
@@ -98,7 +98,7 @@ impl World {
         self.folders.path().join(host)
     }
 
-    /// A service of a host, over a connection of its own.
+    /// A service of a host, over its own connection.
     pub(super) fn pool(&self, host: &str, range: RangeInclusive<u64>) -> Builder {
         self.pool_over(self.connect(), host, range)
     }
@@ -126,7 +126,7 @@ impl World {
             .state_dir(self.folder(host))
     }
 
-    /// The position of the clock, which the first ID of a quiet line has.
+    /// The position of the clock, which is that of the first ID of an idle machine ID.
     pub(super) fn position(&self) -> u64 {
         position_at(self.clock.wall())
     }
@@ -141,7 +141,7 @@ pub(super) fn position_at(moment: UnixMillis) -> u64 {
     LAYOUT.tick_at(moment).expect("inside the layout") << LAYOUT.spec().seq_bits
 }
 
-/// A service that is gone without a word: its requests no longer reach the store.
+/// Drops a service without a release: its requests no longer reach the store.
 pub(super) fn crash(service: LocalIdService, connection: &FlakyStore) {
     connection.go_away();
     drop(service);
@@ -157,7 +157,7 @@ pub(super) fn position_of(id: u64) -> u64 {
     id.time << LAYOUT.spec().seq_bits | id.seq
 }
 
-/// The change of somebody who takes a record over without asking.
+/// A takeover of a record without regard to its owner.
 pub(super) fn stolen(record: &Record) -> Record {
     Record {
         epoch: record.epoch + 1,

@@ -26,7 +26,7 @@ use super::legacy::Legacy;
 use super::{ForeignOwner, merged};
 use crate::{OpenError, StoreUrl};
 
-/// A segment that CosId hands out numbers of.
+/// Segment from which CosId hands out numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignSegment {
     /// Its full name, `NAMESPACE.NAME`.
@@ -36,16 +36,16 @@ pub struct ForeignSegment {
 }
 
 impl ForeignSegment {
-    /// The tag of the same name that goes on behind the last number.
+    /// The tag of the same name that continues above the last number.
     ///
     /// # Errors
-    /// As [`NewSegmentTag`] if it can have no such name, step or first number.
+    /// As [`NewSegmentTag`] if the name, step or first number is invalid for a tag.
     pub fn tag(&self, step: u64) -> Result<NewSegmentTag, IdError> {
         NewSegmentTag::new(&self.key, step)?.starting_at(self.last.saturating_add(1))
     }
 }
 
-/// Reads the segments of a namespace of CosId, by name, with their last numbers. Changes nothing.
+/// Reads the segments of a CosId namespace, by name, with their last numbers. Changes nothing.
 ///
 /// # Errors
 /// As [`machine_ids`](super::machine_ids).
@@ -65,26 +65,26 @@ pub(super) fn machine_ids(
     })
 }
 
-/// A store that CosId uses.
+/// A store used by CosId.
 trait Source {
-    /// All about machine IDs. What was given back is read first, since it may be in use next, and the
-    /// counter last: it covers whatever moves about meanwhile.
+    /// Everything about machine IDs. Returned ones are read first, because they may be in use a
+    /// moment later. The counter is read last: it covers every move in between.
     fn machines(&self, namespace: &str) -> Result<Machines, StoreError>;
 
     /// The segments of a namespace.
     fn segments(&self, namespace: &str) -> Result<Vec<Entry>, StoreError>;
 }
 
-/// An entry as a store has it.
+/// An entry as found in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
-    /// Its place in the store, for people.
+    /// Display location in the store.
     place: String,
     key: String,
     value: String,
 }
 
-/// All that a store has about machine IDs.
+/// Everything that a store holds about machine IDs.
 #[derive(Debug, Default)]
 struct Machines {
     in_use: Vec<Entry>,
@@ -96,7 +96,7 @@ fn ask<T>(
     url: &StoreUrl,
     question: impl FnOnce(&dyn Source) -> Result<T, StoreError>,
 ) -> Result<T, OpenError> {
-    let _ = &question; // in a build without any of them
+    let _ = &question; // for builds without these backends
     match url.kind() {
         #[cfg(feature = "mysql")]
         crate::Kind::Mysql => super::legacy::ask(url, |store: &mysql::Store| question(store)),
@@ -114,7 +114,7 @@ fn ask<T>(
     }
 }
 
-/// The owners of all machine IDs that were handed out.
+/// The owners of all machine IDs handed out.
 fn owners(
     found: &Machines,
     namespace: &str,
@@ -150,7 +150,7 @@ fn owners(
     Ok(merged(&owners).into_values().collect())
 }
 
-/// The segments by name.
+/// The segments, by name.
 fn segments(found: Vec<Entry>, namespace: &str) -> Result<Vec<ForeignSegment>, StoreError> {
     if found.is_empty() {
         return Err(nothing("segments", namespace));
@@ -168,7 +168,7 @@ fn segments(found: Vec<Entry>, namespace: &str) -> Result<Vec<ForeignSegment>, S
     Ok(segments)
 }
 
-/// True if a segment of this full name is one of the namespace.
+/// True if the segment with this full name belongs to the namespace.
 fn is_within(namespace: &str, name: &str) -> bool {
     let name = name
         .strip_prefix(namespace)
@@ -176,7 +176,7 @@ fn is_within(namespace: &str, name: &str) -> bool {
     name.is_some_and(|name| !name.is_empty())
 }
 
-/// Parses entries; the others are added to the odd ones.
+/// Parses entries; unparsable ones are added to `odd`.
 fn all<T>(entries: &[Entry], parse: impl Fn(&Entry) -> Option<T>, odd: &mut Vec<Entry>) -> Vec<T> {
     let parsed = entries.iter().filter_map(|entry| {
         let parsed = parse(entry);
@@ -212,8 +212,8 @@ fn highest(entry: &Entry) -> Option<Option<u64>> {
     or_none(&entry.value)
 }
 
-/// An instance that has not reported for so long has lost its machine ID, unless this default of CosId's
-/// was changed; up to then it may make IDs.
+/// An instance that has not reported for this long has lost its machine ID, unless this default of CosId
+/// was changed; until then it may make IDs.
 const GUARD_MS: u64 = 300_000;
 
 fn last_used(stamp: &str) -> Option<Option<UnixMillis>> {
@@ -234,7 +234,7 @@ fn number(text: &str) -> Option<u64> {
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Entries that an error names; a value may be of any length.
+/// Maximum entries named in an error; a value may have any length.
 const SHOWN: usize = 10;
 const SHOWN_CHARS: usize = 60;
 
@@ -253,7 +253,7 @@ fn refuse(odd: &[Entry]) -> Result<(), StoreError> {
     match shown[..] {
         [] => Ok(()),
         _ => Err(StoreError::permanent(format!(
-            "these entries are not as CosId writes them: {}{more}; correct or remove them",
+            "unexpected entries (not written by CosId): {}{more}; correct or remove them",
             shown.join(", ")
         ))),
     }
@@ -261,7 +261,7 @@ fn refuse(odd: &[Entry]) -> Result<(), StoreError> {
 
 fn nothing(what: &str, namespace: &str) -> StoreError {
     StoreError::permanent(format!(
-        "there are no {what} of CosId's namespace `{namespace}`; check `cosid.namespace` of its \
+        "no {what} found in CosId's namespace `{namespace}`; check `cosid.namespace` of its \
          applications (cosid if it is not set) and the database or path of the URL"
     ))
 }

@@ -1,4 +1,4 @@
-//! Machine IDs that Leaf has handed out.
+//! Machine IDs handed out by Leaf.
 
 use serde::Deserialize;
 use vesta_service::contract::UnixMillis;
@@ -12,27 +12,27 @@ use crate::{OpenError, StoreUrl};
 const EXAMPLE: &str = "the znode of Leaf's workers as the path, for example \
                        zookeeper://zk1:2181/snowflake/com.sankuai.leaf.opensource.test/forever";
 
-/// The znode of a worker.
+/// Data of a worker's znode.
 #[derive(Deserialize)]
 struct Endpoint {
     ip: String,
     port: String,
-    /// Milliseconds since 1970; every 3 s.
+    /// Milliseconds since 1970; updated every 3 s.
     timestamp: u64,
 }
 
-/// Reads the machine IDs that Meituan's Leaf has handed out in its snowflake mode, for an import. The
-/// path of the URL is the znode that has a child for every worker, `/snowflake/LEAF-NAME/forever`:
+/// Reads the machine IDs that Meituan's Leaf has handed out in snowflake mode, for an import. The
+/// path of the URL is the znode that has a child per worker, `/snowflake/LEAF-NAME/forever`:
 ///
 /// ```text
 /// 10.0.0.5:8080-0000000003  {"ip":"10.0.0.5","port":"8080","timestamp":1767225600000}
 /// ```
-/// The number after the last hyphen is the machine ID; the time is the last one that the worker has
-/// reported, which it does every 3 seconds. Nothing is changed.
+/// The number after the last hyphen is the machine ID; the time is the worker's last report, which
+/// it sends every 3 seconds. Changes nothing.
 ///
 /// # Errors
 /// [`OpenError::Malformed`] for a URL without a path; [`OpenError::Store`] if ZooKeeper does not answer
-/// within 2 s, or there is no such znode, or it has children that are no workers of Leaf, which are named.
+/// within 2 s, the znode does not exist, or it has children that are not Leaf workers, which are named.
 pub(super) fn leaf_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
     if url.path.is_empty() {
         let reason = "the path is missing".into();
@@ -50,7 +50,7 @@ pub(super) fn leaf_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, Open
 fn owners(path: &str, children: Option<Children>) -> Result<Vec<ForeignOwner>, StoreError> {
     let Some(children) = children else {
         return Err(StoreError::permanent(format!(
-            "there is no znode {path}; write {EXAMPLE}"
+            "no znode {path}; write {EXAMPLE}"
         )));
     };
     let (mut found, mut odd) = (Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ fn owners(path: &str, children: Option<Children>) -> Result<Vec<ForeignOwner>, S
     if !odd.is_empty() {
         odd.sort_unstable();
         return Err(StoreError::permanent(format!(
-            "these children of {path} are no workers of Leaf: {}; write {EXAMPLE}",
+            "these children of {path} are not Leaf workers: {}; write {EXAMPLE}",
             odd.join(", ")
         )));
     }

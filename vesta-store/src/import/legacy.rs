@@ -1,4 +1,4 @@
-//! The systems whose machine IDs can be taken over, and the stores of each.
+//! Legacy systems whose machine IDs can be taken over, and the stores of each.
 
 use vesta_service::IdMeta;
 #[cfg(feature = "remote")]
@@ -8,7 +8,7 @@ use vesta_service::lease::StoreError;
 use crate::remote::{Client, Remote};
 use crate::{Kind, OpenError, StoreUrl};
 
-/// A system whose machine IDs can be taken over.
+/// A legacy system whose machine IDs can be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Legacy<'a> {
     /// The Java Vesta, in MySQL.
@@ -19,13 +19,13 @@ pub enum Legacy<'a> {
     CosId {
         /// Its namespace.
         namespace: &'a str,
-        /// The largest machine ID of the layout that they are taken over into. Numbers that nothing but
-        /// CosId's counter tells of end here: in ZooKeeper it counts on when no machine ID is left.
+        /// Largest machine ID of the target layout. Machine IDs known only from CosId's counter end
+        /// here: in ZooKeeper the counter keeps growing after all machine IDs are used up.
         max_machine: u64,
     },
 }
 
-/// The properties of a legacy system.
+/// Properties of a legacy system.
 struct Facts {
     name: &'static str,
     kinds: &'static [Kind],
@@ -63,7 +63,7 @@ impl Legacy<'_> {
         self.facts().name
     }
 
-    /// The layouts of the IDs that it makes; none if Vesta's own are.
+    /// The layouts of its IDs; empty if they are Vesta's own.
     pub const fn layouts(&self) -> &'static [IdMeta] {
         self.facts().layouts
     }
@@ -89,7 +89,7 @@ impl Legacy<'_> {
     }
 }
 
-/// Asks the store of a legacy system.
+/// Queries the store of a legacy system.
 #[cfg(feature = "remote")]
 #[allow(dead_code, reason = "of some stores none has such data")]
 pub(super) fn ask<C: Client, T>(

@@ -1,4 +1,4 @@
-//! The machine IDs of a legacy system.
+//! Machine IDs of a legacy system.
 
 use super::cosid;
 #[cfg(feature = "zookeeper")]
@@ -12,8 +12,8 @@ use crate::{OpenError, StoreUrl};
 /// Reads the machine IDs that a legacy system has handed out. Changes nothing.
 ///
 /// # Errors
-/// As [`open`](crate::open); if there are no such machine IDs, or the system does not use such a
-/// store; and for entries that are not the system's, which are named.
+/// As [`open`](crate::open); if no such machine IDs exist, or the system does not use such a store;
+/// and for unexpected entries, which are named.
 pub fn machine_ids(url: &StoreUrl, legacy: Legacy<'_>) -> Result<Vec<ForeignOwner>, OpenError> {
     match (legacy, url.kind()) {
         #[cfg(feature = "mysql")]

@@ -2,13 +2,13 @@
 
 use vesta_service::contract::UnixMillis;
 
-/// A machine ID that a predecessor of Vesta uses.
+/// A machine ID in use by a foreign system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignOwner {
     /// The machine ID.
     pub machine: u64,
-    /// Its holder, as far as the other system knows: an address, perhaps with a port.
+    /// Its holder, as known to that system: an address, perhaps with a port.
     pub host: String,
-    /// The last moment for which it is known to have made IDs.
+    /// The last moment for which it may have made IDs.
     pub last_used: Option<UnixMillis>,
 }

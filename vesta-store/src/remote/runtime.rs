@@ -1,5 +1,5 @@
-//! The runtime that an asynchronous client needs, kept inside its store: who embeds Vesta needs none,
-//! and who has one may call from inside it.
+//! The runtime of an asynchronous client, kept inside its store: an embedding program needs no
+//! runtime, and may call from inside one.
 
 use std::future::Future;
 use std::io;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 /// A thread that drives the requests of one store.
 #[derive(Debug)]
 pub(crate) struct Background {
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     runtime: Option<Runtime>,
 }
 
@@ -43,7 +43,7 @@ impl Background {
             .spawn(task)
     }
 
-    /// Waits for a request, but not longer than `limit`; then it is given up.
+    /// Waits for a request for at most `limit`, then abandons it.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         limit: Duration,
@@ -51,7 +51,7 @@ impl Background {
     ) -> Result<T, NoAnswer> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let task = self.spawn(async move {
-            let _ = sender.send(request.await); // nobody listens any more: it was given up
+            let _ = sender.send(request.await); // the receiver is gone if the request was abandoned
         });
         receiver.recv_timeout(limit).map_err(|_| {
             task.abort();
@@ -63,7 +63,7 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background(); // also where blocking is not allowed
+            runtime.shutdown_background(); // allowed even where blocking is not
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Stand-ins for the servers of other systems: they send the statements that the originals send, in
-//! transactions as the originals begin them, and hand out what they got.
+//! Stand-ins for the servers of other systems: they send the same statements in the same kind of
+//! transactions as the originals, and hand out the resulting numbers.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(crate) enum Original {
     Cosid,
 }
 
-/// The step of a CosId server, which only it knows.
+/// The step of a CosId server, which is not in the table.
 const COSID_STEP: u64 = 500;
 
 /// One server of such a system.
@@ -40,7 +40,7 @@ impl Server {
         }
     }
 
-    /// The numbers that it hands out next. A conflict is tried again, as its callers do.
+    /// The numbers that it hands out next. A conflict is retried, as by its callers.
     pub(crate) fn take(&mut self, tag: &str) -> Range<u64> {
         let Self {
             original,
@@ -57,7 +57,7 @@ impl Server {
                 match taken {
                     Ok(Some(numbers)) => return numbers,
                     Ok(None) => {}
-                    // A deadlock, or a lock that took too long: the transaction is gone.
+                    // A deadlock or a lock wait timeout: the transaction was rolled back.
                     Err(sqlx::Error::Database(error))
                         if error.code().as_deref() == Some("40001") => {}
                     Err(error) => panic!("{original:?} on {tag}: {error}"),
@@ -67,7 +67,7 @@ impl Server {
     }
 }
 
-/// Reads the row and changes it if it is still the same, at READ COMMITTED, in three tries.
+/// Reads the row and changes it if unchanged, at READ COMMITTED, in up to three attempts.
 async fn tinyid(
     connection: &mut MySqlConnection,
     biz_type: &str,
@@ -130,7 +130,7 @@ async fn cosid(
     Ok(Some(max - COSID_STEP + 1..max + 1))
 }
 
-/// As CosId, with the row's own step, and the number that follows in the row.
+/// Like CosId, but with the step of the row.
 async fn leaf(
     connection: &mut MySqlConnection,
     tag: &str,
@@ -152,7 +152,7 @@ async fn leaf(
     Ok(Some(end - u64::from(step.unsigned_abs())..end))
 }
 
-/// The numbers above `low`, up to and with `high`.
+/// The numbers above `low`, up to and including `high`.
 fn above(low: i64, high: i64) -> Range<u64> {
     low.unsigned_abs() + 1..high.unsigned_abs() + 1
 }

@@ -1,4 +1,4 @@
-//! Servers of Vesta beside those of the system whose table they share, all on one row, each killed once.
+//! Servers of Vesta and of the system whose table they share, all on one row, each killed once.
 
 use std::io::Write;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::world::World;
 
 const SERVERS: usize = 8;
 const NUMBERS: u64 = 10_000_000;
-/// As many as a server of the original takes at a time.
+/// As many numbers as a server of the original takes at a time.
 const STEP: u64 = 2_000;
 const PREFIX: &str = "VESTA_BESIDE_";
 
@@ -47,7 +47,7 @@ impl Original {
             .expect("one of three")
     }
 
-    /// The step of a row that is to have this one.
+    /// The step of a row for which this one is requested.
     const fn step(self, wanted: u64) -> u64 {
         match self {
             Self::Cosid => 100,
@@ -56,7 +56,7 @@ impl Original {
     }
 }
 
-/// The order to a process.
+/// Task of a process.
 #[derive(Debug, Clone)]
 struct Task {
     url: String,
@@ -64,7 +64,7 @@ struct Task {
     /// The count of numbers to take.
     count: u64,
     original: Original,
-    /// Does as the original does.
+    /// Stands in for the original.
     stands_in: bool,
 }
 
@@ -122,7 +122,7 @@ fn share_a_row(store: &Store, original: Original, numbers: u64) {
         .collect();
     let mut successors = Vec::new();
     for (server, process) in killed.iter_mut().enumerate() {
-        // Somewhere, while the others go on.
+        // At a random point, while the others continue.
         let enough = each / 4 + random(each / 4);
         while count(&process.runs) < enough {
             process.until(|event| matches!(event, Event::Runs(_)).then_some(()));
@@ -176,7 +176,7 @@ fn server() {
     let text = |name: &str| text(name).expect("set together");
     let count = text("COUNT").parse().expect("a number");
     let out = &mut std::io::stdout().lock();
-    // Whoever started this process and is gone wants nothing more.
+    // If the starting process is gone, errors do not matter.
     let original = Original::named(&text("ORIGINAL"));
     let _ = if text("STANDS_IN") == "true" {
         let mut server = Server::start(original, &url);
@@ -195,13 +195,13 @@ fn server() {
     };
 }
 
-/// Says which numbers it hands out, in the order in which it does.
+/// Prints the numbers that it hands out, in order.
 fn say(
     mut left: u64,
     out: &mut impl Write,
     mut take: impl FnMut() -> Vec<Range<u64>>,
 ) -> std::io::Result<()> {
-    writeln!(out, "\nstarted")?; // after what the test harness says
+    writeln!(out, "\nstarted")?; // after the output of the test harness
     while left > 0 {
         let runs = take();
         left = left.saturating_sub(count(&runs));

@@ -1,4 +1,4 @@
-//! A real fail-over to a real replica that lags: the server forgets what it acknowledged.
+//! A real fail-over to a real lagging replica: the store forgets acknowledged writes.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -15,12 +15,13 @@ use crate::stores::Store;
 use crate::worker::{LAYOUT, Task, launch};
 use crate::world::World;
 
-/// Time for which the new one goes on once the old one is back: longer than it takes to renew.
+/// How long the new owner continues once the old one is back: longer than a renewal takes.
 const AFTERWARDS: Duration = Duration::from_secs(16);
 const KNOWS_THE_NAMESPACE: bool = true;
 
-/// One process starts just before, and goes on; one just after, and wants the same machine ID.
-pub(crate) fn nothing_repeats_when_a_replica_that_lags_takes_over(store: &Store) {
+/// One process starts just before and continues; another starts just after and wants the same
+/// machine ID.
+pub(crate) fn nothing_repeats_when_a_lagging_replica_takes_over(store: &Store) {
     let server = Server::with_replica(store);
     let doubt = |url: &str| {
         vesta_store::open(&url.parse().unwrap())
@@ -34,8 +35,8 @@ pub(crate) fn nothing_repeats_when_a_replica_that_lags_takes_over(store: &Store)
     assert!(doubt(&server.replica_url()).took_over);
 }
 
-/// Only what was written down in the namespace tells of the replica.
-pub(crate) fn nothing_repeats_when_that_replica_was_restarted_and_shows_nothing(store: &Store) {
+/// Only the doubt recorded in the namespace shows that there was a replica.
+pub(crate) fn nothing_repeats_when_a_restarted_replica_takes_over(store: &Store) {
     let server = Server::with_replica(store);
     fail_over(&server, store, KNOWS_THE_NAMESPACE, |server| {
         server.fail_over();
@@ -50,8 +51,8 @@ pub(crate) fn nothing_repeats_when_that_replica_was_restarted_and_shows_nothing(
     );
 }
 
-/// As if it had been cut off for long.
-pub(crate) fn nothing_repeats_when_that_replica_knows_nothing_of_the_namespace(store: &Store) {
+/// As if it had been cut off for a long time.
+pub(crate) fn nothing_repeats_when_a_replica_without_the_namespace_takes_over(store: &Store) {
     fail_over(
         &Server::with_replica(store),
         store,
@@ -63,7 +64,7 @@ pub(crate) fn nothing_repeats_when_that_replica_knows_nothing_of_the_namespace(s
 fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: fn(&Server)) {
     let urls = [server.url(), server.replica_url()];
     let addresses = urls.each_ref().map(|url| address(url));
-    // Whoever takes over has the old address.
+    // The server that takes over gets the old address.
     let [proxy, proxy_of_before] =
         [(); 2].map(|()| Proxy::start(&addresses[..]).expect("a free port"));
     let through =
@@ -77,10 +78,10 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
         ..world.task(&namespace, host)
     };
 
-    // It has the tables, as a replica has something of its source.
+    // The replica has the tables, but no data.
     make_table(&url);
     if knows_the_namespace {
-        // And nothing of that machine ID.
+        // It has no record of that machine ID.
         launch(&Task {
             range: Some(6..=6),
             ..task("other")
@@ -94,13 +95,13 @@ fn fail_over(server: &Server, store: &Store, knows_the_namespace: bool, switch: 
     });
     let waited = before.until_first_id();
     let failed = now();
-    // If the old owner found the new server first, it would claim its machine ID once more.
+    // If the old owner reached the new server first, it would claim its machine ID again.
     proxy_of_before.refuse();
     switch(server);
     let mut after = launch(&task("after"));
     after.until_ids();
     let there = now() - failed;
-    before.until_held(); // it went on alone, to the end of its window
+    before.until_held(); // it continued alone, to the end of its window
     proxy_of_before.heal();
     after.listen(AFTERWARDS);
     before.listen(Duration::ZERO);
@@ -131,11 +132,11 @@ fn address(url: &str) -> SocketAddr {
         .expect("an address")
 }
 
-/// This is outside the promise: nothing but the table remembers such a number, and no distance in time
-/// protects it. It is told at start instead.
-pub(crate) fn a_number_that_is_used_once_comes_again_from_a_replica_that_lags(store: &Store) {
+/// Outside the promise: only the table records such a number, and no distance in time protects it. The
+/// start warns about it instead.
+pub(crate) fn a_disposable_number_repeats_after_a_fail_over_to_a_lagging_replica(store: &Store) {
     let server = Server::with_replica(store);
-    // The test must know every number, so it waits out a busy disk.
+    // The test must know every number, so it waits even if the disk is busy.
     let options = Options {
         request_timeout: Some(Duration::from_secs(60)),
         ..Options::default()
@@ -147,7 +148,7 @@ pub(crate) fn a_number_that_is_used_once_comes_again_from_a_replica_that_lags(st
     };
     assert!(insert(&server.url()).1.is_some());
     server.lag();
-    // PostgreSQL writes down 32 numbers at a time.
+    // PostgreSQL logs 32 numbers at a time.
     let lost: Vec<_> = (0..40).map(|_| insert(&server.url()).0).collect();
     server.fail_over();
     let (number, doubt) = insert(&server.replica_url());

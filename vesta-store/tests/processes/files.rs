@@ -1,4 +1,4 @@
-//! Tags in a file, which is never away, but may be locked.
+//! Tags in a file, which is never unreachable, but may be locked.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::segments::{Task, outages, run, union};
 use crate::stores::Store;
 use crate::world::World;
 
-pub(crate) fn a_lock_on_the_tags_is_waited_for_and_nothing_repeats(store: &Store) {
+pub(crate) fn nothing_repeats_while_calls_wait_for_locked_tags(store: &Store) {
     let world = World::of(store);
-    let task = world.taker(); // makes the file
+    let task = world.taker(); // creates the file
     let file = task.url.strip_prefix("sqlite:").expect("a file");
     let lock = Connection::open(file).expect("it is there");
     lock.busy_timeout(Duration::from_secs(60)).expect("a limit");
@@ -21,7 +21,7 @@ pub(crate) fn a_lock_on_the_tags_is_waited_for_and_nothing_repeats(store: &Store
     );
 }
 
-/// The check itself: one process has a store that hands out what another already has.
+/// The check itself: one process has a store that hands out numbers already handed out.
 pub(crate) fn a_range_that_is_handed_out_twice_is_found(store: &Store) {
     let world = World::of(store);
     let task = Task {

@@ -1,4 +1,4 @@
-//! `kill -9`, again and again.
+//! Repeated `kill -9`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::stores::Store;
 use crate::worker::{LAYOUT, Task, launch};
 use crate::world::{HASTY, PATIENT, World};
 
-/// A quiet machine needs well under a second; this only guards.
+/// An idle machine needs well under a second; this is only an upper limit.
 const FIRST_ID_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
@@ -19,7 +19,7 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
     let mut checker = Ledger::new(LAYOUT);
-    // Somebody whom all this does not concern.
+    // A process that is not affected by any of this.
     let timing = Some(PATIENT);
     let mut neighbour = launch(&Task {
         timing,
@@ -30,14 +30,14 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
     let mut first_ids = Vec::new();
     let mut host = 0;
     for start in 0..=kills {
-        host += u32::from(start % 5 == 4); // now and then one that remembers nothing
+        host += u32::from(start % 5 == 4); // now and then a host without a local record
         let task = Task {
             greedy: start % 3 == 0,
             ..world.task(&namespace, &format!("host {host}"))
         };
         let mut victim = launch(&task);
         if start % 7 == 6 {
-            victim.listen(Duration::from_millis(random(100))); // somewhere in its start
+            victim.listen(Duration::from_millis(random(100))); // at some point of its start
         } else {
             first_ids.push(victim.until_first_id());
             for _ in 0..random(50) {
@@ -69,8 +69,8 @@ pub(crate) fn no_id_repeats_when_processes_are_killed(store: &Store) {
     assert!(max < FIRST_ID_WITHIN, "{first_ids:?}");
 }
 
-/// Each start is another host, as a container without a kept folder is. The grace is far longer than the
-/// test; a living owner keeps what it has.
+/// Each start is another host, like a container without a persistent folder. The grace is far longer
+/// than the test; a running owner keeps its machine ID.
 pub(crate) fn a_crash_loop_does_not_use_up_a_pool(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
@@ -97,7 +97,7 @@ pub(crate) fn a_crash_loop_does_not_use_up_a_pool(store: &Store) {
         checked.unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
     }
     steady.until_ids();
-    assert_eq!(steady.machines.len(), 1, "nobody took it");
+    assert_eq!(steady.machines.len(), 1, "not taken over");
     steady.close();
     checker.check(&steady.ids).unwrap();
     println!(

@@ -1,8 +1,8 @@
-//! Real processes on real stores: killed, paused, started at once, cut off from their store. What they
-//! made is checked for duplicates. The processes are this test program itself.
+//! Real processes on real stores: killed, paused, started concurrently, cut off from their store.
+//! Their IDs are checked for duplicates. The processes are this test program itself.
 //!
 //! The stores come from the environment (`scripts/test.sh` sets it); tests that stop a server start
-//! one of their own. With `VESTA_TEST_FULL` set they do more rounds. `--nocapture` shows the figures.
+//! their own. With `VESTA_TEST_FULL` they do more rounds. `--nocapture` shows the figures.
 #![cfg_attr(
     not(any(
         feature = "mysql",
@@ -11,7 +11,7 @@
         feature = "zookeeper",
         feature = "etcd"
     )),
-    allow(dead_code, unused_macros, reason = "what only servers need")
+    allow(dead_code, unused_macros, reason = "needed for servers only")
 )]
 
 #[cfg(feature = "mysql")]
@@ -38,7 +38,7 @@ mod stores;
 mod worker;
 mod world;
 
-/// A test of each scenario, with this store.
+/// Generates a test of each scenario with this store.
 macro_rules! on {
     ($store:expr; $($module:ident: $($scenario:ident)*;)*) => {
         $($(
@@ -69,7 +69,7 @@ macro_rules! on_a_server {
         on! { $store;
             owners: a_paused_owner_repeats_nothing_of_its_successor;
             outages:
-                an_outage_costs_nothing_within_the_window_and_ends_by_itself_after_it
+                an_outage_within_the_window_costs_nothing_and_recovery_is_automatic
                 long_outages_with_the_durations_of_the_store;
             secrets: passwords_are_never_shown;
         }
@@ -90,7 +90,7 @@ macro_rules! on_segments_of_a_server {
     ($store:expr) => {
         on_segments!($store);
         on! { $store;
-            segments: an_outage_of_the_tags_is_waited_for_and_nothing_repeats;
+            segments: nothing_repeats_while_calls_wait_for_unreachable_tags;
         }
     };
 }
@@ -101,10 +101,10 @@ macro_rules! on_a_database {
         on! { $store;
             refusals:
                 a_server_that_replicates_from_another_is_refused
-                a_server_that_turns_replica_is_left_until_it_is_primary_again
-                a_restart_leaves_no_empty_table_where_one_is_put_back
-                a_refusal_ends_neither_holders_nor_starters_that_wait
-                a_refusal_of_the_tags_is_waited_for_and_nothing_repeats;
+                a_server_that_becomes_a_replica_is_unused_until_primary_again
+                a_restart_leaves_no_empty_table_in_place_of_a_renamed_one
+                a_refusal_ends_neither_holders_nor_waiting_starters
+                nothing_repeats_while_calls_wait_for_refused_tags;
         }
     };
 }
@@ -113,9 +113,9 @@ macro_rules! on_a_server_with_a_replica {
     ($store:expr) => {
         on! { $store;
             failovers:
-                nothing_repeats_when_a_replica_that_lags_takes_over
-                nothing_repeats_when_that_replica_knows_nothing_of_the_namespace
-                a_number_that_is_used_once_comes_again_from_a_replica_that_lags;
+                nothing_repeats_when_a_lagging_replica_takes_over
+                nothing_repeats_when_a_replica_without_the_namespace_takes_over
+                a_disposable_number_repeats_after_a_fail_over_to_a_lagging_replica;
         }
     };
 }
@@ -128,7 +128,7 @@ mod processes {
         on! { crate::stores::SQLITE;
             owners: a_paused_owner_of_this_host_keeps_its_machine_id;
             files:
-                a_lock_on_the_tags_is_waited_for_and_nothing_repeats
+                nothing_repeats_while_calls_wait_for_locked_tags
                 a_range_that_is_handed_out_twice_is_found;
         }
     }
@@ -160,9 +160,9 @@ mod processes {
         on_a_server!(crate::stores::REDIS);
         on! { crate::stores::REDIS;
             failovers:
-                nothing_repeats_when_a_replica_that_lags_takes_over
-                nothing_repeats_when_that_replica_knows_nothing_of_the_namespace
-                nothing_repeats_when_that_replica_was_restarted_and_shows_nothing;
+                nothing_repeats_when_a_lagging_replica_takes_over
+                nothing_repeats_when_a_replica_without_the_namespace_takes_over
+                nothing_repeats_when_a_restarted_replica_takes_over;
         }
         on_segments_of_a_server!(crate::stores::REDIS);
     }

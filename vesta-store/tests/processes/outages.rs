@@ -10,13 +10,13 @@ use crate::stores::Store;
 use crate::worker::{LAYOUT, Task, launch};
 use crate::world::{HASTY, PATIENT, World};
 
-/// The aim is 2 s; this only guards.
+/// The goal is 2 s; this is only an upper limit.
 const RECOVERS_WITHIN: Duration = Duration::from_secs(5);
 
 type Switch = fn(&Server);
 
 /// One process whose window outlasts the outage, and one whose window does not.
-pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after_it(store: &Store) {
+pub(crate) fn an_outage_within_the_window_costs_nothing_and_recovery_is_automatic(store: &Store) {
     let server = Server::start(store);
     let world = World::at(store, &server.url());
     let namespace = world.namespace();
@@ -58,7 +58,7 @@ pub(crate) fn an_outage_costs_nothing_within_the_window_and_ends_by_itself_after
         assert_eq!(patient.held, [""; 0], "{way}");
     }
     for process in [&patient, &hasty] {
-        assert_eq!(process.machines.len(), 1, "nobody took anything over");
+        assert_eq!(process.machines.len(), 1, "nothing was taken over");
     }
     patient.close();
     hasty.close();
@@ -111,7 +111,7 @@ pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
             },
         );
         assert!(recovered < RECOVERS_WITHIN, "{recovered:?}");
-        // Half a window is always left: it is renewed after a quarter.
+        // At least half a window is left: it is renewed after a quarter.
         assert!(errors == 0 || outage > window / 2);
         assert!(errors > 0 || outage <= window);
         process.check_holds();

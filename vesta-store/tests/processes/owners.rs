@@ -1,5 +1,5 @@
-//! Owners of a machine ID: a successor of an owner that is paused, one of two that start at once,
-//! nobody more than there are.
+//! Owners of a machine ID: the successor of a paused owner, two concurrent starters, and no more
+//! owners than machine IDs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::world::{PATIENT, World};
 const PAUSE: Duration = Duration::from_secs(20);
 const LONG_PAUSE: Duration = Duration::from_secs(180);
 
-/// The paused one wakes up in the middle of making IDs, and does not know that time has passed.
+/// The paused owner resumes while making IDs, and does not know that time has passed.
 pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
@@ -65,7 +65,7 @@ pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
     );
 }
 
-/// The same host on the same empty store: both want the same machine ID first.
+/// The same host on the same empty store: both try the same machine ID first.
 pub(crate) fn two_starters_at_once_get_different_machine_ids(store: &Store) {
     let rounds = if is_full_run() { 200 } else { 50 };
     let world = World::of(store);
@@ -102,7 +102,8 @@ pub(crate) fn two_starters_at_once_get_different_machine_ids(store: &Store) {
     );
 }
 
-/// All processes of a pool in a file are on one host, where a lock tells that its owner is not dead.
+/// All processes of a pool in a file are on one host, where a lock shows that its owner is still
+/// running.
 pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
@@ -113,7 +114,7 @@ pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
     let mut paused = launch(&task("paused"));
     paused.until_ids();
     paused.pause();
-    // For far longer than its window and its grace.
+    // For much longer than its window and its grace.
     let reason = launch(&task("other")).until_refused();
     assert!(reason.starts_with("machine ID 3 is in use"), "{reason}");
     paused.resume();
@@ -132,7 +133,7 @@ pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
 pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();
-    // Neither a slow disk nor the third ends what they hold.
+    // A slow disk must not end the leases of the holders, nor must the third process.
     let timing = Some(PATIENT);
     let task = |host| Task {
         range: Some(5..=6),

@@ -1,4 +1,4 @@
-//! PgBouncer in front of PostgreSQL, as Debian ships it: the next transaction of a client may go to another
+//! PgBouncer in front of PostgreSQL, as packaged by Debian: a client's next transaction may use another
 //! session, which another client has just used.
 
 use vesta_testkit::fleet::Ledger;
@@ -9,7 +9,7 @@ use crate::stores::Store;
 use crate::worker::{LAYOUT, launch};
 use crate::world::{HASTY, World};
 
-/// Owners of machine IDs, which all renew more than once a second.
+/// Owners of machine IDs, each of which renews more than once a second.
 const OWNERS: usize = 6;
 const NUMBERS: u64 = 400_000;
 
@@ -27,13 +27,13 @@ pub(crate) fn processes_that_share_two_sessions_of_a_pooler_repeat_nothing(store
             .collect();
         owners.iter_mut().for_each(|owner| _ = owner.until_ids());
         take_at_once(&world, NUMBERS);
-        // At least that long each of them renews.
+        // Long enough for each of them to renew.
         owners[0].listen(HASTY.window * 2);
         let mut checker = Ledger::new(LAYOUT);
         for owner in &mut owners {
             owner.close();
             owner.check_holds();
-            assert_eq!(owner.machines.len(), 1, "nobody lost its machine ID");
+            assert_eq!(owner.machines.len(), 1, "no machine ID was lost");
             checker.check(&owner.ids).unwrap();
         }
         println!(

@@ -1,5 +1,5 @@
-//! Databases that refuse for a while (a privilege is taken away, a table renamed, an account locked, a password
-//! changed), and databases that take over the changes of another one.
+//! Databases that refuse for a while (a privilege is revoked, a table renamed, an account locked, a password
+//! changed), and databases that replicate from another one.
 
 use vesta_service::lease::StoreError;
 use vesta_store::{Options, open_segments, open_worker_nodes};
@@ -12,7 +12,7 @@ use crate::stores::Store;
 use crate::worker::{LAYOUT, Task, launch};
 use crate::world::{HASTY, PATIENT, World};
 
-/// The texts that have a server replicate from one that is not there, and that end it.
+/// Statements that make a server replicate from an unreachable one, and statements that stop this.
 fn replication(store: &Store) -> [&'static str; 2] {
     match store.name {
         "mysql" => [
@@ -29,7 +29,7 @@ fn replication(store: &Store) -> [&'static str; 2] {
     }
 }
 
-/// Everything that gives out IDs or numbers from this database.
+/// Every use of this database that hands out IDs or numbers.
 fn uses(url: &str) -> [Result<(), StoreError>; 4] {
     let options = Options {
         auto_init: false,
@@ -50,7 +50,7 @@ fn uses(url: &str) -> [Result<(), StoreError>; 4] {
     ]
 }
 
-/// One process at the primary, one at a replica that can be written.
+/// One process on the primary, one on a writable replica.
 pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     let server = Server::start(store);
     let world = World::at(store, &server.url());
@@ -87,7 +87,7 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     if store.name == "mysql" {
         let (_, source) = world.url().rsplit_once('@').expect("a password");
         assert!(said.contains(source.trim_end_matches("/vesta")), "{said}");
-        // A user who may not ask which one it is.
+        // A user who may not see which source it is.
         server.sql_on_replica(
             "SET sql_log_bin = 0; CREATE USER app@'%' IDENTIFIED BY 'app';
              GRANT SELECT, INSERT, UPDATE ON vesta.* TO app@'%'",
@@ -114,16 +114,17 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     first.kill();
     server.promote();
     if store.name == "postgres" {
-        // Logical replication leaves sequences behind: an operator moves them on.
+        // Logical replication does not copy sequences: an operator advances them.
         server.sql_on_replica(
             "SELECT setval(pg_get_serial_sequence('worker_node', 'id'), max(id)) FROM worker_node",
         );
     }
     for answer in uses(&replica) {
-        answer.expect("it is a server of its own");
+        answer.expect("it is an independent server");
     }
     if store.name == "mysql" {
-        // Without the privilege two looks show that it no longer follows; only a claim waits for the second.
+        // Without the privilege two looks show that it no longer replicates; only a claim waits for the
+        // second.
         let app = vesta_store::open(&as_app(&replica).parse().unwrap()).unwrap();
         app.list("lease/x").unwrap();
         let said = app.doubt().unwrap_err();
@@ -135,8 +136,8 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     }
 }
 
-/// Between two looks at a holder's server it becomes a replica.
-pub(crate) fn a_server_that_turns_replica_is_left_until_it_is_primary_again(store: &Store) {
+/// The server of a holder becomes a replica between two looks.
+pub(crate) fn a_server_that_becomes_a_replica_is_unused_until_primary_again(store: &Store) {
     let server = Server::start(store);
     let world = World::at(store, &server.url());
     let namespace = world.namespace();
@@ -151,7 +152,7 @@ pub(crate) fn a_server_that_turns_replica_is_left_until_it_is_primary_again(stor
         .expect_err("seen over the open connection")
         .to_string();
     assert!(said.contains("replicates from"), "{said}");
-    server.kill(); // new connections look at it
+    server.kill(); // new connections inspect it
     server.start_again();
     holder.until_held();
     holder.listen(HASTY.window);
@@ -169,11 +170,11 @@ pub(crate) fn a_server_that_turns_replica_is_left_until_it_is_primary_again(stor
     Ledger::new(LAYOUT).check(&holder.ids).unwrap();
 }
 
-/// Nothing that creates a table: an empty one would stand in the way of the one that is put back.
+/// No privilege to create a table: an empty one would be in the way of the original.
 const GRANT: &str = "GRANT SELECT, INSERT, UPDATE ON vesta.vesta_kv TO app@'%'; \
                      GRANT SELECT, INSERT, UPDATE ON vesta.leaf_alloc TO app@'%'";
 
-/// Ways to refuse: its name, how it begins and how it ends.
+/// Ways to refuse: name, start and end of each.
 fn refusals(store: &Store) -> [[&'static str; 3]; 4] {
     match store.name {
         "mysql" => [
@@ -225,14 +226,14 @@ fn refusals(store: &Store) -> [[&'static str; 3]; 4] {
     }
 }
 
-/// URL of a user whose privileges, password and account change.
+/// The URL of a user whose privileges, password and account change.
 fn as_app(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").expect("a scheme");
     let (_, place) = rest.rsplit_once('@').expect("a password");
     format!("{scheme}://app:app@{place}")
 }
 
-/// The table of machine IDs is made by the first entry.
+/// The first entry creates the table of machine IDs.
 pub(crate) fn make_table(url: &str) {
     assert!(
         vesta_store::open(&url.parse().unwrap())
@@ -261,7 +262,7 @@ fn with_app(store: &Store) -> (Server, String) {
 }
 
 /// A process that restarts meanwhile remembers its machine ID; its user may create tables.
-pub(crate) fn a_restart_leaves_no_empty_table_where_one_is_put_back(store: &Store) {
+pub(crate) fn a_restart_leaves_no_empty_table_in_place_of_a_renamed_one(store: &Store) {
     let (server, _) = with_app(store);
     let world = World::at(store, &server.url());
     let task = world.task(&world.namespace(), "host");
@@ -283,8 +284,8 @@ pub(crate) fn a_restart_leaves_no_empty_table_where_one_is_put_back(store: &Stor
 }
 
 /// One process whose window outlasts the refusal, one whose window does not, and one that starts meanwhile
-/// and waits for its store. A wrong password ends a start at once.
-pub(crate) fn a_refusal_ends_neither_holders_nor_starters_that_wait(store: &Store) {
+/// and waits for its store. A wrong password fails a start at once.
+pub(crate) fn a_refusal_ends_neither_holders_nor_waiting_starters(store: &Store) {
     let (server, url) = with_app(store);
     let world = World::at(store, &url);
     let namespace = world.namespace();
@@ -334,7 +335,7 @@ pub(crate) fn a_refusal_ends_neither_holders_nor_starters_that_wait(store: &Stor
     }
 }
 
-pub(crate) fn a_refusal_of_the_tags_is_waited_for_and_nothing_repeats(store: &Store) {
+pub(crate) fn nothing_repeats_while_calls_wait_for_refused_tags(store: &Store) {
     let (server, url) = with_app(store);
     let (server, ways) = (&server, refusals(store));
     let switches =

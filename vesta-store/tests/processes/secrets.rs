@@ -1,4 +1,4 @@
-//! The password in a URL is shown by nothing, whatever goes wrong.
+//! No output ever shows the password in a URL, whatever goes wrong.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -52,10 +52,10 @@ pub(crate) fn passwords_are_never_shown(store: &Store) {
         }
     };
     run(good.url.clone(), &has_ids);
-    // Refused, where there are users.
+    // Refused, if the store has users.
     run(with(&planted, host), &is_settled);
     run(with(&planted, &nowhere), &is_trying);
-    // Characters that somebody forgot to encode.
+    // Unencoded special characters.
     for flaw in ["/", "?", "#", "@", ":", "%zz", "["] {
         run(
             with(&format!("{planted}{flaw}{PLANTED}"), &nowhere),

@@ -1,5 +1,5 @@
-//! Numbers of a tag, taken by several processes at once from one database: none comes twice, each process
-//! gets higher and higher ones, and a database that is away is waited for.
+//! Numbers of a tag, taken by several processes concurrently from one database: none repeats, each
+//! process gets ascending ones, and calls wait for an unreachable database.
 
 mod numbers;
 mod taker;
@@ -23,11 +23,11 @@ pub(crate) use taker::Task;
 const PROCESSES: usize = 4;
 const NUMBERS: u64 = 10_000_000;
 const MANY_NUMBERS: u64 = 100_000_000;
-/// The outage of a database in the full run; otherwise until every process has noticed it.
+/// The outage of a database in the full run; otherwise it lasts until every process has noticed it.
 const OUTAGE: Duration = Duration::from_secs(20);
 
 impl World {
-    /// Work on a new tag that nobody else has.
+    /// Task on a new, unique tag.
     pub(crate) fn taker(&self) -> Task {
         let tag = format!("processes-{:x}", random(u64::MAX));
         let store =
@@ -43,12 +43,12 @@ impl World {
     }
 }
 
-/// The numbers that all processes took, if none of it twice.
+/// The numbers that all processes took, if none repeats.
 pub(crate) fn union(takers: &[Process]) -> Result<Vec<Range<u64>>, String> {
     disjoint(takers.iter().flat_map(|taker| taker.runs.clone()).collect())
 }
 
-/// Has them begin at once, and waits until each has its numbers.
+/// Starts them at once, and waits until each has its numbers.
 pub(crate) fn run(takers: &mut [Process]) {
     for taker in takers.iter_mut() {
         taker.until(|event| (*event == Event::Started).then_some(()));
@@ -57,7 +57,7 @@ pub(crate) fn run(takers: &mut [Process]) {
     takers.iter_mut().for_each(Process::until_closed);
 }
 
-/// The number of times that the numbers go over from one process to another.
+/// How often consecutive numbers were taken by different processes.
 fn turns(takers: &[Process]) -> usize {
     let of = |(owner, taker): (usize, &Process)| {
         taker
@@ -80,7 +80,7 @@ pub(crate) fn four_servers_take_ten_million_numbers_of_one_tag_and_none_repeats(
     );
 }
 
-/// Processes that take so many numbers of one tag in all.
+/// Processes that take this many numbers of one tag in total.
 pub(crate) fn take_at_once(world: &World, numbers: u64) {
     let each = numbers / PROCESSES as u64;
     let task = Task {
@@ -96,7 +96,7 @@ pub(crate) fn take_at_once(world: &World, numbers: u64) {
     for taker in &takers {
         assert_eq!(
             taker.held, [""; 0],
-            "while the database answers nobody fails"
+            "no call fails while the database answers"
         );
         assert_eq!(count(&taker.runs), each);
     }
@@ -113,7 +113,7 @@ pub(crate) fn take_at_once(world: &World, numbers: u64) {
     );
 }
 
-pub(crate) fn an_outage_of_the_tags_is_waited_for_and_nothing_repeats(store: &Store) {
+pub(crate) fn nothing_repeats_while_calls_wait_for_unreachable_tags(store: &Store) {
     let server = Server::start(store);
     let world = World::at(store, &server.url());
     let (pause, resume) = (|| server.pause(), || server.resume());

@@ -1,10 +1,10 @@
-//! A server of one's own, that may be stopped.
+//! A dedicated server, which may be stopped.
 
 use vesta_testkit::fleet::StoreServers;
 
 use crate::stores::Store;
 
-/// A server that `scripts/stores.sh` started. Dropping it stops it.
+/// A server started by `scripts/stores.sh`. Dropping it stops it.
 pub(crate) struct Server {
     servers: StoreServers,
     name: &'static str,
@@ -18,7 +18,7 @@ impl Server {
         }
     }
 
-    /// One with an asynchronous replica.
+    /// A server with an asynchronous replica.
     pub(crate) fn with_replica(store: &Store) -> Self {
         let server = Self::start(store);
         server.run("replica");
@@ -49,7 +49,7 @@ impl Server {
         StoreServers::url(self.servers.folder(), name)
     }
 
-    /// From now on the replica gets nothing more; what was there before it has.
+    /// From now on the replica receives nothing more; it keeps earlier changes.
     pub(crate) fn lag(&self) {
         self.run("lag");
     }
@@ -60,8 +60,8 @@ impl Server {
         self.run("promote");
     }
 
-    /// One whose tables another server takes over, which can be written, too: a replica that is not
-    /// read-only, or a subscriber.
+    /// Starts a writable server that replicates the tables: a replica without read-only mode, or a
+    /// subscriber.
     pub(crate) fn replicate_writable(&self) {
         match self.name {
             "mysql" => {
@@ -77,7 +77,7 @@ impl Server {
         self.run("promote");
     }
 
-    /// What the administrator gets for a text.
+    /// Result of a statement for the administrator.
     pub(crate) fn sql(&self, text: &str) {
         self.sql_on(self.name, text);
     }
@@ -90,20 +90,20 @@ impl Server {
         self.servers.run("sql", &[name, text]);
     }
 
-    /// The URL of a pooler before it, which is started.
+    /// Starts a pooler in front of it and returns its URL.
     pub(crate) fn pooler(&self) -> String {
         self.run_on("start", "pgbouncer");
         self.url_of("pgbouncer")
     }
 
-    /// Kills the replica and starts it again.
+    /// Kills the replica and restarts it.
     pub(crate) fn restart_replica(&self) {
         for command in ["kill", "start"] {
             self.run_on(command, &self.replica());
         }
     }
 
-    /// SIGSTOP: its connections stay.
+    /// SIGSTOP: its connections stay open.
     pub(crate) fn pause(&self) {
         self.run("pause");
     }
@@ -117,7 +117,7 @@ impl Server {
         self.run("kill");
     }
 
-    /// Starts it with what it has on disk, and waits until it answers.
+    /// Starts it with its data on disk, and waits until it answers.
     pub(crate) fn start_again(&self) {
         self.run("start");
     }

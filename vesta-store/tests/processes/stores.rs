@@ -1,4 +1,4 @@
-//! The stores that tests run on, one a row.
+//! The stores on which tests run, one per row.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use vesta_testkit::fleet::store_url;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Store {
     pub(crate) name: &'static str,
-    /// False for a store that is a file.
+    /// False if the store is a file.
     is_server: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) const ETCD: Store = Store {
 };
 
 impl Store {
-    /// Its URL. A store that is a file lies in this folder.
+    /// Its URL. A store that is a file is in this folder.
     pub(crate) fn url(&self, folder: &Path) -> String {
         match self.is_server {
             true => store_url(self.name),

@@ -1,5 +1,5 @@
-//! The program of the processes: this test program, started by itself, makes IDs and says what becomes
-//! of it. Every ID that it has said is one that a caller got.
+//! Program of the processes: this test program starts itself, makes IDs and reports them. Every
+//! reported ID is one that a caller received.
 
 use std::io::{BufRead as _, Write};
 use std::ops::RangeInclusive;
@@ -15,35 +15,35 @@ use vesta_testkit::fleet::Process;
 
 pub(crate) const LAYOUT: IdMeta = IdMeta::MIN_GRANULARITY;
 
-/// The order to a worker.
+/// Task of a worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) url: String,
     pub(crate) namespace: String,
     pub(crate) state_dir: PathBuf,
     pub(crate) range: Option<RangeInclusive<u64>>,
-    /// The store's own, if there is none.
+    /// The store's own timing, if `None`.
     pub(crate) timing: Option<Timing>,
-    /// Claims a machine ID only when a line comes in.
+    /// Claims a machine ID only when a line is read.
     pub(crate) waits: bool,
     /// Waits for its store, however long.
     pub(crate) patient: bool,
     /// Makes IDs as fast as they are read.
     pub(crate) greedy: bool,
-    /// Logs all there is to stderr.
+    /// Logs everything to stderr.
     pub(crate) traces: bool,
 }
 
-/// The first line of a worker that traces.
+/// The first line of a tracing worker.
 pub(crate) const TRACING: &str = "everything is logged from here on";
 
 const PREFIX: &str = "VESTA_WORKER_";
-/// Not greedy: so many IDs so often.
+/// IDs per batch, if not greedy.
 const BATCH: usize = 200;
 const PACE: Duration = Duration::from_millis(5);
 
 impl Task {
-    /// As environment variables of the process.
+    /// Encodes the task as environment variables of the process.
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let millis = |duration: Duration| duration.as_millis().to_string();
         let timing = self.timing.map_or(String::new(), |t| {
@@ -70,7 +70,7 @@ impl Task {
         .into()
     }
 
-    /// `None` if this process is no worker.
+    /// `None` if this process is not a worker.
     fn from_variables() -> Option<Self> {
         let text = |name: &str| std::env::var(format!("{PREFIX}{name}"));
         let url = text("URL").ok()?;
@@ -137,7 +137,7 @@ impl Task {
     }
 }
 
-/// An error with all that stands behind it, for people and for machines.
+/// An error with its causes, in display and debug form.
 fn in_full(error: impl std::error::Error) -> String {
     let mut text = format!("{error} {error:?}");
     let mut next = error.source();
@@ -171,11 +171,11 @@ fn worker() {
             .init();
         tracing::trace!("{TRACING}");
     }
-    // Whoever started this process and is gone wants nothing more.
+    // If the starting process is gone, errors do not matter.
     let _ = work(&task, &commands(), &mut std::io::stdout().lock());
 }
 
-/// The lines that come in; the channel closes with them.
+/// Input lines; the channel closes at the end of the input.
 fn commands() -> Receiver<()> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -189,7 +189,7 @@ fn commands() -> Receiver<()> {
 }
 
 fn work(task: &Task, commands: &Receiver<()>, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "\nstarted")?; // after what the test harness says
+    writeln!(out, "\nstarted")?; // after the output of the test harness
     out.flush()?;
     if task.waits && commands.recv().is_err() {
         return Ok(());
@@ -232,7 +232,7 @@ fn work(task: &Task, commands: &Receiver<()>, out: &mut impl Write) -> std::io::
     }
 }
 
-/// The end of a tick is nothing to report, the same reason twice neither.
+/// Reports a refusal, except for the end of a tick and repetitions of the same reason.
 fn report(
     error: &IdError,
     held: &mut Option<ErrorKind>,

@@ -1,4 +1,4 @@
-//! The surroundings of a test: a store, a namespace of its own in it, and hosts.
+//! Test environment: a store, a dedicated namespace in it, and hosts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// As short as a noisy machine allows: what depends on a window is soon seen.
+/// As short as a noisy machine allows, so that effects of a window show soon.
 pub(crate) const HASTY: Timing = Timing {
     window: millis(1500),
     renew_every: millis(500),
@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// The same with this server.
+    /// The same, with this server.
     pub(crate) fn at(store: &Store, url: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         Self {
@@ -61,12 +61,12 @@ impl World {
         &self.url
     }
 
-    /// A namespace that nobody else has.
+    /// A unique namespace.
     pub(crate) fn namespace(&self) -> String {
         format!("processes-{:x}", random(u64::MAX))
     }
 
-    /// Work for a process on this host.
+    /// Task of a process on this host.
     pub(crate) fn task(&self, namespace: &str, host: &str) -> Task {
         Task {
             url: self.url.clone(),

@@ -1,7 +1,8 @@
-//! Imports of what CosId left in Redis, MySQL and ZooKeeper: its machine IDs are handed out no more,
-//! and the numbers of its segments go on.
+//! Imports of CosId's data in Redis, MySQL and ZooKeeper: its machine IDs are never handed out
+//! again, and the numbers of its segments continue.
 //!
-//! The states are those that its own scripts, statements and classes wrote, read back from the stores.
+//! The states were written by CosId's own scripts, statements and classes, and read back from the
+//! stores.
 
 mod mysql;
 mod redis;
@@ -21,32 +22,32 @@ use vesta_store::import::{
 };
 use vesta_store::{OpenError, StoreUrl};
 
-/// A place of one's own in a store, as CosId uses it.
+/// A dedicated location in a store, as CosId uses it.
 trait Place {
-    /// Its URL, with a login that may only read where there is such a thing.
+    /// Its URL, with a read-only login if the store supports that.
     fn url(&self) -> String;
 
-    /// A namespace that no other test has.
+    /// A unique namespace.
     fn namespace(&self) -> String;
 
     /// Four machine IDs in use and one given back, out of five.
     fn hand_out(&self);
 
-    /// Two machine IDs more, of which nothing but the counter tells; `false` where there is no counter.
+    /// Adds two machine IDs known only from the counter; `false` if there is no counter.
     fn count_on(&self) -> bool;
 
-    /// Entries that CosId never writes. Returns how an error names them.
+    /// Writes entries that CosId never writes. Returns their names in an error.
     fn damage(&self) -> Vec<String>;
 
-    /// The segments `order`, of which 2200 numbers were handed out, `order@260131`, of which none was, and
-    /// `eu.item`, of which 15 were; and what is none of the namespace.
+    /// Creates the segments `order` with 2200 numbers handed out, `order@260131` with none, and `eu.item`
+    /// with 15; and entries outside the namespace.
     fn segments(&self);
 
-    /// A segment that CosId never writes. Returns how an error names it.
+    /// Writes a segment that CosId never writes. Returns its name in an error.
     fn damage_segment(&self) -> String;
 }
 
-/// One in each store that this machine has a server of.
+/// A location in each store for which this machine has a server.
 fn places() -> impl Iterator<Item = Box<dyn Place>> {
     let stores = ["redis", "mysql", "zookeeper"].into_iter();
     stores
@@ -200,7 +201,7 @@ fn malformed_machine_ids_are_refused_and_named() {
         let named = place.damage();
         let said = owners(&*place).expect_err("refused");
         assert!(
-            said.contains("these entries are not as CosId writes them: "),
+            said.contains("unexpected entries (not written by CosId): "),
             "{said}"
         );
         for name in named {
@@ -210,16 +211,13 @@ fn malformed_machine_ids_are_refused_and_named() {
 }
 
 #[test]
-fn where_nothing_is_there_it_is_said_so() {
+fn missing_data_is_reported() {
     for place in places() {
         for said in [owners(&*place).map(drop), segments(&*place).map(drop)] {
             let said = said.expect_err("nothing");
-            let nothing =
-                said.contains("there are no ") && said.contains("check `cosid.namespace`");
-            assert!(
-                nothing || said.contains("there is no table cosid"),
-                "{said}"
-            );
+            let nothing = said.contains("found in CosId's namespace")
+                && said.contains("check `cosid.namespace`");
+            assert!(nothing || said.contains("no table cosid"), "{said}");
         }
         place.hand_out();
         place.segments();
@@ -229,7 +227,7 @@ fn where_nothing_is_there_it_is_said_so() {
 }
 
 #[test]
-fn numbers_of_an_imported_segment_go_on_behind_the_last() {
+fn numbers_of_an_imported_segment_continue_above_the_last() {
     for place in places() {
         place.segments();
         let found = segments(&*place).expect("a right state");
@@ -267,7 +265,9 @@ fn a_malformed_segment_is_refused_and_named() {
         let named = place.damage_segment();
         let said = segments(&*place).expect_err("refused");
         assert!(
-            said.contains(&format!("writes them: {named}; correct or remove them")),
+            said.contains(&format!(
+                "(not written by CosId): {named}; correct or remove them"
+            )),
             "{said}"
         );
     }

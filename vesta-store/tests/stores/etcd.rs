@@ -1,7 +1,7 @@
-//! etcd keeps the promises of every store, and the keys are what the documentation says.
+//! etcd passes the conformance suite, and the keys are as documented.
 //!
-//! The suite runs on the server that `VESTA_TEST_ETCD` names. Tests that need a server of their own
-//! (with users, with TLS, to kill it) start the program `etcd`.
+//! The suite runs on the server named by `VESTA_TEST_ETCD`. Tests that need their own server (with
+//! users, with TLS, to kill it) start the program `etcd`.
 
 mod keys;
 mod login;
@@ -22,7 +22,7 @@ use vesta_testkit::fleet::store_url;
 
 struct Etcd;
 
-/// A prefix that nobody else uses.
+/// A unique prefix.
 struct Area {
     members: String,
     prefix: String,
@@ -40,7 +40,7 @@ impl Area {
         }
     }
 
-    /// Over these members instead.
+    /// The URL with these members instead.
     fn url_over(&self, members: &str) -> String {
         format!("etcd://{members}/{}", self.prefix)
     }
@@ -104,7 +104,7 @@ fn opened(url: &str) -> Arc<dyn KvStore> {
     open(url, &Options::default())
 }
 
-/// Makes the change of this number.
+/// Makes the change with this number.
 fn put(store: &Arc<dyn KvStore>, number: u32) -> Result<bool, StoreError> {
     let old = (number > 1).then(|| (number - 1).to_string());
     store.put_if(AREA, "7", old.as_deref(), &number.to_string())
@@ -114,14 +114,14 @@ fn get(store: &Arc<dyn KvStore>) -> Result<Option<String>, StoreError> {
     store.get(AREA, "7")
 }
 
-/// The words of an error that does not pass.
+/// The message of a permanent error.
 fn refused<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
     let error = answer.expect_err("it is refused");
     assert!(error.is_permanent(), "{error}");
     error.to_string()
 }
 
-/// The words of an error that may pass.
+/// The message of a transient error.
 fn unavailable<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
     let error = answer.expect_err("it cannot be answered");
     assert!(!error.is_permanent(), "{error}");

@@ -1,4 +1,4 @@
-//! Imports: the records that are written, and that nothing else changes, whoever is faster.
+//! Imports: the records that are written, and that concurrent changes are never overwritten.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -73,7 +73,7 @@ fn all(leases: &Leases) -> Vec<(u64, Record)> {
 }
 
 #[test]
-fn a_predecessor_gets_a_record_that_no_pool_hands_out() {
+fn a_foreign_owner_gets_a_record_that_no_pool_hands_out() {
     let plan = planned(&[found(7, "10.0.0.7:8080", None)], &[], 0);
     let record = Record {
         epoch: 1,
@@ -91,7 +91,7 @@ fn a_predecessor_gets_a_record_that_no_pool_hands_out() {
 }
 
 #[test]
-fn the_bound_covers_what_was_used_ahead_of_our_clock_and_never_undercuts_the_floor() {
+fn the_bound_covers_use_ahead_of_our_clock_and_is_never_below_the_floor() {
     let bound = |last_used, floor| {
         written(&planned(&[found(7, "h", last_used)], &[], floor))[0]
             .1
@@ -150,7 +150,7 @@ fn a_machine_id_with_a_record_is_left_alone() {
 }
 
 #[test]
-fn what_the_layout_does_not_have_is_refused_before_anything_is_written() {
+fn ids_outside_the_layout_are_refused_before_anything_is_written() {
     let refusal = |found: &[ForeignOwner]| {
         plan(found, &BTreeMap::new(), &target(0), || 1)
             .expect_err("refused")
@@ -163,7 +163,7 @@ fn what_the_layout_does_not_have_is_refused_before_anything_is_written() {
             found(5000, "c", None)
         ]),
         "the layout snowflake has machine IDs of 0 to 1023, but the foreign owners use 1024, 5000; \
-         choose the layout that they have"
+         choose their layout"
     );
     let many: Vec<_> = (1024..1040)
         .map(|machine| found(machine, "h", None))
@@ -188,7 +188,7 @@ fn a_host_name_of_any_length_fits_the_stores() {
 }
 
 #[test]
-fn written_twice_it_changes_nothing() {
+fn writing_twice_changes_nothing() {
     let store = opened(Arc::new(MemoryStore::new()));
     let owners = [found(3, "a", None), found(7, "b", None)];
     let empty = store.snapshot().expect("memory");
@@ -203,7 +203,7 @@ fn written_twice_it_changes_nothing() {
 
     let again = planned(&owners, &records, 0);
     assert_eq!(again, left_alone);
-    // A second importer that looked before the first one wrote.
+    // A second importer that read the records before the first one wrote.
     let later = |(machine, record)| {
         (
             machine,
@@ -219,7 +219,7 @@ fn written_twice_it_changes_nothing() {
 }
 
 #[test]
-fn a_floor_that_was_raised_is_where_records_begin() {
+fn records_begin_at_a_raised_floor() {
     let store = opened(Arc::new(MemoryStore::new()));
     let floor = store.raise_floor(position(NOW.0 + 30_000)).expect("memory");
     import(&store, &[found(7, "h", None)]).expect("memory");
@@ -242,7 +242,7 @@ fn import(leases: &Leases, found: &[ForeignOwner]) -> Result<Vec<(u64, Outcome)>
     write(leases, &seen, plan)
 }
 
-/// A store in memory with an open namespace, and a connection to it that may be bad.
+/// A memory store with an open namespace, and a connection to it that may fail.
 fn flaky() -> (Arc<MemoryStore>, Leases, Arc<FlakyStore>, Leases) {
     let memory = Arc::new(MemoryStore::new());
     let connection = FlakyStore::new(memory.clone());
@@ -251,7 +251,7 @@ fn flaky() -> (Arc<MemoryStore>, Leases, Arc<FlakyStore>, Leases) {
 }
 
 #[test]
-fn a_lost_reply_is_no_failure_and_a_silent_store_is() {
+fn a_lost_reply_is_not_a_failure_but_an_unresponsive_store_is() {
     let (_, leases, connection, bad) = flaky();
     connection.lose_replies(2);
     let outcomes = import(&bad, &[found(7, "h", None)]).expect("two replies were lost");
@@ -328,7 +328,7 @@ fn starter(store: Arc<MemoryStore>, folder: &Path) -> Option<LocalIdService> {
 }
 
 #[test]
-fn an_import_never_overwrites_a_claim_made_between_any_two_of_its_steps() {
+fn an_import_never_overwrites_a_claim_made_between_its_steps() {
     let [mut kept, mut reserved] = [0, 0];
     for steps in 0.. {
         let (memory, leases, connection, bad) = flaky();
@@ -368,7 +368,7 @@ fn an_import_never_overwrites_a_claim_made_between_any_two_of_its_steps() {
     }
 }
 
-/// A deleted record of machine ID 7 as it was seen, and the new one.
+/// A deleted record of machine ID 7 as seen in a snapshot, and the new one.
 fn lost(leases: &Leases, memory: &MemoryStore, birth: u64) -> (Snapshot, Record) {
     import(leases, &[found(7, "h", None)]).expect("memory");
     memory.delete("lease/default", "7");
@@ -405,7 +405,7 @@ fn a_repair_that_stops_between_any_two_steps_is_completed_by_the_next() {
             assert!(steps >= 3, "it stopped between any two of {steps} steps");
             return;
         }
-        assert!(seen.is_lost(7), "{steps} steps: nobody may claim it yet");
+        assert!(seen.is_lost(7), "{steps} steps: it must not be claimed yet");
         let again = repaired(&seen, 2);
         assert_eq!(put(&leases, &seen, 7, &again).expect("memory"), Cas::Done);
         let seen = leases.snapshot().expect("memory");
@@ -414,7 +414,7 @@ fn a_repair_that_stops_between_any_two_steps_is_completed_by_the_next() {
 }
 
 #[test]
-fn a_repair_never_overwrites_another_one_and_its_claim_made_between_any_two_of_its_steps() {
+fn a_repair_never_overwrites_a_concurrent_repair_and_its_claim() {
     for steps in 0.. {
         let (memory, leases, connection, bad) = flaky();
         let (seen, new) = lost(&leases, &memory, 1);

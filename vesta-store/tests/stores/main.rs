@@ -1,4 +1,4 @@
-//! The conformance suite on each store, and what only one store promises.
+//! The conformance suite on each store, and the promises of single stores.
 
 #[cfg(all(feature = "redis", feature = "mysql", feature = "zookeeper"))]
 mod cosid;

@@ -1,4 +1,4 @@
-//! The reference store keeps the promises of every store.
+//! The reference store passes the conformance suite.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! MySQL keeps the promises of every store.
+//! MySQL passes the conformance suite.
 
 mod segments;
 
@@ -19,10 +19,10 @@ use crate::shared::{self, AREA, fresh_name, open, opened, refused, unavailable};
 
 struct Mysql;
 
-/// A database of one's own.
+/// A dedicated database.
 struct Database(String, #[allow(dead_code, reason = "held")] Option<User>);
 
-/// The suite is about stores that do not forget.
+/// The suite requires stores that do not forget.
 pub(crate) fn server() -> String {
     static DURABLE: Once = Once::new();
     let url = store_url("mysql");
@@ -30,14 +30,14 @@ pub(crate) fn server() -> String {
     url
 }
 
-/// Asks the server, in a database of it.
+/// Queries the server, in one of its databases.
 pub(crate) fn ask(url: &str, sql: &str) -> Vec<MySqlRow> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
-        // Another test looks at all that this process logs.
+        // Another test checks everything that this process logs.
         let options: MySqlConnectOptions = url.parse().expect("a URL");
         let connecting = options.disable_statement_logging().connect().await;
         let mut connection = connecting.expect("the test server answers");
@@ -54,7 +54,7 @@ impl Database {
         Self::of(Some(User::enter()))
     }
 
-    /// `None` for a test that is alone.
+    /// `None` for a test that runs alone.
     fn of(user: Option<User>) -> Self {
         let name = fresh_name();
         ask(&server(), &format!("CREATE DATABASE {name}"));
@@ -88,7 +88,7 @@ impl Backend for Mysql {
 impl Fixture for Database {
     fn connect(&self) -> Arc<dyn KvStore> {
         let store = vesta_store::open(&self.url().parse().unwrap()).expect("it opens");
-        // Now: the suite asks for the time when the database may be gone already.
+        // Called now, because the suite asks for the time when the database may have been dropped.
         store.now().expect("the test server answers");
         store
     }
@@ -109,26 +109,26 @@ fn serials_of_three_servers_while_days_months_and_years_end() {
 
 crate::shared_tests!(Database::fresh, Database::url,
     a_wrong_password_is_permanent_and_not_shown
-    it_works_inside_a_runtime
+    the_store_works_inside_a_runtime
     without_auto_init_nothing_is_created
-    a_long_host_name_is_cut
-    nothing_of_it_is_logged
+    a_long_host_name_is_truncated
+    no_statement_or_password_is_logged
 );
 
 #[test]
-fn a_server_that_does_not_answer_is_given_up_in_time() {
-    shared::a_server_that_does_not_answer_is_given_up_in_time("mysql");
+fn an_unresponsive_server_times_out() {
+    shared::an_unresponsive_server_times_out("mysql");
 }
 
 #[test]
-fn many_may_create_the_tables_at_once() {
-    shared::many_may_create_the_tables_at_once(Database::fresh, Database::url);
+fn tables_can_be_created_concurrently() {
+    shared::tables_can_be_created_concurrently(Database::fresh, Database::url);
 }
 
 #[test]
-fn a_connection_that_was_ended_is_made_anew() {
+fn a_closed_connection_is_reopened() {
     let database = Database::fresh();
-    shared::a_connection_that_was_ended_is_made_anew(&database.url(), || {
+    shared::a_closed_connection_is_reopened(&database.url(), || {
         let theirs = format!(
             "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE db = '{}'",
             database.0
@@ -139,7 +139,7 @@ fn a_connection_that_was_ended_is_made_anew() {
     });
 }
 
-/// The level is the default of sessions that begin; ours take it as it is.
+/// The level is the default of new sessions, which ours do not change.
 #[test]
 fn puts_are_atomic_at_every_isolation_level() {
     let _alone = User::alone();
@@ -169,7 +169,7 @@ fn puts_are_atomic_at_every_isolation_level() {
     }
 }
 
-/// Claims of machine IDs keep a distance from what a crash may undo; nothing else does.
+/// Claims of machine IDs keep a distance from changes that a crash may undo; nothing else does.
 #[test]
 fn a_server_that_may_lose_changes_is_doubted_or_refused() {
     let _alone = User::alone();
@@ -181,7 +181,7 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
             &server(),
             &format!("SET GLOBAL innodb_flush_log_at_trx_commit = {unsafe_value}"),
         );
-        // Over the connection that was there before, and over a new one.
+        // Over an existing connection, and over a new one.
         let doubts = [store.doubt(), open(&database.url()).doubt()];
         let nodes =
             open_worker_nodes(&database.url().parse().unwrap(), &Options::default()).unwrap();
@@ -195,7 +195,7 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
                 "{said}"
             );
         }
-        assert_eq!(store.doubt().unwrap(), None, "it is asked anew");
+        assert_eq!(store.doubt().unwrap(), None, "it is checked again");
     }
 }
 
@@ -210,7 +210,7 @@ fn tags(database: &Database, table: SegmentTable) -> Result<(), StoreError> {
         .map(drop)
 }
 
-/// Its binary log decides in a crash which commits are kept.
+/// The binary log determines which commits survive a crash.
 #[test]
 fn a_server_that_may_lose_its_binary_log_is_doubted() {
     let _alone = User::alone();
@@ -228,7 +228,7 @@ fn a_server_that_may_lose_its_binary_log_is_doubted() {
 }
 
 #[test]
-fn a_server_that_is_read_only_is_waited_for() {
+fn a_read_only_server_is_a_transient_error() {
     let _alone = User::alone();
     let database = Database::of(None);
     opened(&database.url());
@@ -238,14 +238,14 @@ fn a_server_that_is_read_only_is_waited_for() {
     ask(&server(), "SET GLOBAL read_only = 0");
     let said = unavailable(answer);
     assert!(
-        said.contains("read-only: a replica, or a fail-over is in progress"),
+        said.contains("read-only: it is a replica, or a fail-over is in progress"),
         "{said}"
     );
     assert!(store.put_if(AREA, "1", None, "x").unwrap());
 }
 
 #[test]
-fn a_database_that_is_not_there_is_permanent_and_a_missing_privilege_is_not() {
+fn a_missing_database_is_permanent_and_a_missing_privilege_is_not() {
     let database = Database::fresh();
     let gone = database.url().replace(&database.0, &fresh_name());
     let said = refused(open(&gone).list(AREA));
@@ -272,7 +272,7 @@ fn a_database_that_is_not_there_is_permanent_and_a_missing_privilege_is_not() {
     let doubt = store.doubt();
     ask(&server(), &format!("DROP USER {user}@'%'"));
     listed.unwrap();
-    assert_eq!(doubt.unwrap(), None, "nobody needs a privilege to ask");
+    assert_eq!(doubt.unwrap(), None, "asking needs no privilege");
     // An operator can grant it again.
     let said = unavailable(put);
     assert!(
@@ -294,7 +294,7 @@ fn a_table_that_may_lose_rows_is_refused() {
 }
 
 #[test]
-fn a_row_that_no_vesta_wrote_is_told_of() {
+fn a_row_not_written_by_vesta_is_reported() {
     let database = Database::fresh();
     let store = opened(&database.url());
     database.ask(&format!(
@@ -307,7 +307,7 @@ fn a_row_that_no_vesta_wrote_is_told_of() {
     );
 }
 
-/// As uid-generator makes it.
+/// As created by uid-generator.
 const ORIGINAL: &str = "CREATE TABLE WORKER_NODE (
     ID BIGINT NOT NULL AUTO_INCREMENT COMMENT 'auto increment id',
     HOST_NAME VARCHAR(64) NOT NULL COMMENT 'host name',
@@ -337,7 +337,7 @@ fn a_thousand_racing_nodes_get_different_numbers() {
 #[test]
 fn the_table_of_uid_generator_is_used_unchanged() {
     let database = Database::fresh();
-    // The driver's mode would not let the last column default to a date that does not exist.
+    // The driver's SQL mode would reject the invalid date that is the last column's default.
     database.ask(&format!("SET sql_mode = ''; {ORIGINAL}"));
     database.ask(
         "INSERT INTO WORKER_NODE (ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) \
@@ -396,10 +396,10 @@ fn machine_ids_of_the_java_vesta_are_found() {
     }
 }
 
-/// Tests that change the server's settings run while no other one uses it.
+/// Tests that change the server's settings run while no other test uses it.
 static USERS: (Mutex<i32>, Condvar) = (Mutex::new(0), Condvar::new());
 
-/// A user of the server, or many at once: a test that is alone.
+/// A user of the server, or many at once for a test that runs alone.
 pub(crate) struct User(i32);
 
 impl User {

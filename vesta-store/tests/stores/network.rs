@@ -1,5 +1,5 @@
-//! A bad network in front of real servers: whatever it does, each call ends in time, no answer is
-//! wrong, and the store works again as soon as the network does.
+//! A faulty network in front of real servers: whatever it does, each call ends in time, no answer
+//! is wrong, and the store recovers as soon as the network does.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -13,11 +13,11 @@ use vesta_store::conformance::{Cas, Proxy, RecordExt as _, Records};
 use crate::servers::Store;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(300);
-/// A call that takes so long never ends.
+/// A call that takes this long is considered hung.
 const WATCHDOG: Duration = Duration::from_secs(20);
 const FINGERPRINT: &str = "a layout";
 
-/// A server, reached directly and over a bad network.
+/// A server, reached directly and over a faulty network.
 struct World {
     namespace: String,
     proxy: Proxy,
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// With a connection and the namespace in place.
+    /// With a connection and an open namespace.
     fn opened(store: &Store) -> Self {
         let world = Self::of(store);
         world
@@ -66,10 +66,10 @@ impl World {
         world
     }
 
-    /// A call over the bad network.
+    /// A call over the faulty network.
     ///
     /// # Panics
-    /// If it does not end, or fails for good.
+    /// If it does not end, or fails permanently.
     fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Records, &str) -> Result<T, StoreError> + Send + 'static,
@@ -89,7 +89,7 @@ impl World {
         self.call(move |store, namespace| store.cas(namespace, MACHINE, &expect, &new))
     }
 
-    /// The store's contents. On a busy machine the answer may take longer than one call waits.
+    /// The store's contents. On a busy machine the reply may take longer than one call's timeout.
     fn record(&self) -> Record {
         let read = || self.direct.read(&self.namespace, MACHINE);
         let is_final = |answer: &Result<_, StoreError>| {
@@ -100,14 +100,14 @@ impl World {
         answer.expect("the store reads").unwrap_or_default()
     }
 
-    /// Sends the same change until its fate is known. Whether it happened is checked.
+    /// Sends the same change until its outcome is known. Checks whether it took effect.
     fn insist(&self, old: &Record, new: &Record, mut between: impl FnMut()) {
         loop {
             between();
             match self.cas(old, new) {
                 Ok(Cas::Done) => break,
                 Ok(Cas::Conflict(current)) => {
-                    assert_eq!(current, *new, "nobody else writes");
+                    assert_eq!(current, *new, "there are no other writers");
                     break;
                 }
                 Err(_) => {
@@ -119,7 +119,8 @@ impl World {
         assert_eq!(self.record(), *new);
     }
 
-    /// The network works again, and so does the store: what was under way may still fail once.
+    /// Checks that the network works again, and so does the store: a request in flight may still
+    /// fail once.
     fn works(&self) {
         let known = self.record();
         let ask = || self.call(|store, namespace| store.read(namespace, MACHINE));
@@ -148,7 +149,7 @@ fn next(record: &Record) -> Record {
     }
 }
 
-/// A URL around its first host and port.
+/// A URL split around its first host and port.
 fn parts(url: &str) -> (&str, &str, &str) {
     let start = url
         .rfind('@')
@@ -164,8 +165,8 @@ fn parts(url: &str) -> (&str, &str, &str) {
     )
 }
 
-fn a_server_that_is_away_at_opening_is_found_later(store: &Store) {
-    let world = World::of(store); // opened, although nobody was asked
+fn a_server_unreachable_at_opening_is_found_later(store: &Store) {
+    let world = World::of(store); // opened without contacting a server
     world.proxy.refuse();
     for _ in 0..3 {
         let open = |store: &Records, name: &str| store.open_namespace(name, FINGERPRINT);
@@ -244,7 +245,7 @@ fn a_change_whose_reply_is_lost_is_recognised(store: &Store) {
     }
 }
 
-fn a_closed_connection_is_made_anew(store: &Store) {
+fn a_closed_connection_is_replaced(store: &Store) {
     let world = World::opened(store);
     for _ in 0..5 {
         world.works();
@@ -259,7 +260,7 @@ fn no_answer_is_wrong_while_the_network_comes_and_goes(store: &Store) {
     let world = World::opened(store);
     let mut record = world.record();
     let mut calls = 0;
-    // First step by step: up to three calls in vain, then one that gets through.
+    // First step by step: up to three failing calls, then a successful one.
     while calls < 100 {
         let mut refused = calls % 4;
         let new = next(&record);
@@ -288,7 +289,7 @@ fn no_answer_is_wrong_while_the_network_comes_and_goes(store: &Store) {
     world.works();
 }
 
-/// Until it is over; then all is well.
+/// Breaks and heals the network until the test is over.
 fn come_and_go(proxy: &Proxy, over: Receiver<()>) {
     let for_a_moment =
         |millis| over.recv_timeout(Duration::from_millis(millis)) == Err(RecvTimeoutError::Timeout);
@@ -314,10 +315,10 @@ macro_rules! on {
     };
     ($store:expr) => {
         on! { $store;
-            a_server_that_is_away_at_opening_is_found_later
+            a_server_unreachable_at_opening_is_found_later
             each_call_over_a_frozen_connection_ends
             a_change_whose_reply_is_lost_is_recognised
-            a_closed_connection_is_made_anew
+            a_closed_connection_is_replaced
             no_answer_is_wrong_while_the_network_comes_and_goes
         }
     };
@@ -345,7 +346,7 @@ mod etcd {
 }
 
 #[test]
-fn a_url_is_taken_apart_around_its_first_host() {
+fn a_url_is_split_around_its_first_host() {
     assert_eq!(parts("mysql://u:p@h:1/d"), ("mysql://u:p@", "h:1", "/d"));
     assert_eq!(parts("redis://:p@h:1/0?x"), ("redis://:p@", "h:1", "/0?x"));
     assert_eq!(

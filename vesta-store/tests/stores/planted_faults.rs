@@ -1,5 +1,5 @@
-//! The suite itself: a store with a planted fault does not pass, and the promise that fails is the
-//! one that the fault breaks.
+//! Tests the suite itself: a store with a planted fault fails exactly the promises that the fault
+//! breaks.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,7 @@ enum Fault {
 
 type Cache = HashMap<(String, String), Option<String>>;
 
-/// A store in memory with one fault.
+/// A memory store with one fault.
 fn broken(fault: Option<Fault>, store: Arc<MemoryStore>) -> Intercept {
     let has = move |one| fault == Some(one);
     let cache = Mutex::new(Cache::new());
@@ -155,8 +155,8 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
         (
             Fault::ReadsThenWrites,
             &[
-                "of_many_puts_at_once_exactly_one_takes_effect",
-                "of_many_changes_at_once_exactly_one_takes_effect",
+                "of_concurrent_puts_exactly_one_takes_effect",
+                "of_concurrent_changes_exactly_one_takes_effect",
             ],
         ),
         (Fault::ListsWhatBeginsSo, &["areas_do_not_touch_each_other"]),
@@ -176,9 +176,9 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
             Fault::AcknowledgesOnly,
             &[
                 "an_acknowledged_put_outlives_a_restart",
-                "ids_go_on_while_the_bound_is_extended",
+                "ids_keep_flowing_while_the_bound_is_extended",
                 "a_record_comes_back_as_it_was_written",
-                "a_creator_that_dies_between_any_two_steps_keeps_nobody_out",
+                "a_creator_that_dies_between_any_two_steps_blocks_no_claim",
             ],
         ),
         (
@@ -187,7 +187,7 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
                 "a_put_over_another_value_changes_nothing",
                 "a_thousand_first_starters_at_once_get_a_thousand_machine_ids_within_30_s",
                 "racing_starters_never_share_a_machine_id",
-                "a_fenced_owner_stops_and_goes_on_with_another_machine_id",
+                "a_fenced_owner_stops_and_claims_another_machine_id",
             ],
         ),
         (
@@ -214,7 +214,7 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
         ),
         (
             Fault::ClockOff,
-            &["its_durations_fit_together_and_its_clock_is_right"],
+            &["the_durations_are_consistent_and_the_clock_is_right"],
         ),
     ] {
         for promise in broken {
@@ -226,9 +226,9 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
     }
 }
 
-/// Faults that let IDs repeat are found by the IDs, too.
+/// Faults that let IDs repeat are detected by the IDs, too.
 #[test]
-fn a_fault_that_repeats_ids_does_not_survive_the_walk() {
+fn a_fault_that_repeats_ids_is_detected_by_the_walk() {
     let walk = "no_id_repeats_and_no_bound_drops_whatever_happens";
     for fault in [
         Fault::HidesConflicts,

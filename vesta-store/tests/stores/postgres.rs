@@ -1,4 +1,4 @@
-//! PostgreSQL keeps the promises of every store.
+//! PostgreSQL passes the conformance suite.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::shared::{self, AREA, fresh_name, open, opened, refused, unavailable};
 
 struct Postgres;
 
-/// A schema of one's own, which is also the name of the connections.
+/// A dedicated schema; its name is also that of its connections.
 struct Schema(String);
 
 fn server() -> String {
@@ -31,7 +31,7 @@ fn ask(url: &str, sql: &str) -> Vec<PgRow> {
         .build()
         .unwrap();
     runtime.block_on(async {
-        // Another test looks at all that this process logs.
+        // Another test checks everything that this process logs.
         let options: PgConnectOptions = url.parse().expect("a URL");
         let connecting = options.disable_statement_logging().connect().await;
         let mut connection = connecting.expect("the test server answers");
@@ -59,7 +59,7 @@ impl Schema {
         ask(&self.url(), sql)
     }
 
-    /// A function of the server, replaced for sessions with this URL.
+    /// Replaces a server function for sessions with this URL.
     fn replaced(&self, function: &str, body: &str) -> String {
         self.ask(&format!(
             "CREATE FUNCTION {function} LANGUAGE sql AS $$ SELECT {body} $$"
@@ -67,7 +67,7 @@ impl Schema {
         self.before_the_catalogue()
     }
 
-    /// A function of this schema hides that of the server.
+    /// A search path where functions of this schema hide those of the server.
     fn before_the_catalogue(&self) -> String {
         with_option(
             &self.url(),
@@ -75,7 +75,7 @@ impl Schema {
         )
     }
 
-    /// The server, seemingly with this setting.
+    /// The server, apparently with this setting.
     fn with_setting(&self, setting: &str, value: &str) -> String {
         let body = format!(
             "CASE $1 WHEN '{setting}' THEN '{value}' ELSE pg_catalog.current_setting($1) END"
@@ -116,26 +116,26 @@ vesta_store::conformance!(Postgres);
 
 crate::shared_tests!(Schema::fresh, Schema::url,
     a_wrong_password_is_permanent_and_not_shown
-    it_works_inside_a_runtime
+    the_store_works_inside_a_runtime
     without_auto_init_nothing_is_created
-    a_long_host_name_is_cut
-    nothing_of_it_is_logged
+    a_long_host_name_is_truncated
+    no_statement_or_password_is_logged
 );
 
 #[test]
-fn a_server_that_does_not_answer_is_given_up_in_time() {
-    shared::a_server_that_does_not_answer_is_given_up_in_time("postgres");
+fn an_unresponsive_server_times_out() {
+    shared::an_unresponsive_server_times_out("postgres");
 }
 
 #[test]
-fn many_may_create_the_tables_at_once() {
-    shared::many_may_create_the_tables_at_once(Schema::fresh, Schema::url);
+fn tables_can_be_created_concurrently() {
+    shared::tables_can_be_created_concurrently(Schema::fresh, Schema::url);
 }
 
 #[test]
-fn a_connection_that_was_ended_is_made_anew() {
+fn a_closed_connection_is_reopened() {
     let schema = Schema::fresh();
-    shared::a_connection_that_was_ended_is_made_anew(&schema.url(), || {
+    shared::a_closed_connection_is_reopened(&schema.url(), || {
         let end = format!(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
              WHERE application_name = '{}'",
@@ -146,7 +146,7 @@ fn a_connection_that_was_ended_is_made_anew() {
     });
 }
 
-/// The level is the default of the sessions before they choose their own.
+/// The level is the sessions' default before they choose their own.
 #[test]
 fn one_of_many_puts_wins_at_every_isolation_level() {
     for level in [
@@ -163,9 +163,9 @@ fn one_of_many_puts_wins_at_every_isolation_level() {
     }
 }
 
-/// Were they to begin at such a level after all.
+/// If sessions were to begin at such a level after all.
 #[test]
-fn one_of_many_puts_wins_where_puts_are_refused_for_a_conflict() {
+fn one_of_many_puts_wins_if_conflicting_puts_are_refused() {
     for level in ["repeatable read", "serializable"] {
         let schema = Schema::fresh();
         let set_config = "set_config(text, text, boolean) RETURNS text";
@@ -174,13 +174,13 @@ fn one_of_many_puts_wins_where_puts_are_refused_for_a_conflict() {
              ELSE $2 END, $3)"
         );
         let url = schema.replaced(set_config, &body);
-        // Some give up in the end: they are asked again in a second.
+        // Some give up in the end: they are retried a second later.
         shared::one_of_many_puts_wins(&url);
         shared::ranges_of_many_claims_follow_one_another(&url);
     }
 }
 
-/// Claims of machine IDs keep a distance from what a crash may undo; nothing else does.
+/// Claims of machine IDs keep a distance from changes that a crash may undo; nothing else does.
 #[test]
 fn a_server_that_may_lose_changes_is_doubted_or_refused() {
     for (setting, value) in [("fsync", "off"), ("synchronous_commit", "local")] {
@@ -207,7 +207,7 @@ fn a_server_that_may_lose_changes_is_doubted_or_refused() {
     }
 }
 
-/// Each is noticed over a connection that was there before.
+/// Each is detected over an existing connection.
 #[test]
 fn a_server_that_may_fail_over_is_doubted() {
     let replicas = "CREATE VIEW pg_stat_replication AS SELECT 1 AS pid";
@@ -282,13 +282,13 @@ fn every_session_asks_for_durable_commits() {
 }
 
 #[test]
-fn a_server_in_recovery_is_waited_for() {
+fn a_server_in_recovery_is_a_transient_error() {
     let schema = Schema::fresh();
     let url = schema.replaced("pg_is_in_recovery() RETURNS boolean", "true");
     let store = open(&url);
     let said = unavailable(store.get(AREA, "1"));
     assert!(
-        said.contains("read-only: a replica, or a fail-over is in progress"),
+        said.contains("read-only: it is a replica, or a fail-over is in progress"),
         "{said}"
     );
     schema.ask(&format!("DROP FUNCTION {}.pg_is_in_recovery()", schema.0));
@@ -296,16 +296,16 @@ fn a_server_in_recovery_is_waited_for() {
 }
 
 #[test]
-fn a_session_that_may_only_read_is_waited_for() {
+fn a_read_only_session_is_a_transient_error() {
     let schema = Schema::fresh();
     let url = with_option(&schema.url(), "options[default_transaction_read_only]=on");
     opened(&schema.url());
     let said = unavailable(open(&url).put_if(AREA, "1", None, "x"));
-    assert!(said.contains("the server takes no changes"), "{said}");
+    assert!(said.contains("the server is read-only"), "{said}");
 }
 
 #[test]
-fn a_database_that_is_not_there_is_permanent_and_a_missing_privilege_is_not() {
+fn a_missing_database_is_permanent_and_a_missing_privilege_is_not() {
     let schema = Schema::fresh();
     let gone = with_option(&schema.url(), "dbname=no_such_database");
     let said = refused(open(&gone).list(AREA));
@@ -332,7 +332,7 @@ fn a_table_that_may_lose_rows_is_refused() {
 }
 
 #[test]
-fn a_row_that_no_vesta_wrote_is_told_of() {
+fn a_row_not_written_by_vesta_is_reported() {
     let schema = Schema::fresh();
     let store = opened(&schema.url());
     schema.ask(&format!(
@@ -360,7 +360,7 @@ fn a_thousand_racing_nodes_get_different_numbers() {
     shared::the_next_number_is(4096, &schema.url());
 }
 
-/// As somebody may have carried it over from MySQL.
+/// As it may have been ported from MySQL.
 #[test]
 fn the_table_of_uid_generator_is_used_unchanged() {
     let schema = Schema::fresh();
@@ -417,7 +417,7 @@ mod segments {
     }
 
     #[test]
-    fn whole_numbers_of_any_width_are_read_and_a_bad_row_hurts_itself_alone() {
+    fn whole_numbers_of_any_width_are_read_and_a_bad_row_affects_no_other() {
         let database = Schema::fresh();
         let types = ColumnTypes {
             whole: &["integer", "smallint", "numeric", "numeric(20,0)", "bigint"],

@@ -1,4 +1,4 @@
-//! Redis keeps the promises of every store, and those of its own.
+//! Redis: conformance suite and further tests.
 
 mod segments;
 pub(crate) mod server;
@@ -17,7 +17,7 @@ use vesta_testkit::fleet::store_url;
 
 struct Redis;
 
-/// Keys of its own on the server that all tests share.
+/// Keys with a unique prefix on the server shared by all tests.
 struct Prefix {
     server: String,
     prefix: String,
@@ -120,7 +120,7 @@ fn the_keys_are_as_documented_and_none_has_a_time_to_live() {
 }
 
 #[test]
-fn only_what_keeps_everything_does_not_forget() {
+fn only_a_fully_durable_server_is_not_doubted() {
     let server = Server::start(DURABLE);
     let store = server.store();
     let is_doubted = |store: &Arc<dyn KvStore>| store.doubt().unwrap().is_some();
@@ -148,12 +148,12 @@ fn only_what_keeps_everything_does_not_forget() {
     let user = ["ACL", "SETUSER", "ids", "on", ">secret", "~vesta:*"];
     let documented = include_str!("../../src/backends/redis/mod.rs");
     let documented = documented
-        .split("A user needs `")
+        .split("The user needs `")
         .nth(1)
         .unwrap()
         .replace("///", "");
     let documented = documented.split('`').next().unwrap();
-    // As the documentation has it; and without the right to ask.
+    // As documented; and without permission for CONFIG.
     for (more, forgets) in [("+ping", false), ("-config", true)] {
         let rights = documented.split_whitespace().chain([more]);
         let () = server.command(user.into_iter().chain(rights).collect::<Vec<_>>());
@@ -210,7 +210,7 @@ fn wrong_credentials_are_permanent_and_never_shown() {
     for (login, rest, advice) in [
         (":hunter2@", "", "check the URL"),
         ("ids:hunter2@", "", "check the URL"),
-        ("", "", "wants a password"),
+        ("", "", "requires a password"),
         (":correct%20horse@", "/99", "no database 99"),
     ] {
         let store = store(login, rest);
@@ -238,7 +238,7 @@ fn wrong_credentials_are_permanent_and_never_shown() {
     let url = passwordless.url().replace("//", "//:hunter2@");
     let error = opened(&url, &Options::default()).now().unwrap_err();
     assert!(
-        error.is_permanent() && error.to_string().contains("leave it out"),
+        error.is_permanent() && error.to_string().contains("remove it from the URL"),
         "{error}"
     );
     let () = passwordless.command(&["ACL", "SETUSER", "default", "-eval"]);
@@ -260,7 +260,7 @@ const REQUESTS: [Request; 3] = [
 ];
 
 #[test]
-fn a_key_that_no_vesta_left_so_is_an_error_that_names_it() {
+fn a_key_not_written_by_vesta_is_an_error_that_names_it() {
     let damage: [(&[&[u8]], &str, usize); 3] = [
         (
             &[b"PEXPIRE", KEY.as_bytes(), b"1000000"],
@@ -289,7 +289,7 @@ fn a_key_that_no_vesta_left_so_is_an_error_that_names_it() {
 }
 
 #[test]
-fn nothing_is_created_if_that_is_not_wanted() {
+fn nothing_is_created_without_auto_init() {
     let one = Prefix::new();
     let store = one.store_with(&Options {
         auto_init: false,
@@ -306,7 +306,7 @@ fn nothing_is_created_if_that_is_not_wanted() {
 }
 
 #[test]
-fn a_server_that_was_restarted_is_used_again() {
+fn a_restarted_server_is_used_again() {
     let mut server = Server::start(DURABLE);
     let store = server.store();
     begin(&store);
@@ -323,7 +323,7 @@ fn a_server_that_was_restarted_is_used_again() {
     assert!(put(&store, Some("2"), "3").unwrap());
 }
 
-/// A request that is not answered ends in time, which is not measured tightly.
+/// An unanswered request ends in time; the time is not measured exactly.
 fn unanswered(store: &Arc<dyn KvStore>) {
     let clock = SystemClock::new();
     let before = clock.monotonic();
@@ -345,7 +345,7 @@ fn a_request_ends_in_time_whatever_the_server_does() {
     assert_eq!(found().as_deref(), Some("1"));
     server.signal("STOP");
     unanswered(&store);
-    unanswered(&server.hasty_store()); // the kernel takes the connection, nobody reads from it
+    unanswered(&server.hasty_store()); // the kernel accepts the connection, no process reads from it
     unanswered(&store);
     server.signal("CONT");
     assert_eq!(found().as_deref(), Some("1"));
@@ -355,34 +355,34 @@ fn a_request_ends_in_time_whatever_the_server_does() {
         let url = format!("{scheme}://{}", silent.local_addr().unwrap());
         unanswered(&opened(&url, &hasty()));
     }
-    // TLS with who does not speak it.
+    // TLS with a server that does not speak it.
     let url = server.url().replace("redis:", "rediss:");
     unanswered(&opened(&url, &Options::default()));
 }
 
 #[test]
-fn a_change_counts_only_when_a_replica_has_it() {
-    let master = Server::start(DURABLE);
-    let store = master.store();
+fn a_change_counts_only_once_a_replica_has_it() {
+    let primary = Server::start(DURABLE);
+    let store = primary.store();
     begin(&store);
     assert_eq!(store.doubt().unwrap(), None);
 
-    let of_master = ["--replicaof", "127.0.0.1", &master.port().to_string()];
-    let replica = Server::start(&of_master);
-    while master.command::<u64>(&["WAIT", "1", "1000"]) == 0 {}
-    // A replica that has just come confirms with a delay: then it is sent again.
+    let of_primary = ["--replicaof", "127.0.0.1", &primary.port().to_string()];
+    let replica = Server::start(&of_primary);
+    while primary.command::<u64>(&["WAIT", "1", "1000"]) == 0 {}
+    // A replica that has just connected confirms with a delay, so the put is sent again.
     let until_known = |old: &str, new: &str| (0..50).find_map(|_| put(&store, Some(old), new).ok());
     until_known("1", "2").expect("it is confirmed in the end");
     assert_eq!(get(&store), "2");
     assert!(store.doubt().unwrap().is_some(), "a fail-over may lose it");
 
-    // It has not failed, and it has not succeeded, however often it is sent.
+    // It has neither failed nor succeeded, however often it is sent.
     replica.signal("STOP");
-    for store in [&store, &store, &master.store()] {
+    for store in [&store, &store, &primary.store()] {
         let error = put(store, Some("2"), "3").unwrap_err();
         assert!(!error.is_permanent(), "{error}");
     }
-    // What is not to be changed needs no confirmation.
+    // A put that changes nothing needs no confirmation.
     assert!(!put(&store, Some("9"), "10").unwrap());
     replica.signal("CONT");
     assert_eq!(
@@ -394,7 +394,7 @@ fn a_change_counts_only_when_a_replica_has_it() {
 
     let error = replica.store().list(AREA).unwrap_err();
     assert!(
-        !error.is_permanent() && error.to_string().contains("no master"),
+        !error.is_permanent() && error.to_string().contains("not the primary"),
         "{error}"
     );
     let promoted = replica.store();
@@ -405,12 +405,12 @@ fn a_change_counts_only_when_a_replica_has_it() {
         "{doubt:?}"
     );
     drop(replica);
-    let doubt = master.store().doubt().unwrap();
+    let doubt = primary.store().doubt().unwrap();
     assert!(doubt.is_some(), "there was a replica a moment ago");
 }
 
 #[test]
-fn a_url_that_makes_no_sense_opens_nothing() {
+fn an_invalid_url_opens_nothing() {
     for url in [
         "redis://",
         "redis://:hunter2@cache?database=1",
@@ -424,5 +424,5 @@ fn a_url_that_makes_no_sense_opens_nothing() {
         assert!(matches!(error, OpenError::Malformed { .. }), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
-    vesta_store::open(&"redis://nobody.invalid:1".parse().unwrap()).expect("nobody is asked yet");
+    vesta_store::open(&"redis://nobody.invalid:1".parse().unwrap()).expect("not contacted yet");
 }

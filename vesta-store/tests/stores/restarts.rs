@@ -1,5 +1,5 @@
-//! Processes that are killed and started again, and processes that run side by side: this test
-//! program starts itself, in a folder of its own.
+//! Processes that are killed and restarted, and concurrent processes: this test program starts
+//! itself, in a dedicated folder.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ const LAYOUT: &str = "VESTA_TEST_LAYOUT";
 const TUNED: &str = "VESTA_TEST_TUNED";
 const IDS_PER_START: usize = 20_000;
 
-/// So many times a process is killed and started again.
+/// How often a process is killed and restarted.
 fn restarts() -> usize {
     full_or(10, 3)
 }
@@ -70,7 +70,7 @@ fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
                 .machine(MachineSource::Pool { store, range: None })
                 .build()
         }
-        // A shorter window: a fixed ID has to wait when its bound is too far ahead of the clock.
+        // A shorter window: a fixed ID has to wait if its bound is too far ahead of the clock.
         "fixed" => match timing {
             Some(timing) => builder
                 .timing(timing)
@@ -89,7 +89,7 @@ fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
 fn child() {
     let Ok(kind) = std::env::var(KIND) else {
         return;
-    }; // not started by one of them
+    }; // not started by one of those tests
     let mut out = std::io::stdout().lock();
     let ids = match build(&kind, &std::env::var(LAYOUT).unwrap_or_default()) {
         Ok(ids) => ids,
@@ -139,7 +139,7 @@ fn read(process: &mut Process, count: usize) {
     }
 }
 
-/// SIGKILL. What it said before counts; half a line does not.
+/// SIGKILL. IDs printed before count; an incomplete line does not.
 fn killed(mut process: Process) -> Vec<u64> {
     process.kill();
     std::mem::take(&mut process.ids)
@@ -155,10 +155,10 @@ fn layout(name: &str) -> IdMeta {
 
 /// Returns the time from each start to the first ID.
 fn kill_and_start_again(kind: &str, layout_name: &str) -> Vec<Duration> {
-    kill_again_and_again(kind, layout_name, false)
+    kill_repeatedly(kind, layout_name, false)
 }
 
-fn kill_again_and_again(kind: &str, layout_name: &str, tuned: bool) -> Vec<Duration> {
+fn kill_repeatedly(kind: &str, layout_name: &str, tuned: bool) -> Vec<Duration> {
     let folder = tempfile::tempdir().unwrap();
     let mut checker = Ledger::new(layout(layout_name));
     let mut times = Vec::new();
@@ -182,7 +182,7 @@ fn kill_again_and_again(kind: &str, layout_name: &str, tuned: bool) -> Vec<Durat
 }
 
 #[test]
-fn no_id_repeats_when_a_pool_of_the_seconds_layout_is_killed_again_and_again() {
+fn no_id_repeats_when_a_pool_of_the_seconds_layout_is_killed_repeatedly() {
     let times = kill_and_start_again("pool", "max-peak");
     assert!(
         times.iter().all(|time| *time <= Duration::from_secs(1)),
@@ -191,7 +191,7 @@ fn no_id_repeats_when_a_pool_of_the_seconds_layout_is_killed_again_and_again() {
 }
 
 #[test]
-fn no_id_repeats_when_a_pool_of_the_milliseconds_layout_is_killed_again_and_again() {
+fn no_id_repeats_when_a_pool_of_the_milliseconds_layout_is_killed_repeatedly() {
     let times = kill_and_start_again("pool", "min-granularity");
     assert!(
         times.iter().all(|time| *time <= Duration::from_secs(1)),
@@ -199,9 +199,9 @@ fn no_id_repeats_when_a_pool_of_the_milliseconds_layout_is_killed_again_and_agai
     );
 }
 
-/// Each restart moves on by a window of 2 s; what is more than 5 s ahead has to be waited for.
+/// Each restart advances by a window of 2 s; a start waits if its bound is more than 5 s ahead.
 #[test]
-fn no_id_repeats_when_a_fixed_id_of_the_seconds_layout_is_killed_again_and_again() {
+fn no_id_repeats_when_a_fixed_id_of_the_seconds_layout_is_killed_repeatedly() {
     let times = kill_and_start_again("fixed", "max-peak");
     assert!(
         times.iter().all(|time| *time <= Duration::from_secs(4)),
@@ -210,7 +210,7 @@ fn no_id_repeats_when_a_fixed_id_of_the_seconds_layout_is_killed_again_and_again
 }
 
 #[test]
-fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_again_and_again() {
+fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_repeatedly() {
     let times = kill_and_start_again("fixed", "min-granularity");
     assert!(
         times.iter().all(|time| *time <= Duration::from_secs(1)),
@@ -219,11 +219,11 @@ fn no_id_repeats_when_a_fixed_id_of_the_milliseconds_layout_is_killed_again_and_
 }
 
 /// Runs of threads, the coarse clock, reserved positions and borrowed ticks: all of them are ahead of
-/// what was issued when the process is killed.
+/// the issued IDs when the process is killed.
 #[test]
-fn no_id_repeats_when_what_is_ahead_of_the_clock_is_killed_again_and_again() {
+fn no_id_repeats_when_a_process_ahead_of_the_clock_is_killed_repeatedly() {
     for (kind, layout) in [("pool", "min-granularity"), ("fixed", "max-peak")] {
-        let times = kill_again_and_again(kind, layout, true);
+        let times = kill_repeatedly(kind, layout, true);
         assert!(
             times.iter().all(|time| *time <= Duration::from_secs(5)),
             "{times:.0?}"
@@ -231,7 +231,7 @@ fn no_id_repeats_when_what_is_ahead_of_the_clock_is_killed_again_and_again() {
     }
 }
 
-/// The use of the state; and that these tests would notice.
+/// Shows that the state is needed, and that these tests would detect its absence.
 #[test]
 fn without_state_ids_do_repeat() {
     let folder = tempfile::tempdir().unwrap();
@@ -247,7 +247,7 @@ fn without_state_ids_do_repeat() {
 #[test]
 fn two_processes_in_one_folder_get_different_machine_ids_without_any_configuration() {
     let folder = tempfile::tempdir().unwrap();
-    // Both on their way before either is waited for.
+    // Both have started before either is awaited.
     let mut running = [(); 2].map(|()| start(folder.path(), "pool", ""));
     running
         .iter_mut()
@@ -347,9 +347,9 @@ fn two_pools_of_one_host_never_hand_out_the_same_machine_id() {
     );
 }
 
-/// Its process goes on with another one.
+/// Its process continues with another one.
 #[test]
-fn a_machine_id_that_was_lost_is_free_for_another_pool_of_the_host() {
+fn a_lost_machine_id_is_free_for_another_pool_of_the_host() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let namespace = namespace_of(folders[0].path());
     let [one, two] = [0, 1].map(|number| folders[number].path());
@@ -372,7 +372,7 @@ fn a_machine_id_that_was_lost_is_free_for_another_pool_of_the_host() {
     assert_eq!(leases.change(5, Some(&record), &thief).unwrap(), Cas::Done);
     let clock = SystemClock::new();
     while first.machine() == 5 {
-        let pause = first.maintain().expect("it goes on");
+        let pause = first.maintain().expect("it continues");
         clock.park(pause.min(Duration::from_millis(100)));
     }
     assert_eq!(first.machine(), 6);
@@ -380,7 +380,7 @@ fn a_machine_id_that_was_lost_is_free_for_another_pool_of_the_host() {
 }
 
 #[test]
-fn a_fixed_id_that_two_databases_of_one_host_reserve_is_refused_to_the_second() {
+fn a_fixed_id_reserved_in_two_databases_of_one_host_is_refused_in_the_second() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let namespace = namespace_of(folders[0].path());
     let reserved = |folder: &Path| {
@@ -408,7 +408,7 @@ fn a_fixed_id_that_two_databases_of_one_host_reserve_is_refused_to_the_second() 
 }
 
 #[test]
-fn numbers_that_are_used_once_differ_between_two_tables_of_one_host() {
+fn disposable_numbers_differ_between_two_tables_of_one_host() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let start = |folder: &TempDir| {
         let url = format!("sqlite:{}/vesta.db", folder.path().display());

@@ -1,4 +1,4 @@
-//! Databases of segment tags keep the promises of every one.
+//! Databases of segment tags pass the conformance suite.
 
 mod memory {
     use std::sync::Arc;

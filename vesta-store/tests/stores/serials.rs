@@ -1,5 +1,6 @@
 //! Serials of three servers with eight threads each, over one store, while the days, months and years of
-//! a scripted clock end: each counter of a period once, none left out but what a server has at the end.
+//! a manual clock end. Each period has each counter once, and no gap except for counters that a server
+//! still has at the end.
 
 mod planted;
 
@@ -16,11 +17,11 @@ use vesta_store::conformance::{Backend, Fixture};
 
 const SERVERS: usize = 3;
 const THREADS: usize = 8;
-/// Serials of all.
+/// Serials of all servers.
 pub(crate) const TOTAL: u64 = 6000;
-/// So many numbers a server fetches at most at a time.
+/// Maximum numbers per fetch of a server.
 const STEP: u64 = 20;
-/// So many the servers have together, at most: it follows their pace.
+/// Maximum numbers that the servers have fetched together; the amount follows their pace.
 const AT_HAND: u64 = TOTAL / 10;
 
 /// The end of a period.
@@ -32,30 +33,30 @@ pub(crate) struct Case {
     pub(crate) middle: u64,
     /// The first moment of the last period, in seconds since 1970.
     pub(crate) begins: u64,
-    /// The periods that are seen.
+    /// The periods that occur.
     pub(crate) periods: &'static [&'static str],
 }
 
-/// Step of the clock with each serial that anybody gets, in milliseconds: two minutes in all.
+/// Step of the clock per serial, in milliseconds: two minutes in total.
 const TICK: u64 = 120_000 / TOTAL;
-/// The time by which somebody sets it back for a while after the middle.
+/// How far the clock is set back for a while after the middle.
 const SET_BACK: u64 = 60_000;
 
-/// A wall clock of which a test is the time. The time to wait is that of the system.
+/// A wall clock controlled by the test. Waits use the system's clock.
 #[derive(Debug, Clone)]
 struct Scripted {
     issued: Arc<AtomicU64>,
     middle: UnixMillis,
-    /// This server's clock is not quite right, in milliseconds.
+    /// Error of this server's clock, in milliseconds.
     ahead: i64,
     system: SystemClock,
 }
 
-/// So far apart two of the clocks are, in milliseconds.
+/// Maximum difference of two clocks, in milliseconds.
 const APART: u64 = 1600;
 
 impl Scripted {
-    /// The time, and the time as if nobody had set it back.
+    /// The time, and the time as if the clock had not been set back.
     fn times(&self) -> (UnixMillis, UnixMillis) {
         let issued = self.issued.load(Ordering::SeqCst);
         let start = self.middle.0 - TOTAL * TICK / 2;
@@ -87,12 +88,12 @@ impl Clock for Scripted {
     }
 }
 
-/// A serial, and the clock of its server.
+/// A serial, and the clock readings of its server.
 pub(crate) struct Got {
     pub(crate) serial: Serial,
     /// Before or after the call, whichever is earlier.
     pub(crate) earliest: UnixMillis,
-    /// After the call, as if nobody had set it back.
+    /// After the call, as if the clock had not been set back.
     pub(crate) latest: UnixMillis,
 }
 
@@ -106,7 +107,7 @@ fn server(store: Arc<dyn KvStore>, clock: &Scripted) -> SerialService {
     built.expect("a service")
 }
 
-/// The serials of a thread, until all have enough together; every call brings one.
+/// The serials of a thread, until all threads have enough together; every call returns one.
 fn thread(service: &SerialService, clock: &Scripted) -> Vec<Got> {
     let tag = service.tag("orders").expect("the tag");
     let next = || {
@@ -162,7 +163,8 @@ fn run(fixture: &dyn Fixture, case: &Case) {
 
     let highest = check(case, &pattern, &all);
 
-    // One is killed, another one comes: it goes on above, and what the first had is a gap.
+    // The servers are killed and another one starts: it continues above, and the numbers that the
+    // old ones still had are a gap.
     services.into_iter().for_each(std::mem::forget);
     let next = server(fixture.connect(), &clocks[1]);
     let serial = next
@@ -177,8 +179,8 @@ fn run(fixture: &dyn Fixture, case: &Case) {
     );
 }
 
-/// Each period has each counter once, and the date of a serial is one of its period. Returns the highest
-/// counter of the last period.
+/// Checks that each period has each counter once, and that the date of a serial is in its period.
+/// Returns the highest counter of the last period.
 pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u64 {
     let name = format!("{} in {}, {}", case.pattern, case.zone, case.middle);
     let mut periods: BTreeMap<String, BTreeMap<u64, usize>> = BTreeMap::new();
@@ -195,7 +197,7 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
                 assert!(texts.insert(&serial.text), "{name}: {} twice", serial.text);
                 let parsed = pattern.parse(&serial.text).expect("it can be read back");
                 assert_eq!(parsed.counter, serial.n);
-                let period = parsed.period.expect("the counter starts anew");
+                let period = parsed.period.expect("the counter restarts");
                 let date = parsed.date.expect("the pattern has a date");
                 assert!(date.starts_with(&period), "{name}: {date} in {period}");
                 let place = Some((period.clone(), serial.n));
@@ -208,13 +210,10 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
                 assert_eq!(twin, None, "{name}: {} of {period} twice", serial.n);
                 let (is_last, begins) = (case.periods.ends_with(&[&period]), case.begins * 1000);
                 let said = format!("{name}: {} at {earliest} to {latest}", serial.text);
-                assert!(
-                    is_last || earliest.0 < begins,
-                    "{said}: of a period that is over"
-                );
+                assert!(is_last || earliest.0 < begins, "{said}: of a past period");
                 assert!(
                     !is_last || latest.0 + APART >= begins,
-                    "{said}: of none that has begun"
+                    "{said}: of a future period"
                 );
             }
         }
@@ -222,7 +221,7 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
     let seen: Vec<_> = periods.keys().map(String::as_str).collect();
     assert_eq!(seen, case.periods, "{name}");
 
-    // Nothing is left out but what servers had when a period was over, or at the end.
+    // The only gaps are numbers that servers still had at the end of a period, or at the end.
     for (period, counters) in &periods {
         let ends = (0..SERVERS).map(|server| {
             counters
@@ -256,7 +255,7 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
     highest.expect("a counter")
 }
 
-/// Ends of days, months and years, a leap day, and clocks that are set in three zones.
+/// Ends of days, months and years, a leap day, and clock changes in three zones.
 pub(crate) const CASES: [Case; 9] = [
     Case {
         zone: "Asia/Shanghai",

@@ -1,4 +1,4 @@
-//! The promises of both databases on a network, beside the suite.
+//! Tests of both SQL databases on a network, in addition to the suite.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,13 +13,13 @@ use vesta_service::lease::{KvStore, StoreError, Timing};
 use vesta_service::segment::{NewSegmentTag, NextRange, SegmentService};
 use vesta_store::{Options, open_segments, open_with, open_worker_nodes};
 
-/// A name that nothing else on the server has.
+/// A name that is unique on the server.
 pub(crate) fn fresh_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     format!("vesta_test_{random:016x}")
 }
 
-/// The same URL, with a password that is wrong.
+/// The same URL with a wrong password.
 pub(crate) fn with_wrong_password(url: &str) -> String {
     let (before, place) = url.rsplit_once('@').expect("a URL with a user");
     let (user, _) = before.rsplit_once(':').expect("a URL with a password");
@@ -28,12 +28,12 @@ pub(crate) fn with_wrong_password(url: &str) -> String {
 
 pub(crate) const AREA: &str = "lease/ids";
 
-/// A connection of its own, not made yet.
+/// A store that has not connected yet.
 pub(crate) fn open(url: &str) -> Arc<dyn KvStore> {
     open_with(&url.parse().unwrap(), &Options::default()).unwrap()
 }
 
-/// A store whose table is there.
+/// A store whose table exists.
 pub(crate) fn opened(url: &str) -> Arc<dyn KvStore> {
     let store = open(url);
     store
@@ -61,8 +61,8 @@ pub(crate) fn unavailable(answer: Result<impl Sized, StoreError>) -> String {
     error.to_string()
 }
 
-/// 32 connections put one entry at once: first as one that is absent, then again and again. Returns how
-/// many the server refused for a conflict; those put nothing.
+/// 32 connections put one entry concurrently: first an absent one, then repeatedly an existing one.
+/// Returns how many puts the server refused because of a conflict; those put nothing.
 pub(crate) fn one_of_many_puts_wins(url: &str) -> usize {
     const PUTTERS: usize = 32;
     const ROUNDS: usize = 4;
@@ -75,7 +75,7 @@ pub(crate) fn one_of_many_puts_wins(url: &str) -> usize {
                 let start = &start;
                 scope.spawn(move || {
                     let round = |round: usize| {
-                        // No panic before the barrier: the others would wait for ever.
+                        // No panic before the barrier: it would block the other threads forever.
                         let before = store.get(AREA, "7");
                         start.wait();
                         let before = before.ok().flatten();
@@ -112,7 +112,7 @@ pub(crate) fn one_of_many_puts_wins(url: &str) -> usize {
     refused
 }
 
-/// True if the server refused a change, again and again, for what others did at the same time.
+/// True if the server repeatedly refused a change because of concurrent changes.
 fn is_conflict(error: &StoreError) -> bool {
     !error.is_permanent()
         && error
@@ -120,8 +120,8 @@ fn is_conflict(error: &StoreError) -> bool {
             .starts_with("other processes were in the way")
 }
 
-/// 32 connections take ranges of one tag at once: they follow one another without an overlap or a gap.
-/// Returns how many the server refused for a conflict; those took nothing.
+/// 32 connections take ranges of one tag concurrently: the ranges have no overlap and no gap. Returns
+/// how many the server refused because of a conflict; those took nothing.
 pub(crate) fn ranges_of_many_claims_follow_one_another(url: &str) -> usize {
     const CLAIMERS: u64 = 32;
     const ROUNDS: u64 = 8;
@@ -137,7 +137,7 @@ pub(crate) fn ranges_of_many_claims_follow_one_another(url: &str) -> usize {
             .map(|step| {
                 let (store, start) = (opened(), &start);
                 scope.spawn(move || {
-                    let _ = store.tags(); // it connects
+                    let _ = store.tags(); // connects
                     let claim = |_| {
                         start.wait();
                         store.next_range("orders", step)
@@ -175,7 +175,7 @@ fn in_order(ranges: &mut [Range<u64>], end: u64) -> bool {
     whole && ranges.windows(2).all(|pair| pair[0].end == pair[1].start)
 }
 
-/// With a driver's error, and what wraps it, in every form.
+/// In a driver's error and its wrappers, in every format.
 pub(crate) fn a_wrong_password_is_permanent_and_not_shown(url: &str) {
     let url = with_wrong_password(url);
     let store = open(&url);
@@ -192,8 +192,8 @@ pub(crate) fn a_wrong_password_is_permanent_and_not_shown(url: &str) {
     assert!(!store.describe().contains("hunter2"));
 }
 
-/// Somebody else's slowness is no reason to hang, and neither is a port where nobody listens.
-pub(crate) fn a_server_that_does_not_answer_is_given_up_in_time(scheme: &str) {
+/// An unresponsive server must not block the caller, and neither must a port without a listener.
+pub(crate) fn an_unresponsive_server_times_out(scheme: &str) {
     let clock = SystemClock::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("{scheme}://u:p@{}/d", listener.local_addr().unwrap());
@@ -220,8 +220,8 @@ pub(crate) fn a_server_that_does_not_answer_is_given_up_in_time(scheme: &str) {
     assert!(said.contains("the server cannot be reached"), "{said}");
 }
 
-/// A store may be used, and dropped, inside somebody's runtime.
-pub(crate) fn it_works_inside_a_runtime(url: &str) {
+/// A store may be used and dropped inside another runtime.
+pub(crate) fn the_store_works_inside_a_runtime(url: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -233,8 +233,8 @@ pub(crate) fn it_works_inside_a_runtime(url: &str) {
     });
 }
 
-/// `end` ends every connection of the store from the server's side.
-pub(crate) fn a_connection_that_was_ended_is_made_anew(url: &str, end: impl Fn()) {
+/// `end` closes every connection of the store on the server's side.
+pub(crate) fn a_closed_connection_is_reopened(url: &str, end: impl Fn()) {
     let store = opened(url);
     for _ in 0..3 {
         end();
@@ -254,7 +254,7 @@ pub(crate) fn without_auto_init_nothing_is_created(url: &str) {
         refused(nodes.insert("h", 1)),
     ] {
         assert!(
-            said.contains("does not exist, and auto_init is off; have it created"),
+            said.contains("does not exist, and auto_init is off; create it with"),
             "{said}"
         );
     }
@@ -273,8 +273,8 @@ pub(crate) fn without_auto_init_nothing_is_created(url: &str) {
     nodes.insert("h", 1).unwrap();
 }
 
-/// By starters that all find nothing.
-pub(crate) fn many_may_create_the_tables_at_once<F>(
+/// By concurrent starters that all find no tables.
+pub(crate) fn tables_can_be_created_concurrently<F>(
     fresh: impl Fn() -> F,
     url: impl Fn(&F) -> String,
 ) {
@@ -336,22 +336,22 @@ pub(crate) fn a_thousand_racing_nodes_get_different_numbers(url: &str) -> HashSe
     distinct
 }
 
-/// As a region's first machine ID is set.
+/// Sets the first machine ID of a region.
 pub(crate) fn the_next_number_is(number: u64, url: &str) {
     let nodes = open_worker_nodes(&url.parse().unwrap(), &Options::default()).unwrap();
     assert_eq!(nodes.insert("host", 1).unwrap(), number);
 }
 
-pub(crate) fn a_long_host_name_is_cut(url: &str) {
+pub(crate) fn a_long_host_name_is_truncated(url: &str) {
     open_worker_nodes(&url.parse().unwrap(), &Options::default())
         .unwrap()
         .insert(&"é".repeat(300), 1)
         .unwrap();
 }
 
-/// No statement, no value, no password: at no level. The log is that of the whole process: a
-/// table's name alone may stand in an error that another test meets.
-pub(crate) fn nothing_of_it_is_logged(url: &str) {
+/// No statement, no value, no password, at any level. The log is that of the whole process: the
+/// name of a table alone may occur in an error of another test.
+pub(crate) fn no_statement_or_password_is_logged(url: &str) {
     let log = Log::installed();
     let store = opened(url);
     store.put_if(AREA, "1", None, "planted-secret").unwrap();
@@ -371,7 +371,7 @@ pub(crate) fn nothing_of_it_is_logged(url: &str) {
     }
 }
 
-/// Whatever is logged anywhere in this process, at any level.
+/// Everything logged in this process, at any level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -405,7 +405,7 @@ impl Write for Log {
     }
 }
 
-/// Makes a test of each of the functions above, for a fixture with a `url`.
+/// Generates a test of each of the functions above, for a fixture with a `url`.
 #[macro_export]
 macro_rules! shared_tests {
     ($fresh:expr, $url:expr, $($name:ident)*) => {
@@ -422,12 +422,12 @@ macro_rules! shared_tests {
 /// Column types of a database, and the statements that change `leaf_alloc` to them.
 pub(crate) struct ColumnTypes<'a> {
     pub(crate) whole: &'a [&'a str],
-    /// They stop counting, or never did.
+    /// Types that stop counting, or never did.
     pub(crate) lossy: &'a [&'a str],
-    /// Both columns, from one whole type to another.
+    /// Changes both columns from one whole type to another.
     pub(crate) both: fn(&str) -> String,
     pub(crate) max_id: fn(&str) -> String,
-    /// Numbers again, and none if somebody wants that.
+    /// Statements that restore whole numbers, and allow nulls if wanted.
     pub(crate) nullable: &'a [&'a str],
 }
 

@@ -1,4 +1,4 @@
-//! SQLite keeps the promises of every store.
+//! SQLite passes the conformance suite.
 
 use std::sync::Arc;
 

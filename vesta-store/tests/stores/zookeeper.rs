@@ -1,4 +1,4 @@
-//! ZooKeeper keeps the promises of every store, and some of its own.
+//! ZooKeeper: conformance suite and further tests.
 
 mod faults;
 mod proxy;
@@ -31,7 +31,7 @@ impl Database for Tree {
 }
 
 const AREA: &str = "lease/ids";
-/// The znode of the entry that is changed.
+/// Znode of the changed entry.
 const ENTRY: &str = "lease:ids/7";
 
 fn open(url: &str, options: &Options) -> Arc<dyn KvStore> {
@@ -81,7 +81,7 @@ fn the_znodes_are_as_documented() {
 }
 
 #[test]
-fn znodes_of_a_user_are_that_users_alone() {
+fn znodes_of_a_user_are_accessible_to_that_user_only() {
     let tree = Tree::new();
     let url = |login: &str| format!("zookeeper://{login}{}{}/private", tree.servers, tree.path);
     let own = url("ids:hunter2%40@");
@@ -101,7 +101,7 @@ fn znodes_of_a_user_are_that_users_alone() {
             let error = answer.expect_err("refused");
             assert!(
                 !error.is_permanent(),
-                "somebody may change the ACL: {error}"
+                "an operator may change the ACL: {error}"
             );
             let said = error.to_string();
             assert!(
@@ -139,8 +139,8 @@ fn nothing_is_created_without_auto_init() {
             ..patient()
         },
     );
-    let advice = "and auto_init is off; have it created by `vesta-server store init`. If it existed \
-                  before, put it back instead: an empty one can repeat IDs";
+    let advice = "and auto_init is off; create it with `vesta-server store init`. If it existed \
+                  before, restore it instead: an empty one can repeat IDs";
     assert!(permanent(store.put_if(AREA, "namespace", None, "n")).ends_with(advice));
     assert_eq!(store.list(AREA).unwrap(), []);
     assert_eq!(tree.stat("lease:ids"), None);
@@ -153,7 +153,7 @@ fn nothing_is_created_without_auto_init() {
 }
 
 #[test]
-fn what_no_vesta_wrote_is_refused_by_its_path() {
+fn a_znode_not_written_by_vesta_is_refused_with_its_path() {
     let tree = Tree::new();
     let store = begun(&tree.url());
     let refused = || {
@@ -183,7 +183,7 @@ fn the_machine_ids_of_leaf_are_found() {
         Err(OpenError::Store { source, .. }) => permanent(Err::<(), _>(source)),
         other => panic!("{other:?}"),
     };
-    assert!(failed(&url).contains("there is no znode"));
+    assert!(failed(&url).contains("no znode"));
     tree.create("forever", "", CreateMode::Persistent);
     assert_eq!(
         machine_ids(&url.parse().unwrap(), Legacy::Leaf).unwrap(),
@@ -215,7 +215,7 @@ fn the_machine_ids_of_leaf_are_found() {
     );
     let said = failed(&url);
     assert!(
-        said.contains("no workers of Leaf: 10.0.0.99:8080-0000000099, leader;"),
+        said.contains("not Leaf workers: 10.0.0.99:8080-0000000099, leader;"),
         "{said}"
     );
 }

@@ -1,4 +1,4 @@
-//! Access to the admin listener: tokens, other sites, and what shows of TLS.
+//! Access to the admin listener: tokens, other sites, and what TLS exposes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn token(text: &str, scopes: Scopes) -> crate::Token {
 }
 
 #[tokio::test]
-async fn the_admin_listener_shows_each_token_what_it_is_for() {
+async fn the_admin_listener_shows_each_token_what_its_scopes_allow() {
     let auth = crate::Auth::new([
         token("maker", Scopes::GENERATE | Scopes::READ | Scopes::SEGMENTS),
         token("watcher", Scopes::METRICS),
@@ -128,7 +128,7 @@ async fn the_admin_listener_shows_each_token_what_it_is_for() {
 }
 
 #[tokio::test]
-async fn the_metrics_tell_when_certificates_expire() {
+async fn the_metrics_report_the_expiry_of_certificates() {
     let folder = tempfile::tempdir().expect("a folder");
     let issued = Authority::new("one").issue(&["a.test"], Usage::ServerAuth, 2030);
     let files = issued.write(folder.path(), TlsFiles::new);
@@ -213,7 +213,7 @@ async fn a_page_of_another_site_changes_nothing() {
             ("origin", "https://vesta.example"),
         ],
     ] {
-        // It got through to a program that has no machine ID yet.
+        // The request reached a program that has no machine ID yet.
         let status = ask("POST", "/segments", headers).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{headers:?}");
     }

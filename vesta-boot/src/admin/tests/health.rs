@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn readiness_follows_the_service_and_liveness_asks_for_a_restart_only_if_that_helps() {
+async fn readiness_follows_the_service_and_liveness_fails_only_if_a_restart_helps() {
     let admin = admin();
     assert_eq!(
         admin.get("/readyz").await,

@@ -1,8 +1,8 @@
-//! Tags and serial tags: their page, their metrics, and adding one.
+//! Segment tags and serial tags: their page, their metrics, and adding one.
 
 use super::*;
 
-/// Segment mode over a store in memory, whose tags were read.
+/// Segment mode over a memory store whose tags have been read.
 fn segments(tags: &[&str]) -> Arc<SegmentService> {
     let store = MemorySegmentStore::new();
     for key in tags {
@@ -55,7 +55,7 @@ impl Admin {
 }
 
 #[tokio::test]
-async fn each_tag_is_shown_with_its_range_and_how_far_it_is_used() {
+async fn each_tag_is_shown_with_its_range_and_its_usage() {
     let segments = segments(&["orders", "users"]);
     for _ in 0..250 {
         segments
@@ -188,7 +188,7 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
 }
 
 #[tokio::test]
-async fn beyond_a_hundred_tags_the_metrics_add_the_rest_up() {
+async fn beyond_a_hundred_tags_the_metrics_sum_the_rest() {
     let keys: Vec<_> = (0..103).map(|n| format!("tag-{n:03}")).collect();
     let segments = segments(&keys.iter().map(String::as_str).collect::<Vec<_>>());
     for key in &keys[99..] {
@@ -212,7 +212,7 @@ async fn beyond_a_hundred_tags_the_metrics_add_the_rest_up() {
 }
 
 #[tokio::test]
-async fn a_tag_is_added_once_and_gives_numbers_at_once() {
+async fn a_tag_is_added_once_and_serves_numbers_at_once() {
     let segments = segments(&[]);
     let admin = admin_with(Arc::clone(&segments));
     let body = r#"{"key":"orders","step":500,"first":77,"description":"the orders"}"#;
@@ -232,7 +232,7 @@ async fn a_tag_is_added_once_and_gives_numbers_at_once() {
 
     let (status, said) = admin.post("application/json", body).await;
     assert_eq!(status, StatusCode::CONFLICT);
-    assert_eq!(said["detail"], "there is a tag `orders` already");
+    assert_eq!(said["detail"], "tag `orders` already exists");
     for (kind, body, expected, about) in [
         (
             "text/plain",
@@ -340,7 +340,7 @@ async fn errors_are_problems_like_those_of_rest() {
 }
 
 #[tokio::test]
-async fn a_bad_tag_shows_beside_readiness_and_harms_no_other() {
+async fn a_bad_tag_is_reported_by_readyz_and_affects_no_other() {
     let store = MemorySegmentStore::new();
     for (key, max_id) in [("bad\u{202e}", -1), ("orders", 1)] {
         let (key, description, update_time) = (key.to_owned(), None, None);
@@ -365,7 +365,7 @@ async fn a_bad_tag_shows_beside_readiness_and_harms_no_other() {
     let (_, status) = admin.get("/status").await;
     assert!(
         !status.contains('\u{202e}'),
-        "nothing changes the direction of writing: {status}"
+        "no character changes the text direction: {status}"
     );
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(
@@ -381,7 +381,7 @@ async fn a_bad_tag_shows_beside_readiness_and_harms_no_other() {
 }
 
 #[tokio::test]
-async fn without_segment_mode_its_page_says_which_setting_is_missing() {
+async fn without_segment_mode_its_page_names_the_missing_setting() {
     let admin = admin();
     let (status, body) = admin.get("/segments").await;
     assert_eq!(status, StatusCode::NOT_FOUND);
@@ -402,7 +402,7 @@ async fn without_segment_mode_its_page_says_which_setting_is_missing() {
 }
 
 #[tokio::test]
-async fn tags_that_cannot_be_read_leave_the_ids_ready() {
+async fn unreadable_tags_leave_ids_ready() {
     let segments = segments(&["orders"]);
     segments.close();
     let admin = admin_with(segments);

@@ -1,4 +1,4 @@
-//! `segment import`: goes on with the segments of a legacy system.
+//! `segment import`: continues the segments of a legacy system.
 
 use vesta_service::segment::{NewSegmentTag, SegmentStore};
 use vesta_store::import::{ForeignSegment, cosid_segments};
@@ -11,7 +11,7 @@ use crate::commands::report::{counted, failed};
 use crate::start::error::Error;
 use crate::start::stores::not_opened;
 
-/// The tags that go on with the segments of a legacy system.
+/// The tags that continue the segments of a legacy system.
 pub(super) fn tags(asked: &SegmentImport) -> Result<Vec<NewSegmentTag>, Error> {
     let SegmentImport {
         system: LegacySegments::CosId,
@@ -23,7 +23,7 @@ pub(super) fn tags(asked: &SegmentImport) -> Result<Vec<NewSegmentTag>, Error> {
     checked(&found.map_err(|error| not_opened("--from", error))?, *step)
 }
 
-/// The tags, if there can be each of them.
+/// Converts segments to tags; fails if any cannot be one.
 fn checked(found: &[ForeignSegment], step: u64) -> Result<Vec<NewSegmentTag>, Error> {
     let (mut tags, mut refused) = (Vec::new(), Vec::new());
     for segment in found {
@@ -36,12 +36,12 @@ fn checked(found: &[ForeignSegment], step: u64) -> Result<Vec<NewSegmentTag>, Er
         return Ok(tags);
     }
     Error::refuse(format!(
-        "there can be no tags for these segments: {}; rename or remove them in CosId. Nothing was created",
+        "these segments cannot become tags: {}; rename or remove them in CosId. Nothing was created",
         refused.join(", ")
     ))
 }
 
-/// Creates the tags that are missing, and says of each what became of it.
+/// Creates missing tags, and reports the outcome of each.
 pub(super) fn run(
     store: &dyn SegmentStore,
     tags: &[NewSegmentTag],
@@ -78,21 +78,21 @@ pub(super) fn run(
             Some(next) if next >= first => {
                 say(
                     tag,
-                    &format!("left alone: its next number is {next} already"),
+                    &format!("left alone: its next number is already {next}"),
                 );
                 continue;
             }
             Some(next) => format!("its next number is {next}"),
-            None => "there is one of nearly this name".to_owned(), // in upper case, say
+            None => "a tag of nearly the same name exists".to_owned(), // e.g. in upper case
         };
-        say(tag, &format!("not changed: {next}, but CosId's {first}"));
+        say(tag, &format!("not changed: {next}, but CosId's is {first}"));
         behind.push(format!("{} to {first}", plain(&tag.key)));
     }
     let (left, behind_count) = (existing.len() - behind.len(), behind.len());
     let report = format!(
         "{} created, {left} left alone, {behind_count} not changed, in {name}.\n\
-         CosId must hand out no more of these numbers: stop it for these segments first, or import again \
-         once it is stopped. Of a Redis cluster, import from each master: it has a part of them.\n",
+         CosId must not hand out any more of these numbers: stop it for these segments, or import again \
+         once it is stopped. With a Redis cluster, import from each primary: each has a part of them.\n",
         counted(created, "tag"),
     );
     if behind.is_empty() {
@@ -100,7 +100,7 @@ pub(super) fn run(
     }
     print(&report);
     Error::refuse(format!(
-        "CosId has gone past these tags, so that numbers would come twice: stop what uses them, raise \
+        "CosId is beyond these tags, so numbers would repeat: stop their users, raise \
          max_id in {name} ({}), and import again",
         behind.join(", ")
     ))

@@ -7,7 +7,7 @@ use crate::commands::output::{Output, Table};
 use crate::commands::report::{counted, failed};
 use crate::start::error::Error;
 
-/// Checks the description of a tag.
+/// Validates the description of a tag.
 pub(crate) fn new_tag(
     key: &str,
     step: u64,
@@ -30,7 +30,7 @@ pub(super) fn tags(store: &dyn SegmentStore) -> Result<Vec<SegmentTag>, Error> {
     Ok(tags)
 }
 
-/// A table of tags under the name of their store.
+/// Renders a table of tags under the name of their store.
 pub(crate) fn titled(store: &str, table: &Table, tags: usize) -> String {
     let rows = if tags == 0 {
         String::new()

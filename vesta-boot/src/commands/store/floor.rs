@@ -1,4 +1,4 @@
-//! `store raise-floor`: for a store that has lost writes.
+//! `store raise-floor`: for a store that has lost acknowledged writes.
 
 use vesta_intf::UnixMillis;
 
@@ -6,7 +6,7 @@ use super::opened::{MARGIN_MS, Opened};
 use crate::commands::console::{Console, UNCHANGED};
 use crate::start::error::Error;
 
-/// Longest distance of a floor: it delays every claim until its moment, and is never lowered.
+/// Maximum distance of a floor: it delays every claim until that moment, and is never lowered.
 const FURTHEST_MS: u64 = 86_400_000;
 
 pub(super) fn run(
@@ -29,15 +29,15 @@ pub(super) fn run(
     if before >= floor {
         let stands = opened.ticks.moment_of(before);
         return Ok(format!(
-            "The floor of namespace {name} stands at {stands} already. {UNCHANGED}"
+            "The floor of namespace {name} is already at {stands}. {UNCHANGED}"
         ));
     }
     let plan = format!(
         "Raising the floor of namespace {name} in {} to {moment}:\n\
          - every claim from now on starts at that moment or later, whatever the store has forgotten;\n\
-         - until then programs that start wait, or end if it is more than half a minute away;\n\
-         - programs that run are not stopped: stop those that still use an older copy of the store \
-         first;\n\
+         - until then starting programs wait, or exit if it is more than half a minute away;\n\
+         - running programs are not stopped: first stop those that still use an older copy of the \
+         store;\n\
          - it cannot be undone.\n",
         opened.store().describe(),
     );
@@ -65,10 +65,10 @@ mod tests {
     }
 
     #[test]
-    fn by_default_it_is_raised_beyond_every_window() {
+    fn by_default_the_floor_is_raised_above_every_window() {
         let world = World::new();
         let said = raise(&world, None, Some(true)).expect("raised");
-        // The window of these tests has 5 s.
+        // The window of these tests is 5 s.
         assert_eq!(world.opened().namespace.floor, at(65));
         let moment = UnixMillis(NOW.0 + 65_000);
         for part in [
@@ -81,37 +81,37 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_can_be_named() {
+    fn a_moment_can_be_given() {
         let world = World::new();
         let to = UnixMillis(NOW.0 + 600_000).to_string();
         raise(&world, Some(&to), Some(true)).expect("raised");
         assert_eq!(world.opened().namespace.floor, at(600));
         let said = raise(&world, None, Some(true)).expect("nothing to do");
-        assert!(said.contains(&format!("stands at {to} already")), "{said}");
+        assert!(said.contains(&format!("is already at {to}")), "{said}");
         assert_eq!(world.opened().namespace.floor, at(600), "never lowered");
     }
 
     #[test]
-    fn nothing_happens_unless_somebody_agrees() {
+    fn nothing_changes_without_confirmation() {
         let world = World::new();
         let said = raise(&world, None, Some(false)).expect("declined");
         assert!(said.ends_with("Nothing was changed.\n"), "{said}");
         assert!(
             raise(&world, None, None)
-                .expect_err("nobody to ask")
+                .expect_err("no terminal")
                 .contains("--yes")
         );
         assert_eq!(world.opened().namespace.floor, 0);
     }
 
     #[test]
-    fn a_moment_that_makes_no_sense_is_refused() {
+    fn an_invalid_moment_is_refused() {
         let world = World::new();
         for (to, expected) in [
             ("2400-01-01T00:00:00Z", "is more than a day ahead"),
             (
                 "2014-01-01T00:00:00Z",
-                "layout max-peak has no 2014-01-01T00:00:00.000Z",
+                "layout max-peak cannot represent 2014-01-01T00:00:00.000Z",
             ),
         ] {
             let said = raise(&world, Some(to), Some(true)).expect_err(to);

@@ -1,4 +1,4 @@
-//! `store free`: gives a machine ID back to the pool when its owner is gone for good.
+//! `store free`: returns a machine ID to the pool when its owner is gone for good.
 
 use vesta_intf::plain;
 use vesta_service::lease::{Cas, Record};
@@ -26,18 +26,18 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         }
         Some(State::Lost) => {
             return Error::refuse(format!(
-                "the record of machine ID {machine} was deleted or replaced, so nobody knows up to \
-                 where it was used; create it anew (store repair {machine})"
+                "the record of machine ID {machine} was deleted or replaced, so its last position is \
+                 unknown; recreate the record (store repair {machine})"
             ));
         }
         Some(State::Released) => {
-            return Ok(format!("Machine ID {machine} is free already. {UNCHANGED}"));
+            return Ok(format!("Machine ID {machine} is already free. {UNCHANGED}"));
         }
-        // Its bound lies in the future: it was renewed less than a window ago.
+        // Its bound is in the future: it was renewed less than a window ago.
         Some(State::Held) => {
             return Error::refuse(format!(
                 "machine ID {machine} is in use by {host} (pid {}): it was renewed less than a window \
-                 ago; stop that process, or if it is gone try again after {bound}",
+                 ago; stop that process, or if it is gone, retry after {bound}",
                 record.pid
             ));
         }
@@ -51,7 +51,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     };
     let plan = format!(
         "Freeing machine ID {machine} of namespace {name} in {}:\n\
-         - you say that {who} is gone for good;\n\
+         - confirm only if {who} is gone for good;\n\
          - the pool may hand the machine ID out again, from {bound} on and never below.\n",
         opened.store().describe(),
     );
@@ -68,7 +68,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     let changed = change(&opened.leases, machine, Some(&record), &free);
     if changed.map_err(|error| opened.failed(&error))? != Cas::Done {
         return Error::refuse(format!(
-            "machine ID {machine} was renewed or claimed at this moment, so its owner is not gone; \
+            "machine ID {machine} was renewed or claimed meanwhile, so its owner is not gone; \
              nothing was changed"
         ));
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_owner_and_a_predecessor_are_freed_and_the_bound_stays() {
+    fn expired_and_foreign_owners_are_freed_and_the_bound_stays() {
         for (owner, who) in [
             (5, "web-1 (pid 4711), expired since"),
             (Record::FOREIGN, "web-1, a process of"),
@@ -119,13 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_renewed_in_the_last_window_is_refused() {
+    fn a_machine_id_renewed_in_the_last_window_is_refused() {
         let world = World::new();
         world.put(7, &held(at(1)));
         let said = free(&world, 7, Some(true)).expect_err("it lives");
         let after = UnixMillis(NOW.0 + 1000);
         assert!(said.contains("in use by web-1 (pid 4711)"), "{said}");
-        assert!(said.contains(&format!("try again after {after}")), "{said}");
+        assert!(said.contains(&format!("retry after {after}")), "{said}");
         assert_eq!(world.record(7), held(at(1)));
     }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_stays_as_it_is() {
+    fn a_free_machine_id_is_left_unchanged() {
         let world = World::new();
         assert!(
             free(&world, 7, None)
@@ -159,13 +159,13 @@ mod tests {
         assert!(
             free(&world, 7, None)
                 .expect("nothing to do")
-                .contains("is free already")
+                .contains("is already free")
         );
         assert_eq!(world.record(7), released);
     }
 
     #[test]
-    fn one_whose_record_was_deleted_is_not_taken_for_one_that_nobody_had() {
+    fn a_machine_id_with_a_deleted_record_does_not_count_as_unused() {
         let world = World::new();
         world.put(7, &held(at(-1)));
         world.delete(7);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_happens_unless_somebody_agrees() {
+    fn nothing_changes_without_confirmation() {
         let world = World::new();
         world.put(7, &held(at(-1)));
         assert!(
@@ -186,14 +186,14 @@ mod tests {
         );
         assert!(
             free(&world, 7, None)
-                .expect_err("nobody to ask")
+                .expect_err("no terminal")
                 .contains("--yes")
         );
         assert_eq!(world.record(7), held(at(-1)));
     }
 
     #[test]
-    fn an_owner_that_comes_back_at_this_moment_keeps_it() {
+    fn an_owner_that_renews_meanwhile_keeps_its_machine_id() {
         let world = World::new();
         world.put(7, &held(at(-1)));
         let opened = world.opened();

@@ -35,7 +35,7 @@ pub(super) fn run(
         return Ok(report);
     }
     (console.say)(&report);
-    // What does not fit is refused before even a namespace is made.
+    // Owners that do not fit are refused before even a namespace is created.
     let (layout, now) = (config.ids.layout, SystemClock::new().wall());
     let target = Target {
         layout,
@@ -47,7 +47,7 @@ pub(super) fn run(
     take_over(&Opened::open(config, &options(config))?, legacy, &found)
 }
 
-/// A legacy system as it was asked for.
+/// The requested legacy system.
 fn legacy<'a>(
     system: LegacySystem,
     cosid_namespace: Option<&'a str>,
@@ -61,7 +61,7 @@ fn legacy<'a>(
             max_machine: layout.max(Field::Machine),
         }),
         (LegacySystem::CosId, None) => Error::refuse("store import cosid needs --cosid-namespace"),
-        (_, Some(_)) => Error::refuse("--cosid-namespace is for cosid alone; leave it out"),
+        (_, Some(_)) => Error::refuse("--cosid-namespace is for cosid only; remove it"),
     }
 }
 
@@ -93,7 +93,7 @@ fn take_over(opened: &Opened, legacy: Legacy<'_>, found: &[ForeignOwner]) -> Res
     let snapshot = opened.snapshot()?;
     if let Some(it) = found.iter().find(|it| snapshot.is_lost(it.machine)) {
         return Error::refuse(format!(
-            "the record of machine ID {0} in namespace {1} was deleted or replaced; create it anew \
+            "the record of machine ID {0} in namespace {1} was deleted or replaced; recreate it \
              first (store repair {0}). Nothing was changed",
             it.machine,
             opened.name()
@@ -116,10 +116,10 @@ fn said(opened: &Opened, legacy: Legacy<'_>, all: &[(u64, Outcome)]) -> String {
         let host = plain(&record.host);
         let what = match (outcome, record.owner) {
             (Outcome::Written(_), _) => format!("reserved for {host}"),
-            (_, Record::FOREIGN) => format!("left alone: it is reserved for {host}"),
-            (_, 0) => "left alone: it was used here, and is free".to_owned(),
+            (_, Record::FOREIGN) => format!("left alone: already reserved for {host}"),
+            (_, 0) => "left alone: used here before, now free".to_owned(),
             _ => format!(
-                "left alone: {host} (pid {}) has it here; is it the same machine ID twice?",
+                "left alone: held here by {host} (pid {}); is the machine ID in use twice?",
                 record.pid
             ),
         };
@@ -137,15 +137,15 @@ fn said(opened: &Opened, legacy: Legacy<'_>, all: &[(u64, Outcome)]) -> String {
         opened.store().describe()
     );
     if written > 0 {
-        out += "No pool of this namespace hands them out. When a process of the other system is stopped \
+        out += "No pool of this namespace hands them out. Once a process of the other system is stopped \
                 for good, give its machine ID to the pool: store free ID\n";
     }
     let (theirs, ours) = (legacy.layouts(), opened.ticks.layout());
     if !theirs.is_empty() && theirs.iter().all(|theirs| theirs.spec() != ours.spec()) {
         let names: Vec<_> = theirs.iter().map(IdMeta::name).collect();
         out += &format!(
-            "Note: {} makes IDs of the layout {}, but this namespace has another: IDs of the two can \
-             meet whatever the machine ID.\n",
+            "Note: {} makes IDs of the layout {}, but this namespace has another: their IDs can \
+             collide regardless of the machine ID.\n",
             legacy.name(),
             names.join(" or "),
         );

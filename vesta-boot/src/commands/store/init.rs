@@ -1,4 +1,4 @@
-//! `store init`: creates what the servers themselves may not create.
+//! `store init`: creates what servers themselves may not create.
 
 use vesta_store::{Options, StoreUrl};
 
@@ -23,7 +23,7 @@ pub(super) fn run(config: &Config) -> Result<String, Error> {
     };
     let (opened, made) = match Opened::open(config, &existing) {
         Ok(opened) => (opened, false),
-        // It is missing, or there is another fault, which then appears again.
+        // The namespace is missing; any other error will recur.
         Err(Error::Setting(_)) => (Opened::open(config, &creating)?, true),
         Err(error) => return Err(error),
     };
@@ -50,7 +50,7 @@ fn said(opened: &Opened, made: bool) -> String {
     )
 }
 
-/// The table of worker nodes is made with its first row.
+/// The table of worker nodes is created together with its first row.
 fn worker_nodes(store: &StoreUrl, creating: &Options) -> Result<String, Error> {
     let nodes = stores::worker_nodes(store, creating)?;
     let number = nodes.insert(&host_name(), std::process::id());
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_what_it_made_and_whether_it_did() {
+    fn the_report_says_what_was_created_or_already_existed() {
         let world = World::new();
         let opened = world.opened();
         let uuid = format!("{:032x}", opened.namespace.uuid);

@@ -1,6 +1,6 @@
-//! `store …`: looks at a store of machine IDs, prepares it, repairs it, moves to it.
+//! `store …`: inspects, prepares and repairs a store of machine IDs, and migrates to it.
 //!
-//! Each command is a few lines over [`Leases`], so that it works with every store.
+//! Each command is a few lines on top of [`Leases`], so that it works with every store.
 
 mod floor;
 mod free;
@@ -30,7 +30,7 @@ use crate::start::stores::options;
 use opened::Opened;
 pub(crate) use state::State;
 
-/// Carries out a command.
+/// Runs a command.
 ///
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
@@ -63,7 +63,7 @@ pub(super) fn run(
 
 fn init(config: &Config, console: &mut Console) -> Result<String, Error> {
     let (segments, serials) = (&config.segments.store, &config.serials.store);
-    // Tags can be all there is to prepare.
+    // Tags may be all there is to prepare.
     let tags = segments.is_some() || serials.is_some();
     if !tags || config.machine.store().is_some() {
         (console.say)(&init::run(config)?);
@@ -76,7 +76,7 @@ fn init(config: &Config, console: &mut Console) -> Result<String, Error> {
         .map_or(Ok(String::new()), |store| serial::init(config, store))
 }
 
-/// The machine IDs that these settings lease, in their store.
+/// Leases of the machine IDs that these settings use, in their store.
 ///
 /// # Errors
 /// [`Error`] with one sentence that says what to do.
@@ -92,7 +92,7 @@ pub fn leases(config: &Config) -> Result<Leases, Error> {
     Ok(opened.leases)
 }
 
-/// The namespace of a pool, as `store show --json` has it.
+/// The namespace of a pool, as in `store show --json`.
 pub(crate) fn shown(
     leases: Leases,
     ticks: TickConverter,

@@ -1,4 +1,4 @@
-//! An open namespace, which the commands work on.
+//! An open namespace, shared by the commands.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::settings::{Config, Machine};
 use crate::start::error::Error;
 use crate::start::stores::open;
 
-/// A namespace that is open.
+/// An open namespace.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) leases: Leases,
     pub(super) namespace: Namespace,
     pub(super) ticks: TickConverter,
-    /// Reservation ahead of now of processes with these settings.
+    /// Reservation window of processes with these settings.
     pub(super) window_ms: u64,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -78,12 +78,13 @@ impl Opened {
         self.leases.snapshot().map_err(|error| self.failed(&error))
     }
 
-    /// True if the configured layout is the namespace's, so that positions are moments.
+    /// True if the configured layout is that of the namespace, so that positions convert to
+    /// moments.
     pub(super) fn is_of_our_layout(&self) -> bool {
         self.namespace.fingerprint == self.ticks.layout().fingerprint()
     }
 
-    /// Changing something takes the right layout.
+    /// Refuses a change unless the layout is that of the namespace.
     pub(super) fn insist_on_layout(&self) -> Result<(), Error> {
         if self.is_of_our_layout() {
             return Ok(());
@@ -98,13 +99,13 @@ impl Opened {
         ))
     }
 
-    /// The moment to judge windows by: the earlier one, if our clock and the store's differ.
+    /// The moment for judging windows: the earlier one, if our clock and the store's differ.
     pub(super) fn now(&self) -> Result<UnixMillis, Error> {
         let (ours, theirs) = self.clocks()?;
         Ok(ours.min(theirs))
     }
 
-    /// Our clock and the store's; twice ours if it has none.
+    /// Our clock and the store's; ours twice if the store has no clock.
     pub(super) fn clocks(&self) -> Result<(UnixMillis, UnixMillis), Error> {
         let ours = self.clock.wall();
         let theirs = self.store().now().map_err(|error| self.failed(&error))?;
@@ -114,7 +115,9 @@ impl Opened {
     pub(super) fn position_at(&self, moment: UnixMillis) -> Result<u64, Error> {
         self.ticks.position_at(moment).map_err(|error| {
             let layout = self.ticks.layout().name();
-            Error::setting(format!("layout {layout} has no {moment}: {error}"))
+            Error::setting(format!(
+                "layout {layout} cannot represent {moment}: {error}"
+            ))
         })
     }
 
@@ -123,11 +126,11 @@ impl Opened {
     }
 }
 
-/// Margin of bounds and floors beyond the windows, for clocks that differ.
+/// Margin of bounds and floors above the windows, for clock differences.
 pub(super) const MARGIN_MS: u64 = 60_000;
 
-/// A random number that names a request, or a record that is created. At most 63 bits, which every
-/// store can keep.
+/// A random number that identifies a request, or a newly created record. At most 63 bits, which
+/// every store can hold.
 pub(super) fn attempt() -> u64 {
     let number = getrandom::u64().expect("the operating system's random generator works");
     number >> 1

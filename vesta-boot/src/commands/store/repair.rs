@@ -1,4 +1,4 @@
-//! `store repair`: creates the record of a machine ID anew, after somebody deleted or replaced it.
+//! `store repair`: recreates the record of a machine ID that was deleted or replaced.
 
 use vesta_intf::UnixMillis;
 use vesta_service::lease::{Cas, Record};
@@ -14,11 +14,11 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     let snapshot = opened.snapshot()?;
     if !snapshot.is_lost(machine) {
         let how = match snapshot.records.contains_key(&machine) {
-            true => "is the one that was created for it",
+            true => "is the original one",
             false => "was never created",
         };
         return Error::refuse(format!(
-            "the record of machine ID {machine} in namespace {name} {how}: there is nothing to repair"
+            "the record of machine ID {machine} in namespace {name} {how}: nothing to repair"
         ));
     }
     let found = snapshot.records.get(&machine);
@@ -32,7 +32,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     let from = opened.ticks.moment_of(bound);
     let plan = format!(
         "Repairing machine ID {machine} of namespace {name} in {}, whose record was {}:\n\
-         - you say that no process uses it any more: one that still does loses it at its next renewal;\n\
+         - confirm only if no process uses it any more: one that still does loses it at its next renewal;\n\
          - the pool may hand it out again, from {from} on and never below.\n",
         opened.store().describe(),
         if found.is_some() {
@@ -41,7 +41,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
             "deleted"
         },
     );
-    if !console.agrees(&plan, "Create its record anew?")? {
+    if !console.agrees(&plan, "Recreate its record?")? {
         return Ok(UNCHANGED.to_owned());
     }
     let new = Record {
@@ -53,11 +53,11 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         info_time: ours,
         ..Record::default()
     };
-    // Only in place of what was found: somebody else may have repaired it meanwhile.
+    // Only in place of the record found: another repair may have come first.
     let failed = |error| opened.failed(&error);
     if put(&opened.leases, &snapshot, machine, &new).map_err(failed)? != Cas::Done {
         return Error::refuse(format!(
-            "the record of machine ID {machine} was changed at this moment; nothing was repaired"
+            "the record of machine ID {machine} was changed meanwhile; nothing was repaired"
         ));
     }
     Ok(format!(
@@ -94,11 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_record_is_created_anew_beyond_every_window() {
+    fn a_deleted_record_is_recreated_above_every_window() {
         let world = lost();
         assert!(is_lost(&world));
         let said = repair(&world, 7, Some(true)).expect("repaired");
-        // The window of these tests has 5 s.
+        // The window of these tests is 5 s.
         let from = UnixMillis(NOW.0 + 65_000);
         assert!(said.contains("whose record was deleted:"), "{said}");
         assert!(
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_record_and_one_of_another_namespace_are_replaced_again() {
+    fn replaced_and_foreign_namespace_records_are_replaced() {
         let world = lost();
         let other = World::new().own(Record {
             birth: 1,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_lies_above_the_floor_and_beyond_the_later_clock() {
+    fn the_bound_is_above_the_floor_and_the_later_clock() {
         let world = lost();
         world.leases().raise_floor(at(100)).expect("memory");
         repair(&world, 7, Some(true)).expect("repaired");
@@ -168,15 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_lost_is_refused_and_stays_as_it_is() {
+    fn a_record_that_is_not_lost_is_refused_and_unchanged() {
         let world = World::new();
         world.put(7, &held(at(-1)));
         let said = repair(&world, 7, Some(true)).expect_err("refused");
-        assert!(said.contains("is the one that was created for it: there is nothing to repair"));
+        assert!(said.contains("is the original one: nothing to repair"));
         assert_eq!(world.record(7), held(at(-1)));
         let said = repair(&world, 8, Some(true)).expect_err("refused");
         assert!(
-            said.contains("was never created: there is nothing to repair"),
+            said.contains("was never created: nothing to repair"),
             "{said}"
         );
         assert_eq!(world.leases().record(8).expect("memory"), None);
@@ -186,20 +186,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_happens_unless_somebody_agrees() {
+    fn nothing_changes_without_confirmation() {
         let world = lost();
         let said = repair(&world, 7, Some(false)).expect("declined");
         assert!(said.ends_with("Nothing was changed.\n"), "{said}");
         assert!(
             repair(&world, 7, None)
-                .expect_err("nobody to ask")
+                .expect_err("no terminal")
                 .contains("--yes")
         );
         assert_eq!(world.leases().record(7).expect("memory"), None);
     }
 
     #[test]
-    fn one_that_somebody_else_repairs_at_this_moment_stays_as_he_made_it() {
+    fn a_record_repaired_concurrently_stays_as_it_is() {
         let world = lost();
         let (opened, leases) = (world.opened(), world.leases());
         let theirs = world.own(Record {
@@ -217,7 +217,7 @@ mod tests {
         );
         assert!(
             said.expect_err("too late")
-                .contains("was changed at this moment")
+                .contains("was changed meanwhile")
         );
         assert_eq!(world.leases().record(7).expect("memory"), Some(theirs));
     }

@@ -11,7 +11,7 @@ use crate::commands::output::{Cell, Output, Table, facts};
 use crate::commands::ticks::millis;
 use crate::start::error::Error;
 
-/// The namespace for programs. A position is text: it has more bits than a number in JSON.
+/// The namespace as JSON. A position is text: it may exceed the range of JSON numbers.
 pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
     let snapshot = opened.snapshot()?;
     let Namespace {
@@ -95,12 +95,12 @@ pub(super) fn run(opened: &Opened, output: Output) -> Result<String, Error> {
         out += &format!("\n{}", table.render(output));
     }
     if rows.iter().any(|row| row.state == State::Lost.name()) {
-        out += "\nlost: its record was deleted or replaced; `store repair ID` creates it anew\n";
+        out += "\nlost: its record was deleted or replaced; `store repair ID` recreates it\n";
     }
     Ok(out)
 }
 
-/// A machine ID.
+/// Row of a machine ID.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -116,7 +116,7 @@ struct Row {
     last_change: Option<String>,
 }
 
-/// The moment of a position; in another layout the same number is another moment.
+/// The moment of a position; `None` in another layout, where the same number is another moment.
 fn time(opened: &Opened, position: u64) -> Option<String> {
     opened
         .is_of_our_layout()
@@ -124,7 +124,7 @@ fn time(opened: &Opened, position: u64) -> Option<String> {
 }
 
 fn rows(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<Row> {
-    // Before the epoch, or in another layout, none counts as expired.
+    // Before the epoch, or in another layout, no machine ID counts as expired.
     let now = opened
         .ticks
         .position_at(now)
@@ -174,7 +174,7 @@ impl Row {
             use Cell::Missing;
             return [machine, state, Missing, Missing, Missing, Missing, Missing];
         };
-        // With a blank, at which a narrow table may fold it.
+        // With a space, at which a narrow table may fold it.
         let time = |time: &str| match output {
             Output::Text => time.replace('T', " "),
             _ => time.to_owned(),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_sees_a_table() {
+    fn text_output_is_a_table() {
         let opened = world().opened();
         let uuid = format!("{:032x}", opened.namespace.uuid);
         let expected = format!(
@@ -252,7 +252,7 @@ machine  state                                  host        pid  epoch  bound   
 "
         );
         let shown = run(&opened, Output::Text).expect("memory");
-        // Columns are as wide as what is in them.
+        // Columns are as wide as their contents.
         let squeeze = |text: &str| {
             text.split_whitespace()
                 .map(str::to_owned)
@@ -274,7 +274,7 @@ machine  state                                  host        pid  epoch  bound   
     }
 
     #[test]
-    fn a_program_gets_json_with_large_numbers_as_text() {
+    fn json_has_large_numbers_as_text() {
         let world = world();
         world.leases().raise_floor(at(60)).expect("memory");
         let opened = world.opened();
@@ -322,7 +322,7 @@ machine  state                                  host        pid  epoch  bound   
         );
         assert!(row("12 ").trim_start().starts_with("12  lost "), "{shown}");
         assert!(
-            shown.ends_with("`store repair ID` creates it anew\n"),
+            shown.ends_with("`store repair ID` recreates it\n"),
             "{shown}"
         );
         let json: Value =
@@ -335,7 +335,7 @@ machine  state                                  host        pid  epoch  bound   
     }
 
     #[test]
-    fn with_another_layout_bounds_are_no_moments() {
+    fn with_another_layout_bounds_are_shown_as_positions() {
         let opened = world().opened_for(IdMeta::SNOWFLAKE);
         let shown = run(&opened, Output::Text).expect("memory");
         assert!(shown.contains("(not the configured one,"), "{shown}");
@@ -344,7 +344,7 @@ machine  state                                  host        pid  epoch  bound   
     }
 
     #[test]
-    fn an_empty_namespace_says_so() {
+    fn an_empty_namespace_is_reported_as_empty() {
         let shown = run(&World::new().opened(), Output::Text).expect("memory");
         assert!(
             shown.ends_with("machine IDs  none was ever claimed\n"),

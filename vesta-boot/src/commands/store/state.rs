@@ -1,19 +1,19 @@
-//! States of machine IDs, for people and metrics.
+//! States of machine IDs, for output and metrics.
 
 use std::collections::BTreeMap;
 
 use vesta_service::lease::{Record, Snapshot};
 
-/// State of a machine ID that was ever claimed.
+/// State of a machine ID that has been claimed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It has an owner, and the bound lies ahead.
+    /// It has an owner, and its bound is in the future.
     Held,
     /// Its owner let the bound pass; it may be taken over after the grace.
     Expired,
-    /// It was given back.
+    /// It was released.
     Released,
-    /// A process of another system has it.
+    /// A process of another system holds it.
     Foreign,
     /// Its record was deleted or replaced.
     Lost,
@@ -27,7 +27,7 @@ impl State {
         Self::NAMES[self as usize]
     }
 
-    /// The state of each machine ID when the clock stands at a position.
+    /// The state of each machine ID when the clock is at position `now`.
     pub(crate) fn all(found: &Snapshot, now: u64) -> BTreeMap<u64, Self> {
         let state = |record: &Record| match record.owner {
             0 => State::Released,

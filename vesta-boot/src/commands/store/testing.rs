@@ -28,7 +28,7 @@ pub(crate) fn at(seconds: i64) -> u64 {
         .expect("inside the layout")
 }
 
-/// The record of a process up to this bound.
+/// The record of a process with this bound.
 pub(crate) fn held(bound: u64) -> Record {
     Record {
         epoch: 3,
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// Creates a record, or puts it in place of the one that is there.
+    /// Creates or replaces a record.
     pub(crate) fn put(&self, machine: u64, record: &Record) {
         let (leases, record) = (self.leases(), self.own(record.clone()));
         let seen = leases.snapshot().expect("memory");
@@ -111,12 +111,12 @@ impl World {
         );
     }
 
-    /// Deletes a record behind everybody's back.
+    /// Deletes a record directly, outside the protocol.
     pub(crate) fn delete(&self, machine: u64) {
         self.records.delete("lease/default", &machine.to_string());
     }
 
-    /// A record as it stands, without the uuid of the namespace, which it must have.
+    /// The current record, without the uuid of the namespace, which is checked.
     pub(crate) fn record(&self, machine: u64) -> Record {
         let record = self
             .leases()
@@ -130,14 +130,14 @@ impl World {
         }
     }
 
-    /// Output of a command whose prompt gets this answer; `None` is no terminal.
+    /// Output of a command whose prompt gets this answer; `None` means no terminal.
     pub(super) fn with_console(
         &self,
         answer: Option<bool>,
         command: impl FnOnce(&mut Console) -> Result<String, Error>,
     ) -> Result<String, String> {
-        let nobody = || Error::setting("add --yes");
-        self.with_asked(move || answer.ok_or_else(nobody), command)
+        let no_terminal = || Error::setting("add --yes");
+        self.with_asked(move || answer.ok_or_else(no_terminal), command)
     }
 
     pub(super) fn with_asked(

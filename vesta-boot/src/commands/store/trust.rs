@@ -1,4 +1,4 @@
-//! `store trust`: for a store that was doubted, and keeps what it acknowledges from now on.
+//! `store trust`: for a doubted store that keeps acknowledged writes from now on.
 
 use super::opened::Opened;
 use crate::commands::console::{Console, UNCHANGED};
@@ -8,23 +8,23 @@ pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Erro
     let (name, store) = (opened.name(), opened.store().describe());
     let Some(doubt) = &opened.namespace.doubt else {
         return Ok(format!(
-            "Nobody has doubted the store of namespace {name}. {UNCHANGED}"
+            "The store of namespace {name} is not in doubt. {UNCHANGED}"
         ));
     };
     let now = opened
         .store()
         .doubt()
         .map_err(|error| opened.failed(&error))?;
-    let now = now.map_or("it gives no reason for that any more".to_owned(), |doubt| {
+    let now = now.map_or("the store no longer reports a reason for doubt".to_owned(), |doubt| {
         let why = doubt.why;
-        format!("it still says so itself, and will be doubted again at the next start: {why}")
+        format!("the store still reports a reason, and will be in doubt again at the next start: {why}")
     });
     let plan = format!(
-        "Trusting {store} with namespace {name}, which was doubted on {}: {}\n\
+        "Trusting {store} with namespace {name}, in doubt since {}: {}\n\
          - {now};\n\
          - claims no longer keep a distance from what it may have forgotten, and the first ID comes at \
          once;\n\
-         - if it loses what it acknowledged, by a fail-over or a crash, IDs can repeat.\n",
+         - if it loses acknowledged writes, in a fail-over or a crash, IDs can repeat.\n",
         doubt.since, doubt.why,
     );
     if !console.agrees(&plan, "Trust the store?")? {
@@ -54,12 +54,12 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_stays_until_somebody_who_knows_clears_it() {
+    fn a_doubt_stays_until_an_operator_clears_it() {
         let world = World::new();
         assert!(
             trust(&world, None)
                 .expect("nothing to do")
-                .contains("Nobody has doubted")
+                .contains("is not in doubt")
         );
         let store = world.leases().store().clone();
         let folder = tempfile::tempdir().expect("a folder");
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(doubt.why, "the settings say so");
         assert!(
             trust(&world, None)
-                .expect_err("nobody to ask")
+                .expect_err("no terminal")
                 .contains("--yes")
         );
         assert!(

@@ -1,8 +1,8 @@
-//! Settings that are refused, each with one sentence that says what to do.
+//! Refused settings, each with one sentence that states the remedy.
 
 use super::*;
 
-/// Arguments, and part of what is said of them.
+/// Arguments, and part of the resulting error.
 const REFUSED: &str = r#"
 # Single settings.
 --listen here => listen must be an IP address and a port, such as 127.0.0.1:50051, or unix:/PATH, but is `here` (flag --listen)
@@ -83,9 +83,9 @@ const REFUSED: &str = r#"
 --machine-renew-every-ms 2000 => renew_every must be at most a third of window
 --machine-request-timeout-ms 1600 => request_timeout must be at most renew_every
 --machine-id 1 --machine-takeover-grace-ms 60000 => machine.takeover_grace_ms is for a pool, but the machine ID is fixed
---machine-id 1 --machine-strategy=stateless --machine-window-ms 5000 => machine.window_ms is about a machine ID that is kept by renewing it, which machine.strategy = "stateless" does not do
---machine-id 1 --machine-strategy=stateless --machine-request-timeout-ms 5000 => machine.request_timeout_ms is about
---machine-strategy disposable --machine-takeover-grace-ms 60000 => which machine.strategy = "disposable" does not do
+--machine-id 1 --machine-strategy=stateless --machine-window-ms 5000 => machine.window_ms applies only to renewed machine IDs, and machine.strategy = "stateless" does not renew
+--machine-id 1 --machine-strategy=stateless --machine-request-timeout-ms 5000 => machine.request_timeout_ms applies only
+--machine-strategy disposable --machine-takeover-grace-ms 60000 => and machine.strategy = "disposable" does not renew
 --machine-strategy=stateless => machine.strategy = "stateless" is for a number in machine.id without machine.store
 --machine-strategy=stateless --machine-id 1 --machine-store sqlite:x => machine.strategy = "stateless" is for
 # Segments.
@@ -107,7 +107,7 @@ const REFUSED: &str = r#"
 --config /no/such/file => cannot read the configuration /no/such/file
 "#;
 
-/// Arguments with blanks in them.
+/// Arguments that contain spaces.
 const WITH_BLANKS: [(&[&str], &str); 5] = [
     (&["--namespace", "a b"], "namespace must be 1 to 64 letters"),
     (&["--namespace", ""], "namespace must be 1 to 64 letters"),

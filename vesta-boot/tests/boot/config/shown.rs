@@ -1,11 +1,11 @@
-//! Settings as they are printed, and as the example file shows them.
+//! Settings as printed, and as shown in the example file.
 
 use vesta_testkit::shape_in;
 
 use super::*;
 
 #[test]
-fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
+fn printed_settings_can_be_read_again_and_name_their_origins() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("vesta.toml");
     let file = "max_wait_ms = 7\n[layout.custom]\ntime_bits = 32\nseq_bits = 16\n\
@@ -49,7 +49,7 @@ fn what_is_printed_can_be_read_again_and_tells_where_it_came_from() {
 }
 
 #[test]
-fn what_a_preset_means_is_printed() {
+fn the_settings_of_a_preset_are_printed() {
     let args = [
         "--machine-id",
         "5",
@@ -70,7 +70,7 @@ fn what_a_preset_means_is_printed() {
 }
 
 #[test]
-fn durations_that_were_chosen_are_printed_as_settings() {
+fn explicit_durations_are_printed_as_settings() {
     let args = ["--machine-id", "7", "--machine-window-ms", "4000"];
     let raw = raw(Role::Server, &args).expect("right settings");
     let printed = Config::check(&raw).expect("right settings").print(&raw);
@@ -87,11 +87,11 @@ fn durations_that_were_chosen_are_printed_as_settings() {
     }
     assert!(
         !printed.contains("takeover_grace_ms"),
-        "nobody takes a fixed one over\n{printed}"
+        "a fixed machine ID has no takeover\n{printed}"
     );
 }
 
-/// A URL of every scheme with a password in it, also malformed ones.
+/// A URL of every scheme with a password in it, including malformed ones.
 const PLANTED: &[&str] = &[
     "mysql://vesta:pl4nted-s3cret@db:3306/ids?ssl=on",
     "mariadb://vesta@db/ids?password=pl4nted-s3cret",
@@ -132,7 +132,7 @@ fn a_planted_password_is_never_shown() {
             Ok(config) => shown.extend([format!("{config:#?}"), config.print(&segments)]),
             Err(error) => shown.push(error.to_string()),
         }
-        // In the wrong place it must not come back in the error either.
+        // In the wrong place it must not be quoted in the error either.
         let flags = [
             "--machine-id",
             "--layout",

@@ -292,7 +292,7 @@ fn conflicting_settings_are_refused_at_start() {
         "--segment-store",
         &url,
     ]);
-    assert!(said.contains("leave segment.table out"), "{said}");
+    assert!(said.contains("remove segment.table"), "{said}");
     database.run("DROP TABLE tiny_id_token");
     let said = refused(&["--compat=tinyid", "--segment-store", &url]);
     assert!(said.contains("tiny_id_token"), "{said}");

@@ -1,4 +1,4 @@
-//! The URL of an etcd.
+//! URL of an etcd cluster.
 
 use std::fs;
 
@@ -11,22 +11,22 @@ use crate::{OpenError, StoreUrl};
 const DEFAULT_PORT: u16 = 2379;
 const DEFAULT_PREFIX: &str = "vesta";
 
-/// The members of the cluster, the prefix of our keys, and the way in.
+/// Members of the cluster, prefix of our keys, and credentials.
 pub(super) struct Config {
-    /// For people, without the password.
+    /// Display form, without the password.
     pub(super) shown: String,
     /// Each with its port.
     pub(super) members: Vec<String>,
-    /// Without a slash at its ends.
+    /// Without leading and trailing slashes.
     pub(super) prefix: String,
     pub(super) login: Option<AuthenticateRequest>,
     pub(super) tls: Option<Roots>,
 }
 
-/// The authorities that a certificate of a member must come from.
+/// CAs that must have issued a member's certificate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Roots {
-    /// Those that browsers trust.
+    /// Public web CAs.
     Web,
     /// The certificates in this file.
     File(String),
@@ -87,7 +87,7 @@ impl Config {
             StoreError::permanent(format!("the certificates in {file} cannot be used: {why}"))
         };
         let text = fs::read_to_string(file).map_err(|error| refuse(&error))?;
-        // One without any would only show as a failed connection.
+        // A file without certificates would otherwise only show as a failed connection.
         if !text.contains("-----BEGIN CERTIFICATE-----") {
             return Err(refuse(&"it has no PEM block `CERTIFICATE`"));
         }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_default() {
+    fn omitted_parts_have_defaults() {
         let all = parsed("etcds://ann:s3cret@a:1,[::1]:2,c.d-f:65535/x/y.z?ca=/etc/ca.pem");
         assert_eq!(all.members, ["a:1", "[::1]:2", "c.d-f:65535"]);
         assert_eq!(all.prefix, "x/y.z");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_everything_but_the_password() {
+    fn the_display_form_hides_only_the_password() {
         assert_eq!(
             parsed("etcd://ann:hunter2@a:1,b/x").shown,
             "etcd ann@a:1,b:2379/x"
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_without_repeating_it() {
+    fn an_invalid_url_is_refused_without_quoting_it() {
         for url in [
             "etcd://u:@h",
             "etcd://:hunter2@h",

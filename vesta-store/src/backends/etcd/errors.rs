@@ -1,4 +1,4 @@
-//! Errors of etcd by what the caller can do.
+//! Maps etcd errors to `StoreError`.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use vesta_service::lease::StoreError;
 
 use crate::backends::ServerMessage;
 
-/// True if it comes from etcd itself, and not from the connection or from something in between.
+/// True if the status comes from etcd itself, not from the connection or an intermediary.
 fn is_etcds(status: &Status) -> bool {
     status.message().starts_with("etcdserver: ")
 }
@@ -16,7 +16,7 @@ pub(super) fn needs_no_login(status: &Status) -> bool {
     is_etcds(status) && status.message().contains("authentication is not enabled")
 }
 
-/// The reason is often deep inside.
+/// Joins the chain of causes: the actual reason is often nested deeply.
 pub(super) fn whole_story(begins: &str, mut source: Option<&dyn Error>) -> String {
     let mut story = begins.to_owned();
     while let Some(error) = source {
@@ -29,18 +29,18 @@ pub(super) fn whole_story(begins: &str, mut source: Option<&dyn Error>) -> Strin
     story
 }
 
-/// The error for the caller.
+/// Maps a status to the error for the caller.
 pub(super) fn explain(member: &str, status: &Status) -> StoreError {
     let what = whole_story(status.message(), status.source());
     let answer = |what| ServerMessage(format!("{member}: {what}"));
     let says = |text| is_etcds(status) && what.contains(text);
     let advice = match status.code() {
-        // Also what was done may be answered with this.
+        // A request that took effect may be answered with this, too.
         Code::ResourceExhausted if says("database space exceeded") => {
             "etcd's database is full; have its history compacted, defragment it and disarm the alarm"
         }
         Code::Unavailable if is_etcds(status) => "etcd cannot answer at the moment",
-        // An operator can grant the role again.
+        // Unavailable, because an operator can grant the role again.
         _ if says("permission denied") || says("user name not found") => {
             "etcd refuses; let the user read and write the keys with this prefix"
         }
@@ -50,19 +50,19 @@ pub(super) fn explain(member: &str, status: &Status) -> StoreError {
                 None => StoreError::unavailable("etcd refuses the request", answer(what)),
             };
         }
-        Code::Unimplemented => "this does not speak etcd's v3 API; check the address",
+        Code::Unimplemented => "the server does not speak etcd's v3 API; check the address",
         _ => "etcd cannot be reached",
     };
     StoreError::unavailable(advice, answer(what))
 }
 
-/// The advice for a person, without whom it is no use to ask again.
+/// Advice for errors that need an operator; retrying is useless.
 fn refusal(status: &Status) -> Option<&'static str> {
     let says = |text| status.message().contains(text);
     if says("authentication failed") {
         Some("check the user and the password in the URL")
     } else if says("user name is empty") {
-        Some("etcd wants to know who asks: write etcd://user:password@host")
+        Some("etcd requires a user: write etcd://user:password@host")
     } else if says("corrupt cluster") {
         Some("restore the cluster and disarm the alarm")
     } else if says("request is too large") {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_unavailable() {
+    fn transient_errors_are_unavailable() {
         for (code, message, meaning) in [
             (
                 Code::Unavailable,
@@ -143,7 +143,7 @@ mod tests {
                 "tcp connect error",
                 "etcd cannot be reached",
             ),
-            // These words do not come from etcd itself.
+            // These messages do not come from etcd itself.
             (
                 Code::PermissionDenied,
                 "grpc-status header missing, HTTP status 403",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_person_is_permanent_and_says_what_to_do() {
+    fn errors_that_need_an_operator_are_permanent_with_advice() {
         for (code, message, advice) in [
             (
                 Code::InvalidArgument,

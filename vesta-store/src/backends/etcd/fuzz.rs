@@ -1,4 +1,4 @@
-//! Answers of arbitrary contents.
+//! Responses with arbitrary contents.
 
 use prost::Message as _;
 
@@ -8,7 +8,7 @@ use super::pb::response_op::Response;
 use super::pb::{KeyValue, RangeResponse, ResponseOp, TxnResponse};
 use crate::fuzz::{Changes, damaged};
 
-/// An answer is read as it was sent, or is an error.
+/// Checks that a response is decoded as it was sent, or is an error.
 fn check(bytes: &[u8]) {
     let Ok(answer) = TxnResponse::decode(bytes) else {
         return;

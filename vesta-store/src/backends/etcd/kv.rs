@@ -10,7 +10,7 @@ use super::{Connection, Etcd};
 use crate::backends::text;
 use crate::remote::{Entries, Kv, Result};
 
-/// The number of entries that are listed with one request: well below what fits into an answer.
+/// Entries per list request: well below the size limit of a response.
 const PAGE: i64 = 1000;
 
 impl Kv for Etcd {
@@ -30,13 +30,13 @@ impl Kv for Etcd {
             let last = page.kvs.last().map(|kv| kv.key.clone());
             for kv in page.kvs {
                 let (key, value) = entry(kv)?;
-                // Those of areas whose names go on with a slash lie between.
+                // Keys of areas whose names continue with a slash are in between.
                 if let Some(key) = key.strip_prefix(&area).filter(|key| !key.contains('/')) {
                     entries.push((key.into(), value));
                 }
             }
             match last {
-                // The very next key that there could be.
+                // The smallest possible next key.
                 Some(last) if page.more => range.key = [&*last, b"\0"].concat(),
                 _ => return Ok(entries),
             }
@@ -52,7 +52,7 @@ impl Kv for Etcd {
         Ok(self.current(connection, &self.key(area, key)).await?.0)
     }
 
-    /// Side by side, over one connection.
+    /// Concurrently, over one connection.
     async fn put_all(
         &self,
         connection: &mut Connection,
@@ -74,7 +74,7 @@ impl Etcd {
         if found != put.old {
             return Ok(false);
         }
-        // Not changed since; revision 0 is that there is none.
+        // Unchanged since it was read; revision 0 means absent.
         let unchanged = Compare {
             target: CompareTarget::Mod.into(),
             key: key.clone().into(),
@@ -99,7 +99,7 @@ impl Etcd {
         format!("{}/{area}/{key}", self.config.prefix)
     }
 
-    /// The value of a key, and the revision of its last change; 0 if there is no such key.
+    /// The value of a key, and the revision of its last change; 0 if the key does not exist.
     async fn current(
         &self,
         connection: &mut Connection,
@@ -117,7 +117,7 @@ impl Etcd {
     }
 }
 
-/// A key and its value.
+/// Decodes a key and its value.
 pub(super) fn entry(kv: KeyValue) -> Result<(String, String)> {
     let KeyValue {
         key, value, lease, ..

@@ -6,7 +6,7 @@ mod errors;
 mod fuzz;
 mod kv;
 
-/// The generated code: messages and clients of the part of etcd's API that is used here.
+/// Generated code: messages and clients of the part of etcd's API that is used here.
 #[allow(
     dead_code,
     missing_docs,
@@ -37,26 +37,26 @@ use pb::request_op::Request as Op;
 use pb::response_op::Response as Outcome;
 use pb::{RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse};
 
-/// A page of entries, with room to spare; see `kv`.
+/// Maximum response size: a page of entries, with room to spare; see `kv`.
 const LARGEST_ANSWER: usize = 64 << 20;
 
 pub(crate) type Store = Remote<Etcd>;
 
-/// Entries in etcd, version 3.4 or later: the pool of the processes that share a cluster.
+/// Entries in etcd 3.4 or later, for the processes that share a cluster.
 ///
-/// The URL is `etcd://[user:password@]host:port,host:port[/prefix]`, or `etcds://…` with TLS. The port
-/// is 2379 and the prefix `vesta` if there is none. The names must be those of members of *one*
-/// cluster; an answer of another one is refused for good. With TLS the certificates are checked
-/// against the roots of the web, or against those of a PEM file: `etcds://host/prefix?ca=FILE`. In a
-/// user, a password and a FILE, other characters than letters, digits and `-._~` may be written as
-/// `%` and two digits, and `/ ? # @ : & %` must be. The prefix and its parts consist of letters,
-/// digits and `-._`.
+/// The URL is `etcd://[user:password@]host:port,host:port[/prefix]`, or `etcds://…` with TLS. The
+/// default port is 2379, the default prefix `vesta`. The names must be those of members of *one*
+/// cluster; a response from another cluster is refused permanently. With TLS, certificates are checked
+/// against the public web CAs, or against those in a PEM file: `etcds://host/prefix?ca=FILE`. In a
+/// user, a password and a FILE, characters other than letters, digits and `-._~` may be written as `%`
+/// and two digits, and `/ ? # @ : & %` must be. The prefix and its parts consist of letters, digits
+/// and `-._`.
 ///
-/// A name that does not answer costs at most its share of the request time-out, or a quarter; then the next one is asked,
-/// and stays the one to ask. The user needs to read and write what begins with `PREFIX/`
-/// (`etcdctl role grant-permission ROLE --prefix=true readwrite vesta/`).
+/// An unresponsive member costs at most its share of the request timeout, or a quarter. Then the next one is tried, and
+/// stays in use. The user needs read and write access to keys that begin with `PREFIX/` (`etcdctl role grant-permission
+/// ROLE --prefix=true readwrite vesta/`).
 ///
-/// There is one key for each entry. They can be read with `etcdctl get --prefix vesta/lease/orders/`:
+/// Each entry has one key. Entries can be read with `etcdctl get --prefix vesta/lease/orders/`:
 /// ```text
 /// PREFIX/AREA/KEY
 ///
@@ -65,15 +65,15 @@ pub(crate) type Store = Remote<Etcd>;
 /// vesta/lease/orders/17
 /// {"schema":1,…}
 /// ```
-/// They are never deleted and have no lease; one that somebody attached a lease to is refused.
+/// They are never deleted and have no lease; an entry with a lease attached is refused.
 ///
-/// A change is one transaction: `If mod_revision(key) = what was read with the old value, Then put`.
-/// Reads are linearizable. Every change adds a revision to etcd's history, so have it compacted
-/// (`--auto-compaction-retention`), as for every other use.
+/// A change is one transaction: `If mod_revision(key) = the revision read with the old value, Then
+/// put`. Reads are linearizable. Every change adds a revision to etcd's history, so enable
+/// compaction (`--auto-compaction-retention`), as for any other use.
 pub(crate) struct Etcd {
     config: Config,
     members: Vec<(String, Endpoint)>,
-    /// The identity of the cluster that answered first. Another one knows nothing of our claims.
+    /// Identity of the cluster that responded first. Another cluster does not know our claims.
     cluster: OnceLock<u64>,
 }
 
@@ -148,7 +148,7 @@ impl Etcd {
         {
             Ok(answer) => {
                 let mut token: Token = (answer.into_inner().token.parse())
-                    .map_err(|_| Status::internal("the token is no token"))?;
+                    .map_err(|_| Status::internal("invalid token"))?;
                 token.set_sensitive(true);
                 Ok(Some(token))
             }
@@ -157,7 +157,7 @@ impl Etcd {
         }
     }
 
-    /// Reads something, as a request does: with the leader's consent, and in the name of the user.
+    /// Reads a key as a request does: linearizably, and as the configured user.
     async fn probe(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let key = format!("{}/", self.config.prefix).into();
         self.read(
@@ -203,8 +203,8 @@ impl Etcd {
         let cluster = answer.header.map(|header| header.cluster_id);
         if cluster.is_some_and(|id| *self.cluster.get_or_init(|| id) != id) {
             return Err(StoreError::permanent(
-                "another etcd cluster answers than before, which knows nothing of the machine IDs \
-                 that are taken; name the members of one cluster, and start again",
+                "another etcd cluster answers than before, which does not know which machine IDs \
+                 are in use; name the members of one cluster, and restart",
             ));
         }
         Ok(answer)
@@ -236,7 +236,7 @@ fn endpoints(config: &Config, limit: Duration) -> Result<Vec<(String, Endpoint)>
 fn request<T>(message: T, token: Option<Token>) -> Request<T> {
     let mut request = Request::new(message);
     let metadata = request.metadata_mut();
-    // A member that was cut off from the others says so at once, instead of waiting for them.
+    // A partitioned member then fails at once instead of waiting for the others.
     metadata.insert("hasleader", Token::from_static("true"));
     if let Some(token) = token {
         metadata.insert("token", token);
@@ -244,7 +244,7 @@ fn request<T>(message: T, token: Option<Token>) -> Request<T> {
     request
 }
 
-/// The answer to a transaction that reads one range.
+/// Response of a transaction that reads one range.
 fn got(answer: TxnResponse) -> Result<RangeResponse, StoreError> {
     match answer
         .responses
@@ -254,7 +254,7 @@ fn got(answer: TxnResponse) -> Result<RangeResponse, StoreError> {
     {
         Some(Outcome::ResponseRange(range)) => Ok(range),
         _ => Err(StoreError::permanent(
-            "the answer has not the form of etcd's; check the address",
+            "the response is not in etcd's format; check the address",
         )),
     }
 }

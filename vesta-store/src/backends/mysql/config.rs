@@ -1,4 +1,4 @@
-//! The URL of a MySQL or MariaDB database.
+//! URL of a MySQL or MariaDB database.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{OpenError, StoreUrl};
 pub(crate) struct Config {
     pub(super) options: MySqlConnectOptions,
     pub(super) shown: String,
-    /// Of the lock waits.
+    /// Timeout of lock waits.
     pub(super) limit: Duration,
     pub(super) looks: Looks,
 }

@@ -1,4 +1,4 @@
--- The table of CosId, for segments.
+-- CosId's table of segments.
 CREATE TABLE IF NOT EXISTS cosid (
   name            VARCHAR(100)    CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   last_max_id     BIGINT UNSIGNED NOT NULL DEFAULT 0,

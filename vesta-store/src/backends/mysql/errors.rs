@@ -1,24 +1,24 @@
-//! The error numbers of MySQL and MariaDB.
+//! Error numbers of MySQL and MariaDB.
 
 use crate::backends::sql::Class;
 
 pub(super) fn class(number: u16, state: &str) -> Class {
     match number {
-        // A deadlock; a lock wait that took too long; a change since it was read; a conflict in a
-        // cluster; another definition of the table.
+        // Deadlock; lock wait timeout; row changed since it was read; conflict in a cluster; table
+        // definition changed.
         1213 | 1205 | 1020 | 3101 | 1412 | 1615 => Class::Contended,
         1050 | 1062 => Class::Exists,
-        // Set on the server; on a transaction; in a mode; InnoDB.
+        // Set on the server; on a transaction; by a mode; by InnoDB.
         1290 | 1792 | 1836 | 1874 => Class::ReadOnly,
-        // The user or the password; the database; the host; the way to log in.
+        // User or password; database; host; authentication method.
         1045 | 1049 | 1130 | 1251 | 1524 | 1698 => Class::Denied,
-        // No privilege: on the database, a table, a column, of an administrator, on a routine; a table
-        // that is missing; an account that is locked, or whose password has to be changed.
+        // Missing privilege: on the database, a table, a column, of an administrator, on a routine;
+        // missing table; account locked or password expired.
         1044 | 1142 | 1143 | 1227 | 1370 | 1146 | 3118 | 4151 | 1820 | 1862 => Class::Refused,
-        // Syntax; a damaged table or index.
+        // Syntax; damaged table or index.
         1064 | 1034 | 1035 | 1712 => Class::Unfit,
         _ if state == "40001" => Class::Contended,
-        // Also those of proxies, and of servers to come: nothing says that they do not pass.
+        // Includes errors of proxies and of future servers: they may be transient.
         _ => Class::Unavailable,
     }
 }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_wrong_setting_or_damage_ends_a_start() {
+    fn only_wrong_settings_or_damage_fail_a_start() {
         for (number, state, expected) in [
             (1213, "40001", Class::Contended),
             (1205, "HY000", Class::Contended),
@@ -43,7 +43,7 @@ mod tests {
             (1146, "42S02", Class::Refused),
             (4151, "HY000", Class::Refused),
             (1064, "42000", Class::Unfit),
-            // A proxy's: no server behind it, too many connections, a server that went away.
+            // From a proxy: no server behind it, too many connections, a server that went away.
             (9001, "HY000", Class::Unavailable),
             (9002, "HY000", Class::Unavailable),
             (9501, "HY000", Class::Unavailable),

@@ -1,4 +1,4 @@
-//! The statements of MySQL and MariaDB. The tables are made by `*.sql` beside it.
+//! Statements of MySQL and MariaDB. The tables are created by the `*.sql` files beside this one.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) const STATEMENTS: Statements = Statements {
     highest_node: Rows("SELECT CAST(MAX(ID) AS SIGNED) FROM WORKER_NODE"),
 };
 
-/// So many times area, name, value: creates the entries that are not there.
+/// Creates missing entries; takes `count` times area, name, value.
 pub(super) fn insert_all(count: usize) -> String {
     format!(
         "INSERT INTO vesta_kv (area, name, value) VALUES {} \
@@ -42,8 +42,8 @@ pub(super) fn insert_all(count: usize) -> String {
     )
 }
 
-/// So many times old value, name, value; then the area. In this order of tables: from the few changes to
-/// their rows, by the key.
+/// Takes `count` times old value, name, value; then the area. The join order goes from the few changes
+/// to their rows, by key.
 pub(super) fn update_all(count: usize) -> String {
     let first =
         "SELECT CAST(? AS BINARY) AS old, CAST(? AS BINARY) AS name, CAST(? AS BINARY) AS new";
@@ -56,13 +56,13 @@ pub(super) fn update_all(count: usize) -> String {
     )
 }
 
-/// The area, and so many names.
+/// Takes the area and `count` names.
 pub(super) fn get_all(count: usize) -> String {
     let names = vec!["?"; count].join(", ");
     format!("SELECT name, value FROM vesta_kv WHERE area = ? AND name IN ({names})")
 }
 
-/// The needs of a session. Its lock waits end after the limit, in whole seconds.
+/// Session settings. Lock waits time out after the limit, in whole seconds.
 pub(super) fn session(limit: Duration) -> String {
     let seconds = limit.as_millis().div_ceil(1000).clamp(1, 31_536_000);
     format!(
@@ -71,10 +71,10 @@ pub(super) fn session(limit: Duration) -> String {
     )
 }
 
-/// A row if the server belongs to a Galera cluster.
+/// Returns a row if the server belongs to a Galera cluster.
 pub(super) const GALERA: &str = "SHOW VARIABLES LIKE 'wsrep_sync_wait'";
 
-/// Its nodes show only what is not older than the others' last change.
+/// A node then serves no read older than the other nodes' last change.
 pub(super) const CURRENT_READS: &str = "SET SESSION wsrep_sync_wait = 15";
 
 /// The setting that forbids changes, or null; newer servers have more than two values for it.
@@ -83,7 +83,7 @@ pub(super) const INSPECT: &str = "SELECT \
           WHEN CONCAT(@@innodb_read_only) NOT IN ('0', 'OFF') THEN 'innodb_read_only' END, \
      CAST(@@innodb_flush_log_at_trx_commit AS SIGNED)";
 
-/// The facts about replication that any user may read; each server has a part of it.
+/// Replication facts that any user may read; each server has some of them.
 pub(super) const REPLICATION: [&str; 2] = [
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'sync_binlog', 'gtid_slave_pos', \
      'gtid_mode', 'gtid_executed', 'server_uuid', 'group_replication_group_name', \
@@ -94,29 +94,29 @@ pub(super) const REPLICATION: [&str; 2] = [
      'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients')",
 ];
 
-/// A row for each server that this one replicates from, if the user may see that: in MariaDB; in MySQL; in
-/// an older one.
+/// Returns a row for each server that this one replicates from, if the user may see it: in MariaDB, in
+/// MySQL, in older MySQL.
 pub(super) const SOURCES: [&str; 3] = [
     "SHOW ALL SLAVES STATUS",
     "SHOW REPLICA STATUS",
     "SHOW SLAVE STATUS",
 ];
 
-/// The replicas that are connected to a MySQL, which has no counter of them; without `PROCESS` they
-/// are not seen.
+/// Connected replicas of a MySQL server, which has no counter for them; without `PROCESS` they are
+/// not visible.
 pub(super) const REPLICAS: &str = "SELECT 'replicas', CAST(COUNT(*) AS CHAR) \
        FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' \
      UNION ALL SELECT 'sees_replicas', CAST(COUNT(*) AS CHAR) \
        FROM information_schema.user_privileges WHERE privilege_type = 'PROCESS' \
        AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')";
 
-/// The name of the table of the Java Vesta. Some made it in capitals, others not.
+/// Name of the Java Vesta's table: upper case in some installations, lower case in others.
 pub(super) const LEGACY_TABLE: Statement = Rows(
     "SELECT table_name FROM information_schema.tables \
      WHERE table_schema = DATABASE() AND LOWER(table_name) = 'db_machine_id_provider'",
 );
 
-/// The machine IDs of the Java Vesta, by the name of the table.
+/// Machine IDs of the Java Vesta, by table name.
 pub(super) const IN_USE: [Statement; 2] = [
     Rows(
         "SELECT CAST(ID AS SIGNED), CAST(IP AS CHAR) FROM DB_MACHINE_ID_PROVIDER \
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_waited_for_in_whole_seconds() {
+    fn lock_waits_are_in_whole_seconds() {
         let waits = |millis| session(Duration::from_millis(millis));
         assert!(waits(1).ends_with("innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"));
         assert!(waits(2001).ends_with("innodb_lock_wait_timeout = 3, lock_wait_timeout = 3"));

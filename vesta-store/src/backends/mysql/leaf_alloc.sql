@@ -1,4 +1,4 @@
--- The table of Leaf, for segments.
+-- Leaf's table of segment tags.
 CREATE TABLE IF NOT EXISTS leaf_alloc (
   biz_tag     VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
   max_id      BIGINT       NOT NULL DEFAULT 1,

@@ -1,14 +1,15 @@
 //! MySQL (8.0 or later) and MariaDB (10.2 or later).
 //!
-//! Every change is one statement that commits by itself. A server that does not sync each commit to
-//! its disk (`innodb_flush_log_at_trx_commit` other than 1), whose binary log is not synced, or that
-//! has, is or was an asynchronous replica may forget changes:
-//! [`doubt`](vesta_service::lease::KvStore::doubt) says so. Tables that no claim keeps a distance from are
-//! refused where commits are not synced. A server that is read-only is waited for.
+//! Every change is one statement that commits by itself. A server may forget changes if it does not sync
+//! each commit to its disk (`innodb_flush_log_at_trx_commit` other than 1), if its binary log is not
+//! synced, or if it has, is or was an asynchronous replica:
+//! [`doubt`](vesta_service::lease::KvStore::doubt) reports this. For tables without claims that keep a
+//! distance, a server that does not sync commits is refused. A read-only server is retried until it
+//! accepts changes.
 //!
-//! The tables (`*.sql` beside this file) are made on first use. The user needs `SELECT`, `INSERT` and
-//! `UPDATE`, and to make the tables `CREATE`. Those of uid-generator and Leaf are used unchanged where
-//! they are there already.
+//! The tables (`*.sql` beside this file) are created on first use. The user needs `SELECT`, `INSERT`
+//! and `UPDATE`, and `CREATE` to create the tables. Existing tables of uid-generator and Leaf are used
+//! unchanged.
 
 mod config;
 mod errors;
@@ -39,11 +40,12 @@ use replication::{Facts, undone_in_a_crash};
 pub(crate) type Store = Remote<Sql<Config>>;
 pub(crate) type Segments = super::sql::Segments<Config>;
 
-/// The machine IDs that the original Java Vesta handed out from the table `DB_MACHINE_ID_PROVIDER`
-/// of a MySQL database. It never takes one back, so nobody knows which of them are still in use.
+/// Reads the machine IDs that the original Java Vesta handed out from the table
+/// `DB_MACHINE_ID_PROVIDER` of a MySQL database. The table never records a release, so it does not
+/// show which of them are still in use.
 ///
 /// # Errors
-/// [`OpenError`] if the database cannot be asked, or has no such table.
+/// [`OpenError`] if the database is unreachable, or has no such table.
 pub(crate) fn vesta_machine_ids(url: &StoreUrl) -> Result<Vec<ForeignOwner>, OpenError> {
     let database = Store::open(url, &Options::default(), Purpose::Import)?;
     read_machine_ids(&database).map_err(|source| OpenError::Store {
@@ -56,7 +58,7 @@ fn read_machine_ids(database: &Store) -> Result<Vec<ForeignOwner>, StoreError> {
     let table = database.run(kv::LEGACY_TABLE, Vec::new())?;
     let Some(table) = table.rows.first() else {
         return Err(StoreError::permanent(
-            "there is no table DB_MACHINE_ID_PROVIDER; name the database that the Java Vesta used",
+            "no table DB_MACHINE_ID_PROVIDER; name the database that the Java Vesta used",
         ));
     };
     let in_use = match table.text(0).map_err(explain::<Config>)?.as_deref() {
@@ -104,7 +106,7 @@ impl Dialect for Config {
 
     async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
         let mut connection = self.options.connect().await?;
-        let session = AssertSqlSafe(session(self.limit)); // a number is all that is not constant
+        let session = AssertSqlSafe(session(self.limit)); // the only variable part is a number
         sqlx::raw_sql(session).execute(&mut connection).await?;
         if !self
             .run(&mut connection, Rows(GALERA), &[])
@@ -182,16 +184,16 @@ impl Dialect for Config {
             });
         let (mut rows, mut changed, mut number) = (Vec::new(), 0, None);
         match statement {
-            // One round trip less.
+            // Saves one round trip.
             Rows(text) if values.is_empty() => {
                 rows = sqlx::raw_sql(text).fetch_all(connection).await?;
             }
             Rows(_) => rows = query.fetch_all(connection).await?,
             Change(_) => {
-                // The driver asks for the number of rows found, whether or not their values were new.
+                // The driver requests the number of rows found, whether or not their values changed.
                 let done = query.execute(connection).await?;
                 changed = done.rows_affected();
-                // A larger one is not from a BIGINT; it is refused with the negative ones.
+                // Larger numbers cannot come from a BIGINT; they are refused like negative ones.
                 number = Some(i64::try_from(done.last_insert_id()).unwrap_or(-1));
             }
         }
@@ -214,7 +216,7 @@ impl Dialect for Config {
         } else {
             kv::update_all(count)
         };
-        let mut query = sqlx::query::<Driver>(AssertSqlSafe(text)); // no value is part of it
+        let mut query = sqlx::query::<Driver>(AssertSqlSafe(text)); // contains no value
         for Put { key, old, new } in puts {
             query = query.bind(match old {
                 None => area.as_bytes().to_vec(),
@@ -227,12 +229,12 @@ impl Dialect for Config {
         if !creates {
             query = query.bind(area.as_bytes().to_vec());
         }
-        // The number of rows found. Of rows that were there already it says nothing.
+        // The number of rows found. It does not show which rows existed before.
         let found = query.execute(&mut *connection).await?.rows_affected();
         if !creates && usize::try_from(found) == Ok(count) {
             return Ok(puts.iter().map(|put| put.key.clone()).collect());
         }
-        // No two requests put the same value: who finds his own has put it.
+        // No two requests put the same value, so a row with our value was put by us.
         let mut query = sqlx::query::<Driver>(AssertSqlSafe(kv::get_all(count)));
         query = query.bind(area.as_bytes().to_vec());
         for put in puts {

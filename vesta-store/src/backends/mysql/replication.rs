@@ -1,5 +1,5 @@
-//! Replication of a MySQL or MariaDB, from what it says about itself: the server whose changes it takes over,
-//! and doubts whether it keeps what it acknowledged.
+//! Replication of MySQL or MariaDB as the server reports it: the source that it replicates from, and reasons
+//! to doubt that it keeps acknowledged writes.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,14 +15,14 @@ use super::kv::{REPLICAS, REPLICATION, SOURCES};
 use crate::backends::ServerMessage;
 use crate::backends::sql::{Cells as _, Class, Dialect as _, explain};
 
-/// Least time between two looks that show whether a position advances.
+/// Minimum time between two looks that show whether a position advances.
 const APART: Duration = Duration::from_secs(1);
 const UNSEEN: &str = "another one, which this user may not see (GRANT REPLICATION CLIENT, in MariaDB \
                       REPLICA MONITOR)";
 
 impl Config {
-    /// The server that this one replicates from, also while that is stopped. `None` if only a later look
-    /// shows that.
+    /// The server that this one replicates from, even while replication is stopped. `None` if only a
+    /// later look can tell.
     pub(super) async fn source(
         &self,
         connection: &mut MySqlConnection,
@@ -32,7 +32,7 @@ impl Config {
             match sqlx::raw_sql(question).fetch_all(&mut *connection).await {
                 Ok(rows) => return Ok(Some(rows.iter().find_map(source_of))),
                 Err(error) => match error.as_database_error().map(Self::class) {
-                    Some(Class::Unfit) => {} // it has another name there
+                    Some(Class::Unfit) => {} // the statement has another name there
                     Some(Class::Refused) => break,
                     _ => return Err(explain::<Self>(error)),
                 },
@@ -49,7 +49,7 @@ impl Config {
     }
 }
 
-/// The source in a row about a channel, unless that is the channel of a group.
+/// The source in a channel's row, unless it is a group replication channel.
 fn source_of(row: &MySqlRow) -> Option<String> {
     let text = |name| row.try_get::<Option<String>, _>(name).ok().flatten();
     if text("Channel_Name").is_some_and(|name| name.starts_with("group_replication_")) {
@@ -65,14 +65,14 @@ fn source_of(row: &MySqlRow) -> Option<String> {
     Some(format!("{host}:{port}"))
 }
 
-/// The position in another server's log up to which this one has followed, as the last look found it, and
-/// since when it was so.
+/// Replicated position in the logs of other servers at the last look, and the time since which it has not
+/// changed.
 #[derive(Debug, Default)]
 pub(super) struct Looks(Mutex<Option<(String, Duration)>>);
 
 impl Looks {
-    /// True if the position advances, so that the server replicates. `None` as long as no two looks are far
-    /// enough apart.
+    /// True if the position advances, so the server replicates. `None` until two looks are far enough
+    /// apart.
     fn advances(&self, position: &str, now: Duration) -> Option<bool> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
@@ -94,12 +94,12 @@ pub(super) fn undone_in_a_crash(flush: i64) -> Option<String> {
     // 3 is MariaDB's, and syncs once more.
     (!matches!(flush, 1 | 3)).then(|| {
         format!(
-            "commits are on its disk only later (set innodb_flush_log_at_trx_commit = 1; it is {flush})"
+            "commits reach its disk only later (set innodb_flush_log_at_trx_commit = 1; it is {flush})"
         )
     })
 }
 
-/// Variables and counters by name, in lower case. A server lacks those of the others.
+/// Variables and counters by lower-case name. Each server has only its own.
 #[derive(Debug, Default)]
 pub(super) struct Facts(HashMap<String, String>);
 
@@ -132,7 +132,7 @@ impl Facts {
         self.get(name).is_some_and(|count| count != "0")
     }
 
-    /// True for a MySQL with a binary log. MariaDB counts its replicas.
+    /// True for a MySQL server with a binary log. MariaDB counts its replicas.
     fn counts_no_replicas(&self) -> bool {
         self.is("log_bin", "ON") && self.get("slaves_connected").is_none()
     }
@@ -142,12 +142,12 @@ impl Facts {
         let replicas = ["slaves_connected", "slave_connections", "replicas"];
         let has_replicas = replicas.iter().any(|name| self.counts(name));
         let may_be_seen = !self.counts_no_replicas() || self.counts("sees_replicas");
-        // Its GTIDs would show once it was promoted.
+        // With GTIDs, an unseen replica is recognizable once it is promoted.
         let would_show = self.is("gtid_mode", "ON");
         [
             (
                 has_log && !self.is("sync_binlog", "1"),
-                "its binary log is not synced, and decides in a crash which commits are kept (set \
+                "its binary log is not synced, but determines which commits survive a crash (set \
                  sync_binlog = 1)",
             ),
             (
@@ -156,11 +156,11 @@ impl Facts {
             ),
             (
                 self.was_replica(),
-                "it is or was a replica, and may lack what its source had acknowledged",
+                "it is or was a replica, and may lack writes that its source had acknowledged",
             ),
             (
                 !may_be_seen && !would_show,
-                "this user does not see whether it has replicas (GRANT PROCESS, or set gtid_mode = \
+                "this user cannot see whether it has replicas (GRANT PROCESS, or set gtid_mode = \
                  ON)",
             ),
         ]
@@ -170,7 +170,7 @@ impl Facts {
         .collect()
     }
 
-    /// True if commits wait for a replica. A server that waited in vain has switched that off.
+    /// True if commits wait for a replica. A server whose wait timed out has switched this off.
     fn is_semi_synchronous(&self) -> bool {
         ["master", "source"].iter().any(|word| {
             self.is(&format!("rpl_semi_sync_{word}_status"), "ON")
@@ -178,13 +178,13 @@ impl Facts {
         })
     }
 
-    /// True if it has executed what another server wrote.
+    /// True if it has executed changes of another server.
     pub(super) fn was_replica(&self) -> bool {
         !self.foreign_position().is_empty()
     }
 
-    /// Up to where it has executed what another server wrote; empty if it has nothing of any. Members of a
-    /// group write under its name.
+    /// Position up to which it has executed other servers' changes; empty if none. Group members write
+    /// under the name of the group.
     fn foreign_position(&self) -> String {
         if let Some(position) = self.get("gtid_slave_pos") {
             return position.to_owned();
@@ -209,13 +209,13 @@ impl Facts {
         sets.collect::<Vec<_>>().join(",")
     }
 
-    /// The state of a node of Galera that has not what the others have.
+    /// State of a Galera node that lacks changes of the other nodes.
     pub(super) fn out_of_step(&self) -> Option<StoreError> {
         let state = ["wsrep_cluster_status", "wsrep_local_state_comment"];
         let state = state.map(|name| self.get(name).unwrap_or_default());
         (self.is("wsrep_on", "ON") && state != ["Primary", "Synced"]).then(|| {
             let state = ServerMessage(state.join(", "));
-            StoreError::unavailable("this node of Galera is out of step with the others", state)
+            StoreError::unavailable("this Galera node is out of sync with the others", state)
         })
     }
 }
@@ -249,7 +249,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_server_that_keeps_what_it_acknowledged_is_not_doubted() {
+    fn a_server_that_keeps_acknowledged_writes_is_not_doubted() {
         let own = format!("{OWN}:1-77,\n{}:1-5:9", OWN.to_uppercase());
         let group = (
             "group_replication_group_name",
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_galera_counts_only_in_step_with_the_primary_component() {
+    fn a_galera_node_counts_only_if_synced_with_the_primary_component() {
         let state = |on, status, comment| {
             let names = [
                 "wsrep_on",
@@ -347,14 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_lose_changes_is_named() {
+    fn each_way_to_lose_changes_is_reported() {
         let foreign = "aaaaaaaa-71ca-11e1-9e33-c80aa9429562:1-9";
         let timed_out = [
             ("slaves_connected", "1"),
             ("rpl_semi_sync_master_status", "OFF"),
             ("rpl_semi_sync_master_clients", "1"),
         ];
-        let nobody_waits = [
+        let wait_off = [
             ("slave_connections", "3"),
             ("rpl_semi_sync_master_status", "ON"),
             ("rpl_semi_sync_master_clients", "0"),
@@ -367,7 +367,7 @@ mod tests {
             ),
             (MARIADB, &[("slaves_connected", "1")], "has or had replicas"),
             (MARIADB, &timed_out, "has or had replicas"),
-            (MARIADB, &nobody_waits, "has or had replicas"),
+            (MARIADB, &wait_off, "has or had replicas"),
             (
                 MARIADB,
                 &[("gtid_slave_pos", "0-1-77")],

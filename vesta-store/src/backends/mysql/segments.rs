@@ -1,7 +1,8 @@
-//! The tables of segment tags in MySQL and MariaDB. They are made by `*.sql` beside it.
+//! Tables of segment tags in MySQL and MariaDB. They are created by the `*.sql` files beside this
+//! one.
 //!
-//! Each range is one statement, safe beside those of the other systems: they too add to the number of the
-//! row, or change it only where it is still the one that they have read.
+//! Each range is one statement, safe alongside those of the other systems: they too either add to the
+//! number in the row, or change it only if it is still the one that they read.
 
 use crate::backends::sql::Statement::{Change, Rows};
 use crate::backends::sql::{SegmentColumns, SegmentStatements, Table};
@@ -35,8 +36,8 @@ pub(super) const LEAF: SegmentStatements = SegmentStatements {
     ),
 };
 
-/// Tinyid's: `max_id` is the last number that was handed out. Its servers change a row only if `max_id` and
-/// `version` are those that they have read.
+/// Tinyid's table: `max_id` is the last number handed out. Its servers change a row only if `max_id` and
+/// `version` are unchanged since they read them.
 pub(super) const TINYID: SegmentStatements = SegmentStatements {
     table: Table {
         name: "tiny_id_info",
@@ -79,8 +80,8 @@ pub(super) const TINYID: SegmentStatements = SegmentStatements {
     ),
 };
 
-/// CosId's: `last_max_id` is the last number that was handed out. The step is a matter of each of its
-/// servers.
+/// CosId's table: `last_max_id` is the last number handed out. Each of its servers has a step of its
+/// own.
 pub(super) const COSID: SegmentStatements = SegmentStatements {
     table: Table {
         name: "cosid",

@@ -4,7 +4,7 @@ use super::*;
 use crate::fuzz::{Around, check_url};
 
 #[test]
-fn it_says_what_it_is_and_never_the_password() {
+fn the_display_form_hides_the_password() {
     for (url, shown) in [
         (
             "mysql://vesta:hunter2@db:3307/ids",
@@ -35,7 +35,7 @@ fn it_says_what_it_is_and_never_the_password() {
 }
 
 #[test]
-fn a_url_that_makes_no_sense_is_refused() {
+fn an_invalid_url_is_refused() {
     for url in [
         "mysql:vesta.db",
         "mysql://vesta:hunter2@db",

@@ -1,4 +1,4 @@
--- The table of Tinyid, for segments.
+-- Tinyid's table of segments.
 CREATE TABLE IF NOT EXISTS tiny_id_info (
   id          BIGINT      NOT NULL AUTO_INCREMENT,
   biz_type    VARCHAR(63) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',

@@ -1,4 +1,4 @@
--- The table of uid-generator, for machine IDs that are used once. PORT is our process ID.
+-- uid-generator's table, for machine IDs that are used only once. PORT is our process ID.
 CREATE TABLE IF NOT EXISTS WORKER_NODE (
   ID          BIGINT      NOT NULL AUTO_INCREMENT COMMENT 'auto increment id',
   HOST_NAME   VARCHAR(64) NOT NULL COMMENT 'host name',

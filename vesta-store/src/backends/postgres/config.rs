@@ -1,4 +1,4 @@
-//! The URL of a PostgreSQL database.
+//! URL of a PostgreSQL database.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::{OpenError, StoreUrl};
 
 /// A database, such as `postgres://user:password@host:5432/database`; the options are `sslmode`,
 /// `sslrootcert`, `sslcert`, `sslkey`, `host`, `hostaddr`, `port`, `dbname`, `user`,
-/// `application_name`, `options` and `statement-cache-capacity`. What it does not say comes from the
-/// environment and the password file, as for libpq.
+/// `application_name`, `options` and `statement-cache-capacity`. Omitted parts come from the
+/// environment and the password file, as in libpq.
 pub(crate) struct Config {
     pub(super) options: PgConnectOptions,
     pub(super) shown: String,
-    /// Of the lock waits.
+    /// Timeout of lock waits.
     pub(super) limit: Duration,
 }
 
@@ -25,7 +25,7 @@ impl TryFrom<(&StoreUrl, Duration)> for Config {
     fn try_from((url, limit): (&StoreUrl, Duration)) -> Result<Self, OpenError> {
         let options: PgConnectOptions = options_of(url)?;
         let host = options.get_host().trim_matches(['[', ']']).to_owned();
-        // A pooler refuses start-up parameters that it does not know.
+        // A pooler refuses unknown start-up parameters.
         let options = options
             .host(&host)
             .disable_statement_logging()

@@ -1,22 +1,22 @@
-//! The error codes of PostgreSQL.
+//! Error codes of PostgreSQL.
 
 use crate::backends::sql::Class;
 
 pub(super) fn class(state: &str) -> Class {
     match state {
-        // Not serializable; a deadlock; a lock wait that took too long; a table in change.
+        // Not serializable; deadlock; lock wait timeout; table being changed.
         "40001" | "40P01" | "55P03" | "55006" => Class::Contended,
-        // A row; a table; the type of a table.
+        // Row; table; type of a table.
         "23505" | "42P07" | "42710" => Class::Exists,
         "25006" => Class::ReadOnly,
-        // The password; the database.
+        // Password; database.
         "28P01" | "3D000" => Class::Denied,
-        // A user who may not log in; no privilege; a schema, a table or a function that is missing;
-        // something that a managed database does not do.
+        // User without login; missing privilege; missing schema, table or function; feature not
+        // supported by a managed database.
         "28000" | "42501" | "3F000" | "42P01" | "42883" | "0A000" => Class::Refused,
-        // Syntax; an index or a page that is damaged.
+        // Syntax; damaged index or page.
         "42601" | "XX001" | "XX002" => Class::Unfit,
-        // Also those of poolers, and of servers to come: nothing says that they do not pass.
+        // Includes errors of poolers and of future servers: they may be transient.
         _ => Class::Unavailable,
     }
 }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_wrong_setting_or_damage_ends_a_start() {
+    fn only_wrong_settings_or_damage_fail_a_start() {
         for (state, expected) in [
             ("40001", Class::Contended),
             ("40P01", Class::Contended),
@@ -41,7 +41,8 @@ mod tests {
             ("42501", Class::Refused),
             ("42P01", Class::Refused),
             ("XX001", Class::Unfit),
-            // A pooler's: another client's prepared statement, or none; an unknown start-up parameter.
+            // From a pooler: another client's prepared statement, or none; an unknown start-up
+            // parameter.
             ("26000", Class::Unavailable),
             ("42P05", Class::Unavailable),
             ("08P01", Class::Unavailable),

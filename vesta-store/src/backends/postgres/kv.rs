@@ -1,4 +1,4 @@
-//! The statements of PostgreSQL. The tables are made by `*.sql` beside it.
+//! Statements of PostgreSQL. The tables are created by the `*.sql` files beside this one.
 
 use std::time::Duration;
 
@@ -60,14 +60,14 @@ pub(super) const LEAF: SegmentStatements = SegmentStatements {
     ),
 };
 
-/// area, names, values → the names of those that were not there
+/// area, names, values → the names that did not exist
 pub(super) const INSERT_ALL: &str = "INSERT INTO vesta_kv (area, name, value) \
      SELECT $1::bytea, it.name, it.new FROM unnest($2::bytea[], $3::bytea[]) AS it (name, new) \
        ORDER BY it.name \
      ON CONFLICT (area, name) DO NOTHING RETURNING name";
 
-/// old values, area, names, values → the names of those that had their old values. The rows are locked in
-/// order first.
+/// old values, area, names, values → the names that had their old values. The rows are locked in order
+/// first.
 pub(super) const UPDATE_ALL: &str = "WITH put AS MATERIALIZED (SELECT * FROM \
        unnest($1::bytea[], $3::bytea[], $4::bytea[]) AS it (old, name, new)), \
      held AS MATERIALIZED (SELECT kv.name FROM vesta_kv AS kv JOIN put ON put.name = kv.name \
@@ -75,12 +75,12 @@ pub(super) const UPDATE_ALL: &str = "WITH put AS MATERIALIZED (SELECT * FROM \
      UPDATE vesta_kv AS kv SET value = put.new FROM put JOIN held ON held.name = put.name \
        WHERE kv.area = $2 AND kv.name = put.name AND kv.value = put.old RETURNING kv.name";
 
-/// A text with its values, and before it what it relies on, for its own transaction: a pooler gives the next
-/// one another session. Lock waits end after the limit. That a table is there already is not worth a
-/// notice. One row comes before those of the text.
+/// A text with its values, preceded by the settings of its own transaction: behind a pooler, the next
+/// message may use another session. Lock waits time out after the limit. Notices about existing tables are
+/// suppressed. One row precedes those of the text.
 ///
-/// There is no limit to the time of a statement: an end to the wait for a standby would look like
-/// its acknowledgement.
+/// Statements have no timeout: a timeout while waiting for a standby would look like an
+/// acknowledgement.
 pub(super) fn whole(text: &str, values: &[String], limit: Duration) -> String {
     let millis = limit.as_millis().clamp(1, i32::MAX as u128);
     let mut whole = format!(
@@ -103,7 +103,8 @@ pub(super) fn whole(text: &str, values: &[String], limit: Duration) -> String {
     whole
 }
 
-/// A value as a part of a text: as digits, whatever it says and whatever the server takes for a quote.
+/// A value inside a text, encoded as digits: independent of its contents and of the server's quoting
+/// rules.
 pub(super) fn literal(value: &Value) -> String {
     match value {
         Value::Number(number) => format!("'{number}'::bigint"),
@@ -120,7 +121,7 @@ pub(super) fn literal(value: &Value) -> String {
     }
 }
 
-/// Many values as a part of a text.
+/// Many values inside a text.
 pub(super) fn array<'a>(values: impl Iterator<Item = &'a str>) -> String {
     let values: Vec<_> = values
         .map(|value| literal(&Value::Bytes(value.into())))
@@ -128,8 +129,9 @@ pub(super) fn array<'a>(values: impl Iterator<Item = &'a str>) -> String {
     format!("ARRAY[{}]::bytea[]", values.join(", "))
 }
 
-/// The doubts about a server, one a row, and whether it took over from another. Any user sees that there are
-/// replicas, if not which; those of a publication have a slot of the database. Behind a promotion the timeline has a higher number, which log files begin with.
+/// Doubts about a server, one per row, and whether it took over from another. Any user sees that replicas exist, if not
+/// which; replicas of a publication have a slot of the database. After a promotion the timeline has a higher number,
+/// with which log file names begin.
 pub(super) const REPLICATION: &str = "SELECT doubt, took_over::bigint FROM (VALUES \
      (current_setting('full_page_writes') <> 'on', \
       'it may not recover from a crash (set full_page_writes = on)', 0), \
@@ -143,7 +145,7 @@ pub(super) const REPLICATION: &str = "SELECT doubt, took_over::bigint FROM (VALU
       'it was promoted or restored once, and may lack what its predecessor had acknowledged', 1) \
      ) AS it (holds, doubt, took_over) WHERE holds";
 
-/// name of a table → settings, and the subscription that writes to the table, if there is one
+/// name of a table → settings, and the subscription that writes to the table, if any
 pub(super) const INSPECT: &str = "SELECT pg_is_in_recovery()::text, current_setting('fsync'), \
      current_setting('synchronous_commit'), \
      (SELECT min(subname)::text FROM pg_subscription_rel JOIN pg_subscription AS it ON it.oid = srsubid \
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_become_digits_whatever_they_say() {
+    fn values_are_encoded_as_digits_whatever_they_contain() {
         let values = [Value::Number(i64::MIN), Value::Text("'; \\ $1".into())];
         let whole = whole(
             "SELECT $2, $1",

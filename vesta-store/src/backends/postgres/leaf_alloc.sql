@@ -1,4 +1,4 @@
--- The table of Leaf, for segments.
+-- Leaf's table of segment tags.
 CREATE TABLE IF NOT EXISTS leaf_alloc (
   biz_tag     VARCHAR(128) NOT NULL DEFAULT '' PRIMARY KEY,
   max_id      BIGINT       NOT NULL DEFAULT 1,

@@ -1,15 +1,15 @@
 //! PostgreSQL (13 or later).
 //!
-//! Every change is one message of the simple protocol, and so one transaction, which begins with the settings
-//! that it relies on, above all `synchronous_commit = on` (or `remote_apply` where that is set). Nothing is
-//! prepared and nothing kept in a session, so a pooler in between may share sessions by transaction. A server with `fsync = off`, with replicas and no
+//! Every change is one message of the simple protocol, hence one transaction. It begins with the settings that it
+//! relies on, above all `synchronous_commit = on` (or `remote_apply` if that is set). Nothing is prepared or kept in a
+//! session, so a pooler may share sessions per transaction. A server with `fsync = off`, with replicas but no
 //! `synchronous_standby_names`, or that was once promoted may forget changes:
-//! [`doubt`](vesta_service::lease::KvStore::doubt) says so. Tables that no claim keeps a distance from are
-//! refused where commits are not synced. A server in recovery is waited for.
+//! [`doubt`](vesta_service::lease::KvStore::doubt) reports this. For tables without claims that keep a distance, a
+//! server that does not sync commits is refused. A server in recovery is retried until it accepts changes.
 //!
-//! The tables (`*.sql` beside this file) are made on first use, in the first schema of the
-//! `search_path`. The user needs `SELECT`, `INSERT` and `UPDATE` on them. Those of uid-generator and
-//! Leaf are used unchanged where they are there already.
+//! The tables (`*.sql` beside this file) are created on first use, in the first schema of the
+//! `search_path`. The user needs `SELECT`, `INSERT` and `UPDATE` on them. Existing tables of
+//! uid-generator and Leaf are used unchanged.
 
 mod config;
 mod errors;
@@ -139,21 +139,21 @@ impl Dialect for Config {
     }
 
     fn said(error: &dyn DatabaseError) -> String {
-        // As a whole it shows a line of the server's own source.
+        // Its full form shows a line of the server's source code.
         format!("{}: {}", error.code().unwrap_or_default(), error.message())
     }
 }
 
 impl Config {
     /// Sends a text with its values as one message, which is one transaction. Nothing is prepared: the
-    /// next message may go to another session.
+    /// next message may reach another session.
     async fn send(
         &self,
         connection: &mut PgConnection,
         text: &str,
         values: &[String],
     ) -> Result<Answer<PgRow>, sqlx::Error> {
-        let whole = AssertSqlSafe(whole(text, values, self.limit)); // values are digits
+        let whole = AssertSqlSafe(whole(text, values, self.limit)); // values are encoded as digits
         let mut answers = sqlx::raw_sql(whole).fetch_many(connection);
         let (mut rows, mut answer) = (Vec::new(), None);
         while let Some(part) = answers.try_next().await? {
@@ -184,7 +184,7 @@ fn undone_in_a_crash(fsync: &str, synchronous_commit: &str) -> Option<String> {
         return None;
     };
     Some(format!(
-        "commits are on its disk only later (set {setting} = on)"
+        "commits reach its disk only later (set {setting} = on)"
     ))
 }
 

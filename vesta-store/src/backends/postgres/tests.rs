@@ -5,7 +5,7 @@ use crate::OpenError;
 use crate::fuzz::{Around, check_url};
 
 #[test]
-fn a_setting_by_which_a_crash_undoes_commits_is_named() {
+fn a_setting_by_which_a_crash_undoes_commits_is_reported() {
     assert_eq!(
         undone_in_a_crash("on", "on").or(undone_in_a_crash("on", "remote_apply")),
         None
@@ -20,7 +20,7 @@ fn a_setting_by_which_a_crash_undoes_commits_is_named() {
 }
 
 #[test]
-fn it_says_what_it_is_and_never_the_password() {
+fn the_display_form_hides_the_password() {
     for (url, shown) in [
         (
             "postgres://vesta:hunter2@db:5433/ids",
@@ -55,7 +55,7 @@ fn it_says_what_it_is_and_never_the_password() {
 }
 
 #[test]
-fn a_url_that_makes_no_sense_is_refused() {
+fn an_invalid_url_is_refused() {
     for url in [
         "postgres:vesta.db",
         "postgres://vesta:hunter2@db:port/ids",

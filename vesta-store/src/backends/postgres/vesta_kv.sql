@@ -1,6 +1,6 @@
--- Whatever Vesta keeps. A row is never deleted. Bytes, because a text depends on the encoding of the
+-- All entries of Vesta. Rows are never deleted. Bytes, because text depends on the encoding of the
 -- database; SELECT convert_from(name, 'UTF8'), convert_from(value, 'UTF8') FROM vesta_kv shows the
--- entries to a person.
+-- entries as text.
 CREATE TABLE IF NOT EXISTS vesta_kv (
   area  BYTEA NOT NULL, -- lease/default
   name  BYTEA NOT NULL, -- namespace, or the number of a machine ID

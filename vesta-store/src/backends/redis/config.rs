@@ -1,4 +1,4 @@
-//! The URL of a Redis.
+//! URL of a Redis server.
 
 use redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, RedisResult,
@@ -9,15 +9,15 @@ use crate::{OpenError, StoreUrl};
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_PREFIX: &str = "vesta";
 
-/// The address of a Redis, and the way in.
+/// Address of a Redis server, and credentials.
 pub(super) struct Config {
-    /// For people, without the password.
+    /// Display form, without the password.
     pub(super) shown: String,
     server: ConnectionAddr,
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) database: u32,
-    /// The beginning of every key.
+    /// Prefix of every key.
     pub(super) prefix: String,
 }
 
@@ -37,12 +37,11 @@ impl TryFrom<&StoreUrl> for Config {
                 .ok()
                 .filter(|number: &u32| path == number.to_string()),
         };
-        let database = database.ok_or_else(|| {
-            url.malformed("the part behind the host must be the number of a database")
-        })?;
+        let database = database
+            .ok_or_else(|| url.malformed("the part after the host must be a database number"))?;
         if url.user.as_deref().is_some() && url.password.as_deref().is_none() {
             return Err(url.malformed(
-                "the URL has a user but no password (a password alone stands behind a `:`)",
+                "the URL has a user but no password (write a password alone after a `:`)",
             ));
         }
         let [host] = &url.hosts[..] else {
@@ -80,7 +79,7 @@ impl TryFrom<&StoreUrl> for Config {
 }
 
 impl Config {
-    /// The server alone: user, password and database are sent by our own login.
+    /// The server only: user, password and database are sent by our own login.
     pub(super) fn server(&self) -> RedisResult<ConnectionInfo> {
         if matches!(self.server, ConnectionAddr::TcpTls { .. }) {
             choose_cryptography();
@@ -92,15 +91,15 @@ impl Config {
     }
 }
 
-/// Chooses a cryptography: the client asks for what the process has chosen, and panics if nobody has.
+/// Installs a cryptography provider: the client uses the process default, and panics without one.
 fn choose_cryptography() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that somebody was faster.
+        // An error means that another thread was faster.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }
 
-/// Without braces, which have a meaning in a cluster.
+/// Without braces, which are special in a cluster.
 fn is_prefix(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_without_showing_it() {
+    fn an_invalid_url_is_refused_without_quoting_it() {
         for url in [
             "redis://hunter2@cache",
             "redis://hunter2:@cache",

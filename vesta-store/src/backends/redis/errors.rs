@@ -1,11 +1,11 @@
-//! Errors of Redis by what the caller can do.
+//! Maps Redis errors to `StoreError`.
 
 use redis::RedisError;
 use vesta_service::lease::StoreError;
 
 use crate::backends::ServerMessage;
 
-/// The refusal of a key that would expire.
+/// Refusal of a key that would expire.
 pub(super) fn expires(key: &str) -> StoreError {
     StoreError::permanent(format!(
         "key `{key}` would expire, and IDs could repeat; run `PERSIST {key}`, and do not set times to \
@@ -13,11 +13,11 @@ pub(super) fn expires(key: &str) -> StoreError {
     ))
 }
 
-/// The refusal of segment tags.
+/// Refusal of segment tags.
 pub(super) fn forgetful(doubts: &[&str]) -> StoreError {
     StoreError::permanent(format!(
-        "this Redis may forget which numbers it handed out, and would hand them out again: {}. \
-         Segment tags need one without replicas, with appendonly yes and appendfsync always",
+        "this Redis server may forget which numbers it handed out, and hand them out again: {}. \
+         Segment tags need a server without replicas, with appendonly yes and appendfsync always",
         doubts.join("; ")
     ))
 }
@@ -31,17 +31,17 @@ pub(super) fn explain(error: RedisError) -> StoreError {
     answered(code, detail, ServerMessage(format!("{code} {detail}")))
 }
 
-/// An error of a request about a key, which is named where it is of another type: there is then
-/// something to do.
+/// Maps an error of a request about a key. A key of the wrong type is named, because the user can
+/// fix that.
 pub(super) fn explain_about(key: &str, to_do: &str, error: RedisError) -> StoreError {
-    // Some versions wrap what a command in a script says.
+    // Some versions wrap the errors of commands in a script.
     if format!("{error}").contains("WRONGTYPE") {
         return StoreError::permanent(format!("key `{key}` is {to_do}"));
     }
     explain(error)
 }
 
-/// An error of the request that carries the password, which some servers repeat in their answer.
+/// Maps an error of the request with the password, which some servers repeat in their reply.
 pub(super) fn explain_login(error: RedisError) -> StoreError {
     let Some(code) = error.code() else {
         return explain(error);
@@ -49,10 +49,10 @@ pub(super) fn explain_login(error: RedisError) -> StoreError {
     let detail = error.detail().unwrap_or_default();
     if detail.contains("without any password configured") {
         return StoreError::permanent(
-            "the URL has a password, but Redis has none; set one there, or leave it out",
+            "the URL has a password, but Redis has none; set one there, or remove it from the URL",
         );
     }
-    // The words of older servers. Others with this code may be a proxy's.
+    // Messages of older servers. Other errors with this code may come from a proxy.
     let former = ["invalid password", "unknown command", "wrong number"];
     if code == "WRONGPASS" || code == "ERR" && former.iter().any(|it| detail.starts_with(it)) {
         return StoreError::permanent(format!(
@@ -74,26 +74,28 @@ fn no_connection_left(code: &str, detail: &str) -> bool {
 fn answered(code: &str, detail: &str, said: ServerMessage) -> StoreError {
     let meaning = match code {
         "LOADING" => "Redis is still loading its data",
-        "READONLY" => "this Redis is a replica; a fail-over may be in progress",
-        "MASTERDOWN" => "this Redis is a replica that has lost its master",
-        "CLUSTERDOWN" | "TRYAGAIN" | "ASK" => "the cluster is down or being rearranged",
+        "READONLY" => "this Redis server is a replica; a fail-over may be in progress",
+        "MASTERDOWN" => "this Redis server is a replica that has lost its primary",
+        "CLUSTERDOWN" | "TRYAGAIN" | "ASK" => "the cluster is down or being resharded",
         "MOVED" => "the cluster keeps this namespace on another node; write that node into the URL",
-        "OOM" => "Redis has no memory left; raise its maxmemory",
+        "OOM" => "Redis is out of memory; raise its maxmemory",
         "MISCONF" => "Redis cannot write to its disk; see its log",
         "NOREPLICAS" => "Redis has fewer replicas than its min-replicas-to-write",
-        "BUSY" => "Redis is busy with somebody's script",
+        "BUSY" => "Redis is busy running a script",
         "NOAUTH" => {
             return StoreError::permanent(
-                "Redis wants a password; write redis://:password@host:6379/0, or with a user \
+                "Redis requires a password; write redis://:password@host:6379/0, or with a user \
                  redis://user:password@host:6379/0",
             );
         }
         "WRONGPASS" | "DENIED" => {
-            return StoreError::permanent(format!("Redis refuses: {said}; let this user do it"));
+            return StoreError::permanent(format!(
+                "Redis refuses: {said}; grant this user the permission"
+            ));
         }
-        "NOPERM" => "Redis refuses; let this user do it",
+        "NOPERM" => "Redis refuses; grant this user the permission",
         "ERR" if no_connection_left(code, detail) => {
-            "Redis has no connection left; raise its maxclients"
+            "Redis has no free connection; raise its maxclients"
         }
         "ERR" if detail.starts_with("unknown command") => {
             return StoreError::permanent(format!(
@@ -111,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// As the client makes it from what came over the wire.
+    /// Parses a reply line like the client does.
     fn said(line: &str) -> RedisError {
         match redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) {
             Ok(Value::ServerError(error)) => error.into(),
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_unavailable() {
+    fn transient_errors_are_unavailable() {
         for (line, meaning) in [
             (
                 "LOADING Redis is loading the dataset in memory",
@@ -130,7 +132,7 @@ mod tests {
                 "READONLY You can't write against a read only replica.",
                 "fail-over",
             ),
-            ("MASTERDOWN Link with MASTER is down", "lost its master"),
+            ("MASTERDOWN Link with MASTER is down", "lost its primary"),
             ("CLUSTERDOWN The cluster is down", "cluster is down"),
             ("MOVED 3999 127.0.0.1:6381", "another node"),
             (
@@ -145,12 +147,12 @@ mod tests {
                 "NOREPLICAS Not enough good replicas to write.",
                 "min-replicas-to-write",
             ),
-            ("BUSY Redis is busy running a script.", "somebody's script"),
+            ("BUSY Redis is busy running a script.", "running a script"),
             ("ERR max number of clients reached", "raise its maxclients"),
             ("ERR upstream failure", "Redis failed"),
             (
                 "NOPERM User vesta has no permissions to run the 'eval' command",
-                "let this user",
+                "grant this user",
             ),
             ("SOMETHING new", "Redis failed: SOMETHING new"),
         ] {
@@ -169,10 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_person_is_permanent_and_says_what_to_do() {
+    fn errors_that_need_an_operator_are_permanent_with_advice() {
         for (line, advice) in [
             ("NOAUTH Authentication required.", "redis://:password@host"),
-            ("DENIED Redis is running in protected mode", "let this user"),
+            (
+                "DENIED Redis is running in protected mode",
+                "grant this user",
+            ),
             (
                 "ERR unknown command 'EVALSHA', with args beginning with: ",
                 "allow scripts",
@@ -185,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_repeats_the_password_is_not_passed_on() {
+    fn a_reply_that_repeats_the_password_is_not_passed_on() {
         for line in [
             "ERR unknown command 'AUTH', with args beginning with: 'vesta' 'hunter2'",
             "WRONGPASS hunter2 is wrong",
@@ -204,7 +209,7 @@ mod tests {
         assert!(
             explain_login(said(none))
                 .to_string()
-                .contains("leave it out")
+                .contains("remove it from the URL")
         );
         let kind = ErrorKind::Server(ServerErrorKind::NoPerm);
         assert_eq!(said("NOPERM x").kind(), kind);

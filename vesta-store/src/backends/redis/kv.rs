@@ -1,4 +1,4 @@
-//! Entries as the fields of hashes.
+//! Entries as hash fields.
 
 use redis::{Cmd, FromRedisValue, RedisResult};
 use vesta_service::contract::UnixMillis;
@@ -89,7 +89,7 @@ impl Redis {
         format!("{}:{area}", self.config.prefix)
     }
 
-    /// The answer to a question about the hash of an area.
+    /// Reads from the hash of an area.
     async fn read<T: FromRedisValue>(
         &self,
         connection: &mut Connection,
@@ -108,8 +108,8 @@ impl Redis {
     }
 }
 
-/// An error names the key.
+/// Adds the key to an error.
 fn about<T>(key: &str, answer: RedisResult<T>) -> Result<T> {
-    let to_do = "no hash, so it is not a Vesta record; use another prefix= or remove it";
+    let to_do = "not a hash, so it is not a Vesta record; use another prefix= or remove it";
     answer.map_err(|error| errors::explain_about(key, to_do, error))
 }

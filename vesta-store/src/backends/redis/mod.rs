@@ -1,4 +1,4 @@
-//! Redis: connections to it, and whether it keeps what it acknowledged.
+//! Redis: connections, and whether the server keeps acknowledged writes.
 
 mod config;
 mod errors;
@@ -17,48 +17,48 @@ use crate::{OpenError, Options, StoreUrl};
 use config::Config;
 use errors::{explain, explain_about, explain_login, forgetful};
 
-/// Why a Redis may forget a change that it acknowledged, and what to do; none if it may not.
+/// Reasons why Redis may forget acknowledged writes, with remedies; empty if it keeps them.
 type Doubts = Vec<&'static str>;
 
 pub(crate) type Store = Remote<Redis>;
 
-/// Entries in a Redis (5 or newer), or in what speaks its protocol and runs its scripts.
+/// Entries in Redis 5 or newer, or in a server that speaks its protocol and runs its scripts.
 ///
 /// # URL
-/// `redis://[user][:password]@host:port/db`, or `rediss://` with TLS: the server's certificate must
-/// be one that the system trusts, or one in the file that the environment variable `SSL_CERT_FILE`
-/// names. Behind `?prefix=`, what the keys begin with; `vesta` if it is left out.
+/// `redis://[user][:password]@host:port/db`, or `rediss://` with TLS. The server's certificate must
+/// be trusted by the system, or be in the file named by the environment variable `SSL_CERT_FILE`.
+/// `?prefix=` sets the prefix of the keys; the default is `vesta`.
 ///
 /// # Keys
-/// One hash for each area (with another prefix, that one in place of `vesta`):
+/// One hash per area (another prefix replaces `vesta`):
 /// ```text
 /// vesta:lease/orders   hash   namespace   {"schema":1,…}
 ///                             17          {"schema":1,…}
 /// vesta:segment/tags   hash   orders      {"schema":1,…}
 /// ```
-/// Nothing is ever deleted and nothing has a time to live: a key that has one, or is of another type,
-/// is an error that names it. A change is one script, so it is one atomic step.
+/// Nothing is ever deleted or expires: a key with a time to live, or of another type, is an error
+/// that names it. A change is one script, hence one atomic step.
 ///
-/// # What Redis must promise
-/// On every new connection and whenever entries are read it is asked how it is set up.
+/// # Durability requirements
+/// On every new connection, and whenever entries are read, the server's configuration is checked.
 ///
-/// * If keys may be evicted (`maxmemory` with a `maxmemory-policy` other than `noeviction`), it is
-///   refused.
-/// * With `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no`, no replicas and
-///   no cluster, it forgets nothing that it acknowledged.
-/// * Anything else, also a Redis that may not be asked or that was once promoted,
-///   [may forget](KvStore::doubt) the last moments, and a warning says why. Machine IDs are then claimed with a distance of one window.
-///   Segment tags are refused: a range that is forgotten would be handed out again, and nothing would
-///   notice. After Redis was restored from a backup, raise the `max_id` of each tag above all that was
-///   handed out.
+/// * If keys may be evicted (`maxmemory` with a `maxmemory-policy` other than `noeviction`), the
+///   server is refused.
+/// * With `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no`, without replicas
+///   and cluster, the server forgets no acknowledged write.
+/// * Any other server, including one that hides its configuration or was once promoted,
+///   [may forget](KvStore::doubt) the last moments, and a warning gives the reason. Machine IDs are
+///   then claimed at a distance of one window. Segment tags are refused: a forgotten range would be
+///   handed out again unnoticed. After Redis was restored from a backup, raise the `max_id` of each
+///   tag above every number handed out.
 ///
 /// If there are replicas, a change counts only once one of them has confirmed it (`WAIT`); until then
-/// its outcome is unknown, also when the same change is asked for again. A master that is cut off from
-/// all its replicas should not go on alone: set `min-replicas-to-write 1` on it. Sentinels are not
-/// asked and redirections of a cluster not followed: the URL names the one server, or an address that
-/// moves with the master.
+/// its outcome is unknown, even if the same change is requested again. A primary that is cut off from
+/// all its replicas should not continue alone: set `min-replicas-to-write 1` on it. Sentinels are not
+/// queried and cluster redirections are not followed: the URL names the one server, or an address that
+/// follows the primary.
 ///
-/// A user needs `+@connection +info +config|get +time +wait +eval +pttl +hget +hgetall +hset` and
+/// The user needs `+@connection +info +config|get +time +wait +eval +pttl +hget +hgetall +hset` and
 /// `~vesta:*`.
 pub(crate) struct Redis {
     config: Config,
@@ -85,14 +85,14 @@ impl Client for Redis {
         &self.config.shown
     }
 
-    /// No client of its own accord connects anew between a change and its confirmation.
+    /// The client must not reconnect by itself between a change and its confirmation.
     async fn connect(&self, _: usize, _: Duration) -> Result<Connection, StoreError> {
         let client = self
             .config
             .server()
             .and_then(redis::Client::open)
             .map_err(explain)?;
-        // Its own limits are shorter than ours may be.
+        // The client's own timeouts are shorter than ours may be.
         let unlimited = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None);
@@ -105,23 +105,22 @@ impl Client for Redis {
         Ok(connection)
     }
 
-    /// Not asked: one that is dead costs a request, which is made again, and to ask would cost one each
-    /// time.
+    /// Not probed: a dead connection costs one failed request, which is repeated, while a probe would
+    /// cost one each time.
     async fn is_alive(&self, _: &mut Connection) -> bool {
         true
     }
 }
 
 impl Store {
-    /// The answer to a question about a key of another system.
+    /// Queries a key of a legacy system.
     pub(crate) fn question<T: FromRedisValue + Send + 'static>(
         &self,
         key: &str,
         question: Cmd,
     ) -> Result<T, StoreError> {
         let key = key.to_owned();
-        let to_do =
-            "not of the type that the other system gives it; check the namespace and the URL";
+        let to_do = "not of the type that the other system uses; check the namespace and the URL";
         self.ask(move |_, connection| {
             Box::pin(async move {
                 let answer = question.query_async(connection).await;
@@ -132,7 +131,7 @@ impl Store {
 }
 
 impl Redis {
-    /// Not left to the client, which does not pass on what the server says.
+    /// Not left to the client, which discards the server's messages.
     async fn log_in(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let Config {
             user,
@@ -160,8 +159,8 @@ impl Redis {
         Ok(())
     }
 
-    /// Looks at how Redis is set up, which may be changed at any time, and whether it took over from
-    /// another.
+    /// Checks the server's configuration, which may change at any time, and whether the server took
+    /// over from another.
     async fn examine(&self, connection: &mut Connection) -> Result<(Doubts, bool), StoreError> {
         let info: String = redis::cmd("INFO")
             .query_async(connection)
@@ -169,7 +168,7 @@ impl Redis {
             .map_err(explain)?;
         if field(&info, "redis_mode") == Some("sentinel") {
             return Err(StoreError::permanent(
-                "this is a Sentinel, which keeps no data; write the address of the Redis into the \
+                "this is a Sentinel, which stores no data; write the address of the Redis server into the \
                  URL",
             ));
         }
@@ -197,7 +196,7 @@ impl Redis {
         let doubts: Doubts = [
             (
                 settings.is_none(),
-                "CONFIG GET is not permitted, so that nobody knows how it writes to its disk",
+                "CONFIG GET is not permitted, so its durability is unknown",
             ),
             (
                 is_not("appendonly", "yes"),
@@ -207,7 +206,7 @@ impl Redis {
                 is_not("appendfsync", "always"),
                 "it acknowledges changes before they are on its disk (set appendfsync always)",
             ),
-            // It then does the same for as long as the log is rewritten.
+            // Otherwise appendfsync is suspended while the log is rewritten.
             (
                 is_not("no-appendfsync-on-rewrite", "no"),
                 "it does not always wait for its disk (set no-appendfsync-on-rewrite no)",
@@ -222,7 +221,7 @@ impl Redis {
             ),
             (
                 replication.promoted,
-                "it was a replica, and may lack what its master had acknowledged",
+                "it was a replica, and may lack writes that its primary had acknowledged",
             ),
             (
                 field(&info, "cluster_enabled") == Some("1"),
@@ -238,7 +237,7 @@ impl Redis {
         Ok((doubts, replication.promoted))
     }
 
-    /// Waits until a change that was made over this connection is on a replica, too, if there is one.
+    /// Waits until a replica, if there is one, has the changes made over this connection.
     async fn confirm(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let info = redis::cmd("INFO")
             .arg("replication")
@@ -246,7 +245,7 @@ impl Redis {
             .await;
         let replication = Replication::of(&info.map_err(explain)?)?;
         if replication.online {
-            // The answer has to be here before nobody waits for it any more.
+            // The reply must arrive before the request times out.
             let wait = (self.limit / 2).as_millis().max(1).to_string();
             let confirmed = redis::cmd("WAIT")
                 .arg(1)
@@ -265,7 +264,7 @@ impl Redis {
     }
 }
 
-/// `None` if the server answers that it does not want to.
+/// `None` if the server denies the request.
 async fn if_allowed<T: FromRedisValue>(
     connection: &mut Connection,
     command: &Cmd,
@@ -280,9 +279,9 @@ async fn if_allowed<T: FromRedisValue>(
 struct Replication {
     /// True if there is a replica, or was one within the last hour or so.
     any: bool,
-    /// True if one has caught up, so that it can confirm changes.
+    /// True if one has caught up and can confirm changes.
     online: bool,
-    /// True if it goes on with the history of another master.
+    /// True if it continues the history of another primary.
     promoted: bool,
 }
 
@@ -293,14 +292,14 @@ impl Replication {
             role => {
                 let role = ServerMessage(format!("its role is {}", role.unwrap_or("unknown")));
                 return Err(StoreError::unavailable(
-                    "this Redis is no master; a fail-over may be in progress, or the URL names the \
+                    "this Redis server is not the primary; a fail-over may be in progress, or the URL names the \
                      wrong server",
                     role,
                 ));
             }
         }
         let connected = field(info, "connected_slaves").is_some_and(|count| count != "0");
-        // Redis keeps it for a while after the last replica is gone.
+        // Redis keeps the backlog for a while after the last replica is gone.
         let backlog = field(info, "repl_backlog_active") == Some("1");
         let online = info.lines().any(|line| {
             let replica = line
@@ -364,11 +363,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_master_is_asked_again() {
+    fn a_server_that_is_not_the_primary_is_retried() {
         for info in ["role:slave\r\n", "", "# Replication\r\n"] {
             let error = Replication::of(info).unwrap_err();
             assert!(!error.is_permanent());
-            assert!(error.to_string().contains("no master"), "{error}");
+            assert!(error.to_string().contains("not the primary"), "{error}");
         }
     }
 }

@@ -1,5 +1,5 @@
--- KEYS[1]: the area. ARGV, for each change: the key, the new value, and `over` and the old value, or
--- `absent` and nothing where there must be no entry.
+-- KEYS[1]: the area. ARGV, for each change: key, new value, and either `over` and the old value, or
+-- `absent` and an empty string if the entry must not exist.
 local area, said = KEYS[1], {}
 if redis.call('PTTL', area) >= 0 then return {'expires'} end
 for i = 1, #ARGV, 4 do
@@ -8,8 +8,8 @@ for i = 1, #ARGV, 4 do
   if found ~= old and found ~= new then
     said[#said + 1] = 'other'
   else
-    -- Also where the new value is there already, from a request whose reply was lost: waiting for the
-    -- replicas, which looks at what was written over this connection, then covers it.
+    -- Written even if the new value exists already, from a request whose reply was lost: waiting for
+    -- the replicas covers only writes over this connection.
     redis.call('HSET', area, key, new)
     said[#said + 1] = found == old and 'put' or 'repeated'
   end

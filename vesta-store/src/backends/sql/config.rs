@@ -1,4 +1,4 @@
-//! The URL of a database on a server.
+//! URL of a database on a server.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -8,18 +8,18 @@ use crate::{OpenError, StoreUrl};
 /// The driver's options for a URL.
 pub(crate) fn options_of<O: FromStr<Err = sqlx::Error>>(url: &StoreUrl) -> Result<O, OpenError> {
     if url.path.contains('/') {
-        return Err(url.malformed("the name of a database contains no `/`"));
+        return Err(url.malformed("the name of a database must not contain `/`"));
     }
     url.expose().parse().map_err(|error| match error {
         sqlx::Error::Configuration(source) => {
             url.malformed(format!("the URL is not valid: {source}"))
         }
-        // None is known, so none is known to be without secrets.
+        // No option is known, so none is known to be free of secrets.
         _ => url.malformed("the URL is not valid"),
     })
 }
 
-/// A database for people: `NAME user@host:port/database`.
+/// Display form of a database: `NAME user@host:port/database`.
 pub(crate) fn described(
     name: &str,
     user: &str,

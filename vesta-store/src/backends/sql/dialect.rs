@@ -1,4 +1,4 @@
-//! A kind of database: its statements, and the way to reach one.
+//! One kind of database: its statements, and how to connect to it.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,35 +9,34 @@ use vesta_service::lease::{Put, StoreError};
 
 use crate::{OpenError, SegmentTable, StoreUrl};
 
-/// The meaning of an error of the server's.
+/// Meaning of a server error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Nothing happened, because of what others did at the same time: the same statement may go
-    /// through now.
+    /// Nothing happened because of concurrent changes; the same statement may succeed now.
     Contended,
-    /// It is there already.
+    /// The object exists already.
     Exists,
-    /// It passes by itself, or an operator sees to it: also whatever is not known.
+    /// Transient, or an operator will resolve it; also unknown errors.
     Unavailable,
-    /// The server takes no changes at the moment.
+    /// The server accepts no changes at the moment.
     ReadOnly,
-    /// The password, or the database of the URL: wrong settings.
+    /// The password or the database in the URL is wrong.
     Denied,
     /// A privilege or a table is missing; an operator can grant or restore it.
     Refused,
-    /// Data are damaged, or the server does not know such statements.
+    /// Data is damaged, or the server does not support such statements.
     Unfit,
 }
 
-/// A kind of database, and how to reach one: its URL, and the limit of lock waits.
+/// One kind of database, and how to connect to it: its URL, and the timeout of lock waits.
 pub(crate) trait Dialect:
     for<'a> TryFrom<(&'a StoreUrl, Duration), Error = OpenError> + Send + Sync + 'static
 {
-    /// Its name, for people.
+    /// Display name.
     const NAME: &'static str;
     const STATEMENTS: Statements;
 
-    /// A table of segment tags that such a database can have.
+    /// A table of segment tags, if this kind of database supports it.
     fn segments(table: SegmentTable) -> Option<&'static SegmentStatements>;
 
     type Connection: Connection + Send + 'static;
@@ -46,17 +45,17 @@ pub(crate) trait Dialect:
     /// `NAME user@host:port/database`.
     fn shown(&self) -> &str;
 
-    /// A new connection, which commits each statement, and asks for every commit to be made durable.
+    /// Opens a connection that commits each statement and requests durable commits.
     fn connect(&self) -> impl Future<Output = Result<Self::Connection, sqlx::Error>> + Send;
 
-    /// Looks at the server for a user of this table. Refuses one that takes no changes.
+    /// Inspects the server for use of this table. Refuses one that accepts no changes.
     fn look(
         &self,
         connection: &mut Self::Connection,
         table: &str,
     ) -> impl Future<Output = Result<Look, StoreError>> + Send;
 
-    /// The flaw of a table of this kind, as [`Statements::find`] names it.
+    /// The fault of a table of this kind, as returned by [`Statements::find`].
     fn flaw(kind: &str) -> Option<String>;
 
     fn run(
@@ -66,9 +65,9 @@ pub(crate) trait Dialect:
         values: &[Value],
     ) -> impl Future<Output = Result<Answer<Self::Row>, sqlx::Error>> + Send;
 
-    /// Makes many changes with one statement; either all expect an entry, or none does. In the order of
-    /// their keys, so that two such statements hardly ever wait for each other. Returns the keys of those
-    /// that took effect.
+    /// Makes many changes with one statement; either all expect an entry, or none does. Changes are in
+    /// key order, so that two such statements rarely wait for each other. Returns the keys whose changes
+    /// took effect.
     fn put_many(
         &self,
         connection: &mut Self::Connection,
@@ -82,37 +81,37 @@ pub(crate) trait Dialect:
     fn said(error: &dyn DatabaseError) -> String;
 }
 
-/// What a look at a server finds.
+/// Result of inspecting a server.
 #[derive(Default)]
 pub(crate) struct Look {
-    /// The setting by which a crash may undo commits, and what to do about it.
+    /// The setting by which a crash may undo commits, and the remedy.
     pub(crate) undone: Option<String>,
-    /// The server whose changes this one takes over, for people.
+    /// The server from which this one replicates, for people.
     pub(crate) source: Option<String>,
-    /// True if only a later look shows whether there is such a server.
+    /// True if only a later look shows whether it replicates from another server.
     pub(crate) is_unsettled: bool,
-    /// Further reasons why it may lose changes that it acknowledged, above all its replicas. A server that
-    /// does not want to say is one.
+    /// Further reasons why it may lose acknowledged changes, above all its replicas. A server that hides
+    /// this is a reason, too.
     pub(crate) doubts: Vec<String>,
     /// True if it took over from another server.
     pub(crate) took_over: bool,
 }
 
-/// A text to send.
+/// A statement to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Statement {
-    /// One whose rows are wanted.
+    /// Returns rows.
     Rows(&'static str),
-    /// One of which it matters how many rows it changed.
+    /// Returns the number of changed rows.
     Change(&'static str),
 }
 
-/// The outcome of a statement.
+/// Result of a statement.
 pub(crate) struct Answer<R> {
     pub(crate) rows: Vec<R>,
-    /// The number of rows that were inserted, or found by an update.
+    /// Number of rows inserted, or found by an update.
     pub(crate) changed: u64,
-    /// The number that a change has just made, where that is not a row.
+    /// The number that a change has generated, if it is not returned as a row.
     pub(crate) number: Option<i64>,
 }
 
@@ -121,7 +120,7 @@ impl<R: Cells> Answer<R> {
         self.rows.first().ok_or(sqlx::Error::RowNotFound)
     }
 
-    /// The number that a change has made; `None` if it changed nothing.
+    /// The number that a change has generated; `None` if nothing changed.
     pub(super) fn made(&self) -> Result<Option<i64>, sqlx::Error> {
         match self.rows.first() {
             Some(row) => row.number(0),
@@ -130,7 +129,7 @@ impl<R: Cells> Answer<R> {
     }
 }
 
-/// The texts. The order of the values is the same in each dialect.
+/// Statements of a dialect. The order of values is the same in each dialect.
 pub(crate) struct Statements {
     /// name of a table → its kind, if it exists
     pub(crate) find: Statement,
@@ -146,38 +145,39 @@ pub(crate) struct Statements {
     /// → milliseconds since 1970
     pub(crate) now: Statement,
     pub(crate) node_table: Table,
-    /// host, port; makes a number
+    /// host, port; generates a number
     pub(crate) insert_node: Statement,
     /// → the highest number, or null
     pub(crate) highest_node: Statement,
 }
 
-/// A table of segment tags, and its texts.
+/// A table of segment tags, and its statements.
 pub(crate) struct SegmentStatements {
     pub(crate) table: Table,
-    /// From the number in the table to the first that was never handed out: 1 where the table has the last
-    /// one that was.
+    /// Distance from the number in the table to the first unused number: 1 if the table has the last one
+    /// handed out.
     pub(crate) offset: i64,
     pub(crate) columns: SegmentColumns,
-    /// → name, number and step as texts, description or null, milliseconds since 1970 or null, number and
-    /// step as they are, delta, remainder
+    /// → name, number and step as text, description or null, milliseconds since 1970 or null, number and
+    /// step as stored, delta, remainder
     pub(crate) tags: Statement,
-    /// step, name, step, and with a stride delta, remainder: adds to the number unless that is negative or
-    /// would become too large, or the stride is another; makes the new one
+    /// step, name, step, and with a stride delta, remainder: adds to the number, unless it is negative or
+    /// would become too large, or the stride has changed; returns the new one
     pub(crate) take: Statement,
     /// number, name, old number
     pub(crate) give_back: Statement,
     /// name → number, and with a stride delta, remainder
     pub(crate) max_id: Statement,
-    /// → token, and a name that it is good for
+    /// → token, and a name for which it is valid
     pub(crate) tokens: Option<Statement>,
-    /// name, number, and what there is of step, description (which may be empty), delta, remainder
+    /// name, number, and the existing columns of step, description (possibly empty), delta,
+    /// remainder
     pub(crate) create_tag: Statement,
 }
 
 impl SegmentStatements {
-    /// The statements of Leaf's table for another one of its shape. They live as long as the process: a
-    /// store is opened once.
+    /// The statements of Leaf's table for another one with the same columns. They are leaked: a store
+    /// is opened once.
     pub(crate) fn of(&self, table: &'static str, changed: &str) -> &'static Self {
         let text = |text: &str| -> &'static str {
             text.replace("update_time", changed)
@@ -207,21 +207,21 @@ impl SegmentStatements {
     }
 }
 
-/// The columns of a table of segment tags, besides name and number.
+/// Columns of a table of segment tags, besides name and number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentColumns {
-    /// The longest name.
+    /// Maximum length of a name.
     pub(crate) key: usize,
-    /// True if callers put names into URLs as they are.
+    /// True if callers put names into URLs unescaped.
     pub(crate) plain_keys: bool,
-    /// `Some` is the one that every tag has.
+    /// `Some` if all tags have this step.
     pub(crate) fixed_step: Option<i64>,
     pub(crate) description: bool,
     pub(crate) stride: bool,
 }
 
 impl SegmentColumns {
-    /// Those of Leaf's table.
+    /// Columns of Leaf's table.
     pub(crate) const LEAF: Self = Self {
         key: 128,
         plain_keys: false,
@@ -231,18 +231,18 @@ impl SegmentColumns {
     };
 }
 
-/// A table of ours.
+/// A table of Vesta.
 pub(crate) struct Table {
     pub(crate) name: &'static str,
     pub(crate) create: &'static str,
 }
 
-/// A value for a statement.
+/// A value of a statement.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Number(i64),
     Text(String),
-    /// As bytes: no collation, no character set.
+    /// As bytes, independent of collation and character set.
     Bytes(Vec<u8>),
 }
 
@@ -250,10 +250,10 @@ pub(crate) enum Value {
 pub(crate) trait Cells {
     fn number(&self, column: usize) -> Result<Option<i64>, sqlx::Error>;
     fn text(&self, column: usize) -> Result<Option<String>, sqlx::Error>;
-    /// A whole number, from its text, if the raw column is of a type that counts exactly: a floating
-    /// point number would come to a standstill.
+    /// A whole number, parsed from its text, if the raw column has an exact type: a floating point
+    /// number would stop growing.
     fn whole(&self, text: usize, raw: usize) -> Result<Option<i64>, sqlx::Error>;
-    /// A text that is kept as bytes.
+    /// A text stored as bytes.
     fn bytes(&self, column: usize) -> Result<String, sqlx::Error>;
 }
 

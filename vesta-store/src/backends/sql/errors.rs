@@ -1,4 +1,4 @@
-//! Errors of databases, told apart by what the caller can do.
+//! Maps database errors to `StoreError`.
 
 use std::io::ErrorKind;
 
@@ -8,14 +8,13 @@ use vesta_service::lease::StoreError;
 use super::dialect::{Class, Dialect};
 use crate::backends::ServerMessage;
 
-/// A certificate may still be renewed.
+/// Not permanent: a certificate may still be renewed.
 const NOT_SAFE: &str = "no safe connection could be made; check the server's certificate and the options of the URL that \
      begin with ssl";
 
-const READ_ONLY: &str =
-    "the server takes no changes, it is read-only: a replica, or a fail-over is in progress";
+const READ_ONLY: &str = "the server is read-only: it is a replica, or a fail-over is in progress";
 
-/// The error of a server that is read-only.
+/// The error for a read-only server.
 pub(crate) fn read_only(setting: String) -> StoreError {
     StoreError::unavailable(READ_ONLY, ServerMessage(setting))
 }
@@ -26,7 +25,7 @@ pub(super) fn class<D: Dialect>(error: &Error) -> Option<Class> {
     error.as_database_error().map(D::class)
 }
 
-/// The error in terms of what the caller can do. No driver's error shows a password.
+/// Maps a driver error to `StoreError`. No driver's error shows a password.
 pub(crate) fn explain<D: Dialect>(error: Error) -> StoreError {
     let said = ServerMessage(match &error {
         Error::Database(error) => D::said(&**error),
@@ -45,7 +44,7 @@ pub(crate) fn explain<D: Dialect>(error: Error) -> StoreError {
         (Some(Class::Exists | Class::Unfit), _) => {
             return StoreError::permanent(format!("{name} refuses: {said}"));
         }
-        // A way to log in that the driver does not know.
+        // An authentication method unknown to the driver.
         (None, Error::Protocol(text)) if text.contains("authentication") => return denied(&said),
         (None, Error::Tls(_)) => NOT_SAFE,
         (None, Error::Io(error)) if error.kind() == ErrorKind::InvalidData => NOT_SAFE,
@@ -58,19 +57,19 @@ pub(crate) fn explain<D: Dialect>(error: Error) -> StoreError {
         (None, Error::Configuration(_)) => {
             return StoreError::permanent(format!("{name} cannot be used: {said}"));
         }
-        (None, _) => "the server's answer makes no sense",
+        (None, _) => "unexpected response from the server",
     };
     StoreError::unavailable(passing, said)
 }
 
-/// The error of a look that says too little to claim anything; the next one says more.
+/// The error of a look that is insufficient for a claim; the next look shows more.
 pub(super) fn unsettled() -> StoreError {
     let privilege = "GRANT REPLICATION CLIENT shows it at once";
     let unknown = "whether this server replicates from another shows within a second";
     StoreError::unavailable(unknown, ServerMessage(privilege.into()))
 }
 
-/// The doubt about a server that refuses to say whether it has replicas.
+/// The doubt about a server that does not say whether it has replicas.
 pub(crate) fn unsaid<D: Dialect>(error: Error) -> Result<Vec<String>, StoreError> {
     let refuses = matches!(class::<D>(&error), Some(Class::Refused | Class::Unfit));
     let error = explain::<D>(error);
@@ -88,8 +87,8 @@ fn denied(said: &ServerMessage) -> StoreError {
     ))
 }
 
-/// The same statement was refused again and again.
+/// The same statement was refused repeatedly.
 pub(super) fn contended() -> StoreError {
-    let again = "other processes changed the same row again and again";
+    let again = "other processes repeatedly changed the same row";
     StoreError::unavailable(IN_THE_WAY, ServerMessage(again.into()))
 }

@@ -15,7 +15,7 @@ fn bytes<const N: usize>(texts: [&str; N]) -> [Value; N] {
 }
 
 impl<D: Dialect> Sql<D> {
-    /// True if the table is not made yet.
+    /// True if the table has not been created yet.
     async fn is_missing(&self, connection: &mut D::Connection) -> Result<bool> {
         Ok(!self.seen.load(Ordering::Relaxed)
             && !self.is_there(connection, &D::STATEMENTS.table).await?)

@@ -1,8 +1,8 @@
-//! MySQL, MariaDB and PostgreSQL, but for the texts of their statements, how a connection is made,
-//! and what an error number means.
+//! Common part of MySQL, MariaDB and PostgreSQL: everything except the text of statements,
+//! connecting, and the meaning of error numbers.
 //!
-//! Each statement commits by itself, so a connection never holds a transaction open, and what is
-//! given up halfway leaves nothing behind.
+//! Each statement commits by itself, so a connection never holds a transaction open, and an
+//! abandoned request leaves nothing behind.
 
 mod config;
 mod dialect;
@@ -31,27 +31,27 @@ pub(crate) use dialect::{
 pub(crate) use errors::{explain, read_only, unsaid};
 pub(crate) use segments::Segments;
 
-/// The number of times that a statement is sent if others get in its way.
+/// Maximum attempts of a statement that conflicts with others.
 const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(4);
-/// More than racing creators of a table can disturb each other.
+/// More often than racing creators of a table can disturb each other.
 const ROUNDS: u32 = 5;
 
 /// A database.
 pub(crate) struct Sql<D> {
     dialect: D,
-    /// Made if it is missing; `None` for what another system left, which is only read.
+    /// Created if missing; `None` for data of a legacy system, which is only read.
     table: Option<&'static Table>,
     auto_init: bool,
-    /// True if the first put creates the table, and connecting does not. A start that reads, finds that the
-    /// store has forgotten and gives up then leaves no empty table in the way of the old one.
+    /// True if the first put creates the table, and connecting does not. A start that finds that the store
+    /// has forgotten and gives up then leaves no empty table in the way of the old one.
     made_by_put: bool,
-    /// True once the table was seen. A table that is missing later is not created: the operator may rename
-    /// it back, and an empty one in its place would repeat IDs.
+    /// True once the table has been seen. A table that disappears later is not created: the operator may
+    /// rename it back, and an empty one in its place would repeat IDs.
     seen: AtomicBool,
-    /// True if a server whose settings let a crash undo changes is refused.
+    /// True if a server is refused when its settings let a crash undo changes.
     durable: bool,
-    /// True if a server that replicates from another one is doubted instead of refused.
+    /// True if a server that replicates from another is doubted instead of refused.
     one_writer: bool,
 }
 
@@ -67,7 +67,7 @@ impl<D: Dialect> Client for Sql<D> {
             Purpose::WorkerNodes => Some(&D::STATEMENTS.node_table),
             Purpose::Import => None,
         };
-        // Claims of leases keep a distance from what may be undone; nothing else does.
+        // Claims of leases keep a distance from changes that may be undone; nothing else does.
         let durable = purpose != Purpose::Leases;
         let dialect = (url, options.limit(Timing::NETWORK)).try_into()?;
         let Options {
@@ -111,29 +111,29 @@ impl<D: Dialect> Client for Sql<D> {
         connection.ping().await.is_ok()
     }
 
-    /// MySQL writes a warning about a client that just goes away.
+    /// Closes gracefully: MySQL logs a warning if a client just disconnects.
     async fn close(connection: D::Connection) {
         let _ = connection.close().await;
     }
 }
 
 impl<D: Dialect> Sql<D> {
-    /// Looks at the server. Refuses one whose changes another server makes, too: each of both would
-    /// give out the same.
+    /// Inspects the server. Refuses one that also receives changes from another server: both would
+    /// hand out the same values.
     async fn look(&self, connection: &mut D::Connection) -> Result<Look, StoreError> {
         let table = self.table.map_or("", |table| table.name);
         let look = self.dialect.look(connection, table).await?;
         match look.source.as_ref().filter(|_| !self.one_writer) {
             Some(source) => Err(StoreError::permanent(format!(
-                "this server replicates from {source}: a process at each of both would make the same \
-                 IDs; use the primary, or set machine.store_trust = \"one_writer\" if only one of both is \
+                "this server replicates from {source}: processes at the two servers would make the same \
+                 IDs; use the primary, or set machine.store_trust = \"one_writer\" if only one of them is \
                  ever written at a time"
             ))),
             None => Ok(look),
         }
     }
 
-    /// The answer to a statement; one that would insert what is there already changes nothing.
+    /// Runs a statement; an insert of an existing row changes nothing.
     async fn run(
         &self,
         connection: &mut D::Connection,
@@ -157,7 +157,7 @@ impl<D: Dialect> Sql<D> {
         }
     }
 
-    /// True if a table is there. One that is missing and may not be made is an error.
+    /// True if a table exists. A missing one that may not be created is an error.
     async fn is_there(
         &self,
         connection: &mut D::Connection,
@@ -166,7 +166,7 @@ impl<D: Dialect> Sql<D> {
         let name = [Value::Text(table.name.into())];
         let found = self.run(connection, D::STATEMENTS.find, &name).await?;
         if let Some(row) = found.rows.first() {
-            self.seen.store(true, Ordering::Relaxed); // nothing else hangs on it
+            self.seen.store(true, Ordering::Relaxed); // no other data depends on it
             let kind = row.text(0).map_err(explain::<D>)?;
             let flaw = D::flaw(&kind.unwrap_or_default());
             return flaw.map_or(Ok(true), |flaw| Err(StoreError::permanent(flaw)));
@@ -175,7 +175,7 @@ impl<D: Dialect> Sql<D> {
             return Err(not_prepared(&format!("table {}", table.name)));
         }
         if self.seen.load(Ordering::Relaxed) {
-            let gone = io::Error::other("put it back; a restart may create an empty one");
+            let gone = io::Error::other("restore it; a restart may create an empty one");
             return Err(StoreError::unavailable(
                 format!("table {} is gone", table.name),
                 gone,
@@ -184,13 +184,13 @@ impl<D: Dialect> Sql<D> {
         Ok(false)
     }
 
-    /// Makes a table that is missing, while others may be doing the same.
+    /// Creates a missing table, even if other processes are doing the same.
     async fn make(&self, connection: &mut D::Connection, table: &Table) -> Result<(), StoreError> {
         for _ in 0..ROUNDS {
             if self.is_there(connection, table).await? {
                 return Ok(());
             }
-            // Another process may have made it after this one had looked for it.
+            // Another process may have created it after this one's check.
             self.run(connection, Statement::Change(table.create), &[])
                 .await?;
         }
@@ -210,7 +210,7 @@ impl<D: Dialect> Remote<Sql<D>> {
     }
 }
 
-/// The pause before a statement is sent again that others got in the way of, or its error.
+/// The pause before resending a statement that conflicted with others, or its error.
 fn pause_before<D: Dialect>(error: sqlx::Error, tries: &mut u32) -> Result<Duration, StoreError> {
     match class::<D>(&error) {
         Some(Class::Contended) if *tries < TRIES => {

@@ -20,7 +20,7 @@ pub(crate) struct Segments<D: Dialect> {
 }
 
 impl<D: Dialect> Segments<D> {
-    /// Such a table; `None` if these databases have none.
+    /// Opens the table; `None` if this kind of database does not support it.
     pub(crate) fn open(
         url: &StoreUrl,
         options: &Options,
@@ -35,7 +35,8 @@ impl<D: Dialect> Segments<D> {
 
     fn tag(&self, row: &D::Row) -> Result<SegmentTag, sqlx::Error> {
         let offset = self.texts.offset;
-        // A row whose numbers are none must not hide the others: what is negative is refused later.
+        // A row with unparsable numbers must not hide the others: negative numbers are refused
+        // later.
         let max_id = row
             .whole(1, 5)?
             .filter(|it| *it >= 0)
@@ -64,7 +65,8 @@ impl<D: Dialect> Segments<D> {
         })
     }
 
-    /// Delta and remainder, in this column and the next. What is no number makes an invalid stride.
+    /// Delta and remainder, in this column and the next. A value that is not a number gives an
+    /// invalid stride.
     fn stride(row: &D::Row, column: usize) -> Result<Stride, sqlx::Error> {
         let number =
             |column| Ok::<_, sqlx::Error>(row.number(column)?.and_then(|it| it.try_into().ok()));
@@ -72,7 +74,7 @@ impl<D: Dialect> Segments<D> {
         Ok(Stride { delta, remainder })
     }
 
-    /// The stride of a tag; `None` if there is no such tag.
+    /// The stride of a tag; `None` if the tag does not exist.
     fn stride_of(&self, key: &str) -> Result<Option<Stride>, StoreError> {
         if !self.texts.columns.stride {
             return Ok(Some(Stride::ONE));
@@ -93,7 +95,7 @@ impl<D: Dialect> Segments<D> {
         }
     }
 
-    /// A number as the table has it.
+    /// A number as stored in the table.
     fn in_table(&self, number: u64) -> Result<i64, StoreError> {
         Ok(signed(number)? - self.texts.offset)
     }
@@ -110,7 +112,7 @@ impl<D: Dialect> Segments<D> {
             .collect()
     }
 
-    /// The flaw of a tag that this table cannot keep as it is.
+    /// The fault of a tag that this table cannot represent.
     fn flaw(&self, tag: &NewSegmentTag) -> Option<String> {
         let (table, columns) = (self.texts.table.name, self.texts.columns);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
@@ -126,7 +128,7 @@ impl<D: Dialect> Segments<D> {
                  `-`, `_`, `.` and `~`"
             ),
             _ if tag.description.is_some() && !columns.description => {
-                format!("the table {table} has no descriptions; leave it out")
+                format!("the table {table} has no descriptions; remove it")
             }
             _ if tag.max_id < self.texts.offset => {
                 format!("the first number in the table {table} is 1 or more")
@@ -159,7 +161,7 @@ impl<D: Dialect> TinyidStore for Segments<D> {
             .rows
             .is_empty()
         {
-            return Err(StoreError::permanent("there is no such table"));
+            return Err(StoreError::permanent("the table does not exist"));
         }
         let answer = self.database.run(tokens, Vec::new())?;
         let token = |row: &D::Row| {
@@ -176,7 +178,8 @@ impl<D: Dialect> TinyidStore for Segments<D> {
 }
 
 impl<D: Dialect> SegmentStore for Segments<D> {
-    /// With the table, unless it is the usual one: what a host remembers of its tags is of this table.
+    /// Includes the table unless it is the default one, because the host's local record of tags is per
+    /// table.
     fn describe(&self) -> String {
         let (shown, table) = (self.database.shown(), self.texts.table.name);
         if table == "leaf_alloc" {
@@ -196,14 +199,14 @@ impl<D: Dialect> SegmentStore for Segments<D> {
         let Some(stride) = self.stride_of(key)? else {
             return Ok(NextRange::NoTag);
         };
-        // A range that is smaller than the stride could have none of its numbers.
+        // A range smaller than the stride might contain none of its numbers.
         let step = step.max(stride.delta);
         let (name, number) = (Value::Text(key.into()), Value::Number(signed(step)?));
         let mut values = vec![number.clone(), name.clone(), number];
         values.extend(self.columns_of(stride)?);
         let taken = self.database.run(self.texts.take, values)?;
         if let Some(end) = taken.made().map_err(explain::<D>)? {
-            // Only a trigger or another statement than ours could make it less.
+            // Only a trigger or a foreign statement could lower it.
             let end = end
                 .checked_add(self.texts.offset)
                 .and_then(|end| u64::try_from(end).ok());
@@ -265,7 +268,7 @@ impl<D: Dialect> SegmentStore for Segments<D> {
     }
 }
 
-/// The databases' integers have a sign, which none of ours needs.
+/// The databases' integers are signed; ours fit without a sign.
 fn signed(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number)
         .map_err(|_| StoreError::permanent(format!("{number} has more than 63 bits")))

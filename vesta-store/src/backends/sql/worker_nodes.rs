@@ -1,4 +1,4 @@
-//! The table of processes whose machine ID is used once: uid-generator's `WORKER_NODE`.
+//! Table of processes whose machine ID is used only once: uid-generator's `WORKER_NODE`.
 
 use vesta_service::lease::{KvStore, StoreError};
 use vesta_service::options::WorkerNodeStore;
@@ -7,7 +7,7 @@ use super::dialect::{Cells as _, Dialect, Value};
 use super::{Sql, explain};
 use crate::remote::Remote;
 
-/// The size of the column, as uid-generator made it.
+/// Column size, as created by uid-generator.
 const HOST_CHARS: usize = 64;
 
 impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
@@ -48,7 +48,7 @@ impl<D: Dialect> WorkerNodeStore for Remote<Sql<D>> {
     }
 }
 
-/// As much of the name as the column takes.
+/// The longest prefix of the name that fits the column.
 fn fitted(host: &str) -> String {
     host.chars()
         .filter(|c| *c != '\0')
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_host_name_is_cut_between_characters() {
+    fn a_long_host_name_is_truncated_between_characters() {
         assert_eq!(fitted("a\0b"), "ab");
         assert_eq!(fitted(&"é".repeat(300)).chars().count(), HOST_CHARS);
     }

@@ -1,4 +1,4 @@
-//! Errors of SQLite, told apart by what the caller can do.
+//! Maps SQLite errors to `StoreError`.
 
 use rusqlite::{Error, ErrorCode, ffi};
 use vesta_service::lease::StoreError;
@@ -38,18 +38,18 @@ pub(super) fn damaged(finding: &str) -> StoreError {
 }
 
 impl Failure {
-    /// True if the database could not be opened at all: at the first time a wrong setting, later
-    /// rather a lack of file descriptors.
+    /// True if the database could not be opened at all: on the first attempt a wrong setting, later
+    /// more likely a lack of file descriptors.
     pub(super) fn cannot_open(&self) -> bool {
         matches!(self, Self::Sqlite(e) if e.sqlite_error_code() == Some(ErrorCode::CannotOpen))
     }
 
-    /// True if the next request should not use the same connection.
+    /// True if the next request should use a new connection.
     pub(super) fn breaks_connection(&self) -> bool {
         matches!(self, Self::Sqlite(error) if !is_busy(error))
     }
 
-    /// The error in terms of what the caller can do.
+    /// Maps the error to `StoreError`.
     pub(super) fn explain(self) -> StoreError {
         let error = match self {
             Self::Store(error) => return error,
@@ -68,7 +68,7 @@ impl Failure {
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                 StoreError::permanent(format!(
-                    "the database cannot be written ({error}); let this user write the file and its \
+                    "the database is not writable ({error}); let this user write the file and its \
                  folder"
                 ))
             }
@@ -77,12 +77,11 @@ impl Failure {
                  its folder",
                 error,
             ),
-            // After a failed sync nobody knows what the disk has; a later one would not tell.
-            Some(ErrorCode::SystemIoFailure) if is_final(extended) => {
-                StoreError::replaced(format!(
-                    "the disk failed ({error}, code {extended}); check it before starting again"
-                ))
-            }
+            // After a failed sync the state of the disk is unknown; a later sync would not reveal
+            // it.
+            Some(ErrorCode::SystemIoFailure) if is_final(extended) => StoreError::replaced(
+                format!("the disk failed ({error}, code {extended}); check it before restarting"),
+            ),
             Some(
                 ErrorCode::SystemIoFailure
                 | ErrorCode::OutOfMemory
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_unavailable() {
+    fn transient_errors_are_unavailable() {
         for code in [
             ffi::SQLITE_BUSY,
             ffi::SQLITE_BUSY_SNAPSHOT,
@@ -133,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_person_is_permanent_and_says_what_to_do() {
+    fn errors_that_need_an_operator_are_permanent_with_advice() {
         for (code, advice) in [
             (ffi::SQLITE_CORRUPT, "restore it"),
             (ffi::SQLITE_NOTADB, "choose another path"),
             (ffi::SQLITE_READONLY, "let this user write"),
             (ffi::SQLITE_READONLY_DBMOVED, "let this user write"),
-            (ffi::SQLITE_IOERR_FSYNC, "check it before starting again"),
+            (ffi::SQLITE_IOERR_FSYNC, "check it before restarting"),
             (ffi::SQLITE_ERROR, "refuses"),
             (ffi::SQLITE_CONSTRAINT_CHECK, "refuses"),
         ] {

@@ -1,6 +1,6 @@
-//! The database as a file: made whole, and noticed when it is another one.
+//! The database as a file: created atomically, and checked for replacement.
 //!
-//! A database that may be open is never opened here: closing it would drop the locks that SQLite
+//! This module never opens a database that may be open: closing it would drop the locks that SQLite
 //! holds on it in this process.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -14,15 +14,15 @@ use vesta_service::lease::StoreError;
 use super::errors::Failure;
 use super::fill;
 
-/// The numbers that tell a file from another under the same name; `None` if there is none.
+/// Device and inode, which distinguish files of the same name; `None` if the file does not exist.
 pub(super) type Identity = Option<(u64, u64)>;
 
 pub(super) fn identity(path: &Path) -> Identity {
     fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Makes the database under another name and then gives it its own: it is never seen half made, so
-/// an empty file is damage and not a fresh start.
+/// Creates the database under another name and then renames it. It is never visible half-created,
+/// so an empty file is damage and not a fresh start.
 pub(super) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     let failed = |doing: &str, error: io::Error| {
         StoreError::permanent(format!(
@@ -34,7 +34,7 @@ pub(super) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
             .map_err(|e| failed("look for the database", e))
     };
 
-    // First the log, then the database: whoever makes them does it in the other order.
+    // First the log, then the database: they are created in the opposite order.
     let log = beside(path, "-wal");
     let has_log = exists(&log)?;
     if exists(path)? {
@@ -42,13 +42,13 @@ pub(super) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     }
     if has_log {
         return Err(StoreError::permanent(format!(
-            "the database is missing, but its log {} is there; restore the database, or move the \
+            "the database is missing, but its log {} exists; restore the database, or move the \
              log away if no process made IDs with this pool in the last minute",
             log.display()
         )));
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
-    // For this user alone: whoever can open a database can lock it.
+    // For this user only: anyone who can open a database can lock it.
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|e| failed("create the folder", e))?;
     let draft = draft_in(folder).map_err(|e| failed("create the database", e))?;
@@ -56,7 +56,7 @@ pub(super) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     publish(draft, path, folder).map_err(|e| failed("create the database", e))
 }
 
-/// A file that is removed unless it is published. It is not open: see above.
+/// A file that is removed unless published. It is not kept open: see above.
 fn draft_in(folder: &Path) -> io::Result<TempPath> {
     let draft = tempfile::Builder::new().suffix(".tmp").tempfile_in(folder); // 0600
     draft.map(NamedTempFile::into_temp_path)
@@ -64,12 +64,12 @@ fn draft_in(folder: &Path) -> io::Result<TempPath> {
 
 fn publish(draft: TempPath, path: &Path, folder: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).open(&draft)?.sync_all()?;
-    // Never in place of what somebody else made meanwhile.
+    // Never replaces a file created meanwhile.
     match draft.persist_noclobber(path) {
         Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {}
         published => published?,
     }
-    // The name, too, must outlive a power cut.
+    // The name must survive a power failure, too.
     File::open(folder)?.sync_all()
 }
 

@@ -54,7 +54,7 @@ impl KvStore for Database {
         new: &str,
     ) -> Result<bool, StoreError> {
         self.options.check_put(area, key, old)?;
-        // One statement: it takes the write lock at once, and commits by itself.
+        // One statement: it takes the write lock at once and commits by itself.
         self.ask(|connection| {
             let changed = match old {
                 None => connection.execute(INSERT, params![area, key, new])?,

@@ -1,7 +1,7 @@
-//! One database is one file, however it is reached, and locks on that file.
+//! Ensures that one database is one file, however it is reached, and locks bytes of that file.
 //!
-//! SQLite names its log after the path. Reached by two names, a database has two logs, and whoever uses
-//! one sees nothing of what the other holds.
+//! SQLite names its log after the path. Under two names, a database has two logs, and the users of one
+//! name do not see what those of the other hold.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -16,15 +16,15 @@ use std::time::Duration;
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{HostGuard, StoreError};
 
-/// The databases that this process has open, by device and inode. Each is opened once for its locks:
-/// closing any descriptor of a file drops those that SQLite holds on it in this process.
+/// Databases that this process has open, by device and inode. Each is opened only once for its
+/// locks: closing any descriptor of a file drops the locks that SQLite holds on it in this process.
 static OPEN: Mutex<BTreeMap<(u64, u64), Weak<File>>> = Mutex::new(BTreeMap::new());
 
-/// A database, for locks on its bytes. Outlives every connection to it.
+/// A database file whose bytes can be locked. Outlives every connection to it.
 #[derive(Debug, Clone)]
 pub(super) struct Locks(Arc<File>);
 
-/// The lock on one byte, until it is dropped.
+/// Lock on one byte, until dropped.
 struct Locked(Arc<File>, i64);
 
 impl Locks {
@@ -41,9 +41,10 @@ impl Locks {
         Ok(Self(file))
     }
 
-    /// Locks an entry, and guards it against other databases of this host; `None` if another process has it.
+    /// Locks an entry, and guards it against other databases of this host; `None` if another process holds
+    /// it.
     pub(super) fn lock(&self, area: &str, key: &str) -> io::Result<Option<Box<dyn Any + Send>>> {
-        // First: a lock of this very process would not be noticed, but undone.
+        // The guard comes first: a lock held by this process would not be noticed, but undone.
         let Some(guard) = HostGuard::take(area, key) else {
             return Ok(None);
         };
@@ -64,8 +65,8 @@ impl Drop for Locked {
     }
 }
 
-/// Locks of this kind belong to the open file, not to the process: they end when that is closed, and
-/// not when another one is. Linux and macOS have them.
+/// Locks of this kind belong to the open file, not to the process: they end when that file is
+/// closed, but not when another one is. Linux and macOS support them.
 fn set(file: &File, kind: impl TryInto<i16>, at: i64) -> io::Result<()> {
     let (l_type, l_whence) = (small(kind), small(libc::SEEK_SET));
     let lock = libc::flock {
@@ -75,8 +76,9 @@ fn set(file: &File, kind: impl TryInto<i16>, at: i64) -> io::Result<()> {
         l_len: 1,
         l_pid: 0,
     };
-    // SAFETY: the descriptor is that of an open file, and the kernel only reads `lock`, which is whole
-    // and lives until the call returns. No crate offers this as a safe function on both systems.
+    // SAFETY: the descriptor is that of an open file, and the kernel only reads `lock`, which is fully
+    // initialized and lives until the call returns. No crate offers this as a safe function on both
+    // systems.
     #[allow(unsafe_code)]
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
     if done == -1 {
@@ -91,8 +93,8 @@ fn small(constant: impl TryInto<i16>) -> i16 {
     constant.try_into().ok().expect("a small constant")
 }
 
-/// The byte of an entry, far beyond the end of the file and SQLite's own locks: a hash (FNV-1a) of the
-/// names. Should two share one, the second machine ID is passed over.
+/// The byte of an entry, far beyond the end of the file and SQLite's own locks: an FNV-1a hash of the
+/// names. If two entries share a byte, the second machine ID is skipped.
 fn byte(area: &str, key: &str) -> i64 {
     let names = area.bytes().chain([0]).chain(key.bytes());
     let hash = names.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -101,12 +103,14 @@ fn byte(area: &str, key: &str) -> i64 {
     i64::try_from(1 << 61 | hash >> 3).expect("62 bits")
 }
 
-/// Refuses a database that can be reached by another name: a second link, or a mount of its own.
+/// Refuses a database that is reachable by another name: a second hard link, or its own mount
+/// point.
 pub(super) fn check_single_name(path: &Path) -> Result<(), StoreError> {
     let look = || names(path).filter(|_| path.is_file());
     let other = match look() {
-        Some((_, true)) => "is a mount point of its own",
-        // A first start that cannot rename links the file, and is about to remove its draft.
+        Some((_, true)) => "is its own mount point",
+        // A first start on a file system without rename links the file, and is about to remove its
+        // draft.
         Some((2.., _))
             if {
                 SystemClock::new().park(Duration::from_millis(100));
@@ -118,12 +122,12 @@ pub(super) fn check_single_name(path: &Path) -> Result<(), StoreError> {
         _ => return Ok(()),
     };
     Err(StoreError::permanent(format!(
-        "the database file {other}: who reaches it by another name would not see which machine IDs are \
-         taken; share the folder that it is in instead of the file"
+        "the database file {other}: a process that uses another name would not see which machine IDs are \
+         in use; share its folder instead of the file"
     )))
 }
 
-/// The number of links, as the file system has it and not as it was cached, and whether it is a mount point.
+/// The number of links from the file system instead of a cache, and whether it is a mount point.
 #[cfg(target_os = "linux")]
 fn names(path: &Path) -> Option<(u32, bool)> {
     use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
@@ -134,7 +138,7 @@ fn names(path: &Path) -> Option<(u32, bool)> {
     ))
 }
 
-/// Files are never mount points here.
+/// Files are never mount points on this system.
 #[cfg(not(target_os = "linux"))]
 fn names(path: &Path) -> Option<(u32, bool)> {
     Some((fs::metadata(path).ok()?.nlink().try_into().ok()?, false))
@@ -145,13 +149,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_locked_on_the_file_itself_by_whatever_name() {
+    fn an_entry_is_locked_on_the_file_under_any_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
         fs::write(&one, "").expect("a file");
         fs::hard_link(&one, &two).expect("a link");
         let locks = Locks::of(&one).expect("opened");
-        // As another process would.
+        // Like another process.
         let other = Locks(Arc::new(
             File::options().write(true).open(&two).expect("a link"),
         ));

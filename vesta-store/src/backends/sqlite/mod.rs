@@ -1,8 +1,8 @@
-//! SQLite: the pool of the processes of one host.
+//! SQLite: the pool for the processes of one host.
 //!
-//! The file must lie on a local disk: SQLite's locks do not work over a network. It is in WAL mode
-//! and every change is synced before it counts (`synchronous=FULL`); both are checked. The tables are
-//! made by `*.sql` beside this file.
+//! The file must be on a local disk: SQLite's locks do not work over a network. It is in WAL mode and
+//! every change is synced before it is acknowledged (`synchronous=FULL`); both are checked. The
+//! tables are created by the `*.sql` files beside this one.
 
 mod errors;
 mod file;
@@ -26,16 +26,16 @@ use lock::Locks;
 /// "VSTA"
 const APPLICATION: i32 = 0x5653_5441;
 const VERSION: i32 = 2;
-/// Bytes of a page, the least that SQLite takes: room for one record. The log is written in whole pages,
-/// so a renewal writes its record and little more.
+/// Page size in bytes, SQLite's minimum: room for one record. The log is written in whole pages, so a
+/// renewal writes little more than its record.
 const PAGE: u32 = 512;
-/// Pages in the log at which SQLite copies it into the database: 4 MB.
+/// Log size in pages at which SQLite copies it into the database: 4 MB.
 const CHECKPOINT: u32 = 8000;
 
 /// A database.
 #[derive(Debug)]
 pub(crate) struct Database {
-    /// As it was typed, for people.
+    /// Path as typed, for display.
     shown: String,
     /// Absolute: the program may change its working folder.
     path: PathBuf,
@@ -45,20 +45,20 @@ pub(crate) struct Database {
 
 #[derive(Debug, Default)]
 struct State {
-    /// `None` after an error: the next request connects anew.
+    /// `None` after an error: the next request opens a new connection.
     connection: Option<Connection>,
-    /// The file that was opened first. Another one in its place knows nothing of our claims.
+    /// Identity of the file opened first. A file that replaces it does not know our claims.
     identity: Identity,
-    /// The same, for locks. Dropped last.
+    /// The same file, for locks. Dropped last.
     locks: Option<Locks>,
 }
 
 impl Database {
-    /// Opens a database, or creates it and its folder. One that is only locked at the moment is no
-    /// error.
+    /// Opens a database, or creates it and its folder. A database that is only locked at the moment
+    /// is not an error.
     pub(crate) fn open(url: &StoreUrl, options: &Options) -> Result<Self, OpenError> {
         if url.path.contains(":memory:") {
-            return Err(url.malformed("a pool in memory would forget which machine IDs are taken"));
+            return Err(url.malformed("a pool in memory would forget which machine IDs are in use"));
         }
         let path = std::path::absolute(&url.path)
             .map_err(|error| url.malformed(format!("the path is not usable: {error}")))?;
@@ -105,7 +105,7 @@ impl Database {
 
     fn connect(&self) -> Result<Connection, Failure> {
         lock::check_single_name(&self.path)?;
-        // Not CREATE: a file that vanished must not come back empty. Not URI: a path is a path.
+        // Without CREATE: a deleted file must not come back empty. Without URI: a path is a path.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(self.options.limit(Timing::ONE_HOST))?;
@@ -128,7 +128,7 @@ impl Database {
         Ok(state.connection.as_mut().expect("it was just made"))
     }
 
-    /// Locks an entry of the file that was opened first.
+    /// Locks an entry of the file opened first.
     fn lock_entry(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.connected(&mut state).map_err(Failure::explain)?;
@@ -137,19 +137,19 @@ impl Database {
         locks.lock(area, key).map_err(failed)
     }
 
-    /// Carries out a request, over the connection there is or over a new one.
+    /// Runs a request on the existing connection or on a new one.
     fn ask<T>(
         &self,
         request: impl FnOnce(&mut Connection) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        // A panic inside left at most a transaction, which was rolled back.
+        // A panic inside left at most one transaction, which was rolled back.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = self.connected(&mut state).and_then(request);
-        // Looked at last: what went into a file that is gone must not count.
+        // Checked last: a change to a deleted file must not count.
         if state.identity.is_some() && state.identity != file::identity(&self.path) {
             return Err(StoreError::replaced(
-                "the database file was deleted or replaced while in use; start again, and before \
-                 doing such a thing stop every process that uses it",
+                "the database file was deleted or replaced while in use; restart, and before \
+                 replacing it stop every process that uses it",
             ));
         }
         answer.map_err(|failure| {
@@ -161,11 +161,11 @@ impl Database {
     }
 }
 
-/// Makes a whole database at a path where only an empty file is.
+/// Creates a complete database at a path with an empty file.
 fn fill(path: &Path) -> Result<(), Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    // Nothing is synced here: the whole file is, before it gets its name.
+    // Nothing is synced here: the whole file is synced before it is renamed.
     connection.execute_batch("PRAGMA synchronous = OFF")?;
     connection.pragma_update(None, "page_size", PAGE)?;
     connection.execute_batch(concat!("BEGIN; ", include_str!("vesta_kv.sql"), "COMMIT;"))?;
@@ -173,11 +173,11 @@ fn fill(path: &Path) -> Result<(), Failure> {
     connection.close().map_err(|(_, error)| error.into())
 }
 
-/// Refuses what is not a sound, writable database of this version of Vesta.
+/// Refuses anything but a sound, writable database of this version of Vesta.
 fn check(connection: &Connection) -> Result<(), Failure> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let flaw = if number("page_count")? == 0 {
-        "the database is empty, so nobody knows which machine IDs are taken; restore it, or delete \
+        "the database is empty, so it is unknown which machine IDs are in use; restore it, or delete \
          it only if no process made IDs with this pool in the last minute and the clock has not \
          been set back since"
             .into()
@@ -202,7 +202,7 @@ fn check(connection: &Connection) -> Result<(), Failure> {
     Err(StoreError::permanent(flaw).into())
 }
 
-/// Has every change synced before it is acknowledged, and makes sure of it.
+/// Has every change synced before it is acknowledged, and verifies the settings.
 fn make_durable(connection: &Connection) -> Result<(), Failure> {
     // On macOS only a "full" sync reaches the disk.
     connection.execute_batch(

@@ -27,7 +27,7 @@ fn store(folder: &TempDir) -> Database {
     at(folder.path().join("data/vesta.db"))
 }
 
-/// Puts the number `n` in place of the one before it.
+/// Replaces the number before `n` by `n`.
 fn put(store: &Database, n: u64) -> Result<bool, StoreError> {
     let old = (n > 1).then(|| (n - 1).to_string());
     store.put_if("lease/ids", "1", old.as_deref(), &n.to_string())
@@ -64,7 +64,7 @@ fn every_connection_syncs_each_change() {
     }
 }
 
-/// A record has some 330 bytes and the name of its host.
+/// A record takes about 330 bytes plus the name of its host.
 #[test]
 fn a_changed_record_is_one_page_in_the_log() {
     let folder = folder();
@@ -85,7 +85,7 @@ fn a_changed_record_is_one_page_in_the_log() {
 }
 
 #[test]
-fn many_may_create_it_at_once() {
+fn concurrent_creators_get_one_database() {
     let folder = folder();
     std::thread::scope(|scope| {
         let starters: Vec<_> = (0..8)
@@ -105,7 +105,7 @@ fn many_may_create_it_at_once() {
 }
 
 #[test]
-fn what_is_not_vestas_is_refused_with_advice() {
+fn a_file_not_made_by_vesta_is_refused_with_advice() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name);
 
@@ -117,7 +117,9 @@ fn what_is_not_vestas_is_refused_with_advice() {
     assert!(refusal(path("text")).contains("restore it, or choose another path"));
 
     fs::write(path("empty"), "").unwrap();
-    assert!(refusal(path("empty")).contains("empty, so nobody knows which machine IDs are taken"));
+    assert!(
+        refusal(path("empty")).contains("empty, so it is unknown which machine IDs are in use")
+    );
 
     Connection::open(path("other"))
         .unwrap()
@@ -154,7 +156,7 @@ fn a_damaged_database_is_refused() {
 }
 
 #[test]
-fn a_file_deleted_or_replaced_while_in_use_ends_it_for_good() {
+fn a_file_deleted_or_replaced_while_in_use_is_a_permanent_error() {
     for replaced in [false, true] {
         let folder = folder();
         let store = store(&folder);
@@ -179,7 +181,7 @@ fn a_file_deleted_or_replaced_while_in_use_ends_it_for_good() {
 }
 
 #[test]
-fn locked_by_another_it_is_unavailable_and_then_goes_on() {
+fn a_locked_database_is_unavailable_until_unlocked() {
     let folder = folder();
     let store = store(&folder);
     with_connection(&store, |connection| {
@@ -195,17 +197,13 @@ fn locked_by_another_it_is_unavailable_and_then_goes_on() {
             .starts_with("the database is locked by another process"),
         "{error}"
     );
-    assert_eq!(
-        number(&store),
-        None,
-        "readers are not in the way of writers"
-    );
+    assert_eq!(number(&store), None, "readers do not block writers");
     other.execute_batch("ROLLBACK").unwrap();
     assert!(put(&store, 1).unwrap());
 }
 
 #[test]
-fn with_the_disk_full_it_is_unavailable_and_then_goes_on() {
+fn a_full_disk_is_unavailable_until_there_is_space() {
     let folder = folder();
     let store = store(&folder);
     put(&store, 1).unwrap();
@@ -230,12 +228,12 @@ fn with_the_disk_full_it_is_unavailable_and_then_goes_on() {
         Some("1"),
         "nothing of it was kept"
     );
-    // The connection is a new one, without the limit.
+    // A new connection, without the limit.
     assert!(store.put_if("lease/ids", "1", Some("1"), &big).unwrap());
 }
 
 #[test]
-fn a_table_of_another_shape_is_told_of() {
+fn a_table_with_other_columns_is_reported() {
     let folder = folder();
     let store = store(&folder);
     let other = Connection::open(&store.path).unwrap();
@@ -253,7 +251,7 @@ fn a_table_of_another_shape_is_told_of() {
 }
 
 #[test]
-fn it_says_what_it_is() {
+fn the_display_form_has_the_path() {
     let folder = folder();
     let path = folder.path().join("v.db");
     let store = crate::open(&format!("sqlite:{}", path.display()).parse().unwrap()).unwrap();
@@ -263,7 +261,7 @@ fn it_says_what_it_is() {
 }
 
 #[test]
-fn a_path_that_makes_no_sense_is_refused() {
+fn an_invalid_path_is_refused() {
     for url in [
         "sqlite:",
         "sqlite://",
@@ -324,7 +322,7 @@ fn without_auto_init_nothing_is_created() {
 fn a_number_of_a_worker_node_is_used_once() {
     let folder = folder();
     let path = folder.path().join("vesta.db");
-    // Others of this host may hold some of the numbers.
+    // Other tables of this host may hold some of the numbers.
     let numbers = [(); 3].map(|()| at(&path).insert("host", 7).unwrap());
     assert!(
         numbers[0] > 0 && numbers.is_sorted_by(|a, b| a < b),

@@ -1,4 +1,4 @@
--- Whatever Vesta keeps. A row is never deleted. With row IDs: keys and rows are in different pages, so that
+-- All entries of Vesta. Rows are never deleted. With row IDs: keys and rows are in different pages, so that
 -- a change writes only the page of its row.
 PRAGMA application_id = 0x56535441; -- "VSTA"
 PRAGMA user_version = 2;            -- another one is refused

@@ -1,4 +1,4 @@
--- The table of uid-generator, for machine IDs that are used once.
+-- uid-generator's table, for machine IDs that are used only once.
 CREATE TABLE IF NOT EXISTS WORKER_NODE (
   ID          INTEGER   PRIMARY KEY AUTOINCREMENT,
   HOST_NAME   TEXT      NOT NULL,

@@ -1,4 +1,4 @@
-//! The table of processes whose machine ID is used once.
+//! Table of processes whose machine ID is used only once.
 
 use rusqlite::{Connection, params};
 use vesta_service::lease::{HostGuard, StoreError};
@@ -7,7 +7,7 @@ use vesta_service::options::WorkerNodeStore;
 use super::errors::Failure;
 use super::{Database, not_prepared};
 
-/// `TYPE` of a process that is no container, as uid-generator writes it.
+/// `TYPE` of a process outside a container, as uid-generator writes it.
 const ACTUAL: u8 = 2;
 
 impl WorkerNodeStore for Database {
@@ -19,9 +19,9 @@ impl WorkerNodeStore for Database {
         loop {
             let number =
                 self.ask(|connection| insert(connection, self.options.auto_init, host, pid))?;
-            // The table of another user or folder of this host may have given it out.
+            // Another user's or folder's table on this host may have handed it out.
             if let Some(guard) = HostGuard::take("worker_node", &number.to_string()) {
-                std::mem::forget(guard); // the number is this process's until it ends
+                std::mem::forget(guard); // the process holds the number until it exits
                 return Ok(number);
             }
         }

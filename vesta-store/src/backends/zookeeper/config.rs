@@ -1,31 +1,31 @@
-//! The URL of a ZooKeeper.
+//! URL of a ZooKeeper ensemble.
 
 use crate::{OpenError, StoreUrl};
 
 const DEFAULT_PORT: u16 = 2181;
 
-/// Of a URL that names no path.
+/// Path of a URL without one.
 pub(super) const DEFAULT_PATH: &str = "vesta";
 
-/// The servers, the znode below which everything lies, and the way in.
+/// Servers, root znode, and credentials.
 pub(super) struct Config {
-    /// For people, without the password.
+    /// Display form, without the password.
     pub(super) shown: String,
     /// Each with its port.
     pub(super) hosts: Vec<String>,
-    /// Absolute, without a slash at its end.
+    /// Absolute, without a trailing slash.
     pub(super) path: String,
     /// `user:password` for ZooKeeper's scheme `digest`.
     pub(super) digest: Option<String>,
 }
 
 impl Config {
-    /// The parts of a URL; the default path is without a slash.
+    /// Parses a URL; the default path has no leading slash.
     pub(super) fn new(url: &StoreUrl, default_path: &str) -> Result<Self, OpenError> {
         let digest = match (url.user.as_deref(), url.password.as_deref()) {
             (None, None) => None,
             (Some(user), Some(_)) if user.contains(':') => {
-                let flaw = "the name of a user of ZooKeeper cannot contain a colon";
+                let flaw = "a ZooKeeper user name must not contain a colon";
                 return Err(url.malformed(flaw));
             }
             (Some(user), Some(password)) => Some(format!("{user}:{password}")),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_has_servers_and_perhaps_a_path_and_a_login() {
+    fn a_url_has_servers_and_optionally_a_path_and_a_login() {
         for (url, shown, digest) in [
             ("zookeeper://zk1", "ZooKeeper zk1:2181/vesta", None),
             (
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused_without_repeating_it() {
+    fn a_malformed_url_is_refused_without_quoting_it() {
         for (url, reason) in [
             ("zookeeper://:hunter2@zk1", "empty"),
             ("zookeeper://ids:@zk1", "empty"),

@@ -1,4 +1,4 @@
-//! Errors of ZooKeeper by what the caller can do.
+//! Maps ZooKeeper errors to `StoreError`.
 
 use vesta_service::lease::StoreError;
 use zookeeper_client::Error;
@@ -6,7 +6,7 @@ use zookeeper_client::Error;
 use super::Zookeeper;
 
 impl Zookeeper {
-    /// The error for the caller.
+    /// Maps a client error to the error for the caller.
     pub(crate) fn explain(&self, error: Error) -> StoreError {
         let path = &self.config.path;
         match error {
@@ -34,17 +34,17 @@ impl Zookeeper {
                 error,
             ),
             Error::NoHosts | Error::Timeout => {
-                StoreError::unavailable("no server of ZooKeeper can be reached", error)
+                StoreError::unavailable("no ZooKeeper server can be reached", error)
             }
             error => StoreError::unavailable("ZooKeeper did not answer", error),
         }
     }
 }
 
-/// The error for a znode that is not as Vesta makes it.
+/// The error for a znode that differs from those that Vesta creates.
 pub(super) fn foreign(path: &str, finding: &str) -> StoreError {
     StoreError::permanent(format!(
-        "the znode {path} is damaged or not Vesta's ({finding}); restore it, or use another path only \
+        "the znode {path} is damaged or not written by Vesta ({finding}); restore it, or use another path only \
          if no process made IDs with this one in the last minute"
     ))
 }
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_unavailable() {
+    fn transient_errors_are_unavailable() {
         for error in [
             Error::ConnectionLoss,
             Error::SessionExpired,
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_person_is_permanent_and_says_what_to_do() {
+    fn errors_that_need_an_operator_are_permanent_with_advice() {
         for (error, advice) in [
             (Error::AuthFailed, "check them in the URL"),
             (Error::NoChildrenForEphemerals, "use another path"),

@@ -35,7 +35,7 @@ impl Kv for Zookeeper {
             .map(|(value, _)| value))
     }
 
-    /// Side by side, over one connection.
+    /// Concurrently, over one connection.
     async fn put_all(
         &self,
         connection: &mut Connection,
@@ -63,18 +63,19 @@ impl Zookeeper {
         };
         match done {
             Ok(()) => Ok(true),
-            // It is there already, or no longer as it was read.
+            // It exists already, or has changed since it was read.
             Err(Error::NodeExists | Error::BadVersion | Error::NoNode) => Ok(false),
             Err(error) => Err(self.explain(error)),
         }
     }
 
-    /// The znode of an area: one for its whole name, so that it is never taken for an entry of another.
+    /// Znode of an area. The whole area name is one path component, so that an area cannot be an entry
+    /// of another.
     fn path(&self, area: &str) -> String {
         format!("{}/{}", self.config.path, area.replace('/', ":"))
     }
 
-    /// The znodes below one; `None` if there is no such znode.
+    /// The children of a znode; `None` if it does not exist.
     pub(super) async fn children(&self, session: &Session, path: &str) -> Result<Option<Children>> {
         let synced = session.sync(path);
         let names = session.list_children(path);
@@ -83,7 +84,7 @@ impl Zookeeper {
             Err(Error::NoNode) => return Ok(None),
             names => names.map_err(|error| self.explain(error))?,
         };
-        // All are sent before the first answer is waited for.
+        // All requests are sent before the first reply is awaited.
         let sent = names
             .into_iter()
             .map(|name| (session.get_data(&format!("{path}/{name}")), name));
@@ -91,7 +92,7 @@ impl Zookeeper {
         for (data, name) in sent.collect::<Vec<_>>() {
             match data.await {
                 Ok((data, stat)) => children.push((name, data, stat)),
-                Err(Error::NoNode) => {} // somebody deleted it just now
+                Err(Error::NoNode) => {} // deleted just now
                 Err(error) => return Err(self.explain(error)),
             }
         }
@@ -100,8 +101,8 @@ impl Zookeeper {
 
     /// The value of an entry, and the version of its znode.
     async fn read(&self, session: &Session, path: &str) -> Result<Option<(String, i32)>> {
-        // Both are sent at once, in this order: the value is not older than the request. Where a leader
-        // has just been deposed without knowing, it may be; a change that is built on it is then refused.
+        // Both are sent at once, in this order, so the value is not older than the request. A leader
+        // deposed without knowing it may return an older one; a change based on that is then refused.
         let synced = session.sync(path);
         let found = session.get_data(path);
         synced.await.map_err(|error| self.explain(error))?;
@@ -112,7 +113,7 @@ impl Zookeeper {
         }
     }
 
-    /// Creates an entry, and its area where that is missing.
+    /// Creates an entry, and its area if missing.
     async fn create(
         &self,
         session: &Session,
@@ -141,5 +142,5 @@ fn value(path: &str, data: Vec<u8>, stat: &Stat) -> Result<String> {
     if stat.ephemeral_owner != 0 {
         return Err(foreign(path, "it is not persistent"));
     }
-    String::from_utf8(data).map_err(|_| foreign(path, "it is not UTF-8"))
+    String::from_utf8(data).map_err(|_| foreign(path, "not valid UTF-8"))
 }

@@ -15,41 +15,40 @@ use crate::remote::{Client, Remote};
 use crate::{OpenError, Options, StoreUrl};
 use config::{Config, DEFAULT_PATH};
 
-/// The time for which a server keeps a session that is cut off; it may insist on another.
+/// Requested session timeout; the server may choose another.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) type Store = Remote<Zookeeper>;
 
-/// The znodes below one: their names, and what they hold.
+/// Children of a znode: names and data.
 pub(crate) type Children = Vec<(String, Vec<u8>, Stat)>;
 
-/// Entries in ZooKeeper, version 3.5 or newer.
+/// Entries in ZooKeeper 3.5 or newer.
 ///
-/// The URL is `zookeeper://host:port,host:port/path`: all servers of the ensemble (port 2181 if none is
-/// given) and the znode below which everything lies (`/vesta` if none is given). With
-/// `zookeeper://user:password@host:port/path` the session belongs to that user of the scheme `digest`,
-/// and the znodes that Vesta creates are that user's alone; otherwise they are open to everybody.
-/// Characters with a meaning in URLs are written as `%40` and so on.
+/// The URL is `zookeeper://host:port,host:port/path`: all servers of the ensemble (default port 2181)
+/// and the root znode (default `/vesta`). With `zookeeper://user:password@host:port/path` the session
+/// belongs to that user of the scheme `digest`, and only that user has access to the znodes that Vesta
+/// creates; otherwise they are open to everyone. Special characters are written as `%40` and so on.
 ///
-/// There is one znode for each entry, below that of its area, whose name has `:` for `/`:
+/// Each entry has one znode below that of its area, whose name has `:` in place of `/`:
 ///
 /// ```text
 /// /vesta/lease:orders/namespace  {"schema":1,…}
 /// /vesta/lease:orders/17         {"schema":1,…}
 /// ```
 ///
-/// All are persistent, have no time to live and are never deleted. One that is not so is refused.
+/// All are persistent, have no time to live and are never deleted. Any other znode is refused.
 ///
-/// An entry is changed by `setData` with the version that was read together with its old value. A
-/// quorum has every change before it counts, unless the servers run with `forceSync=no`, which they
-/// must not. Each read follows a `sync`. The session decides nothing: when it runs out, the next request
-/// makes a new one.
+/// An entry is changed by `setData` with the version read together with its old value. A quorum has
+/// every change before it counts, unless the servers run with `forceSync=no`, which is not allowed. Each
+/// read follows a `sync`. Nothing depends on the session: when it expires, the next request creates a
+/// new one.
 pub(crate) struct Zookeeper {
     config: Config,
 }
 
-/// A session with a thread of its own: when it is given up, nothing of it goes on, and above all no
-/// request that waits in it is sent later.
+/// A session with its own thread: when abandoned, the session stops completely, and above all never
+/// sends a request that was still queued.
 pub(crate) struct Connection {
     session: Session,
     _background: Background,
@@ -79,7 +78,7 @@ impl Client for Zookeeper {
         self.config.hosts.iter().map(String::as_str).collect()
     }
 
-    /// Not all processes should begin with the same server. Without a random number they do.
+    /// Processes should not all begin with the same server. Without a random number they do.
     fn first_server(&self) -> usize {
         getrandom::u32()
             .ok()
@@ -92,7 +91,7 @@ impl Client for Zookeeper {
     }
 
     async fn connect(&self, server: usize, _: Duration) -> Result<Connection, StoreError> {
-        let failed = |error| StoreError::unavailable("no thread can be started", error);
+        let failed = |error| StoreError::unavailable("cannot start a thread", error);
         let background = Background::start().map_err(failed)?;
         let mut connector = Session::connector()
             .with_session_timeout(SESSION_TIMEOUT)

@@ -17,7 +17,7 @@ const MACHINES: Statement = Rows(
 const SEGMENTS: Statement = Rows("SELECT name, CAST(last_max_id AS CHAR) FROM cosid");
 
 impl Source for Store {
-    /// Rows are never deleted, so that the highest one counts them.
+    /// Rows are never deleted, so the highest one serves as the counter.
     fn machines(&self, namespace: &str) -> Result<Machines, StoreError> {
         let mut found = Machines::default();
         let rows = rows(
@@ -60,7 +60,7 @@ impl Source for Store {
     }
 }
 
-/// The rows of a statement about a table, as text.
+/// The rows of a statement on a table, as text.
 fn rows<const N: usize>(
     store: &Store,
     table: &str,
@@ -70,7 +70,7 @@ fn rows<const N: usize>(
     let found = store.run(Config::STATEMENTS.find, vec![Value::Text(table.into())])?;
     if found.rows.is_empty() {
         return Err(StoreError::permanent(format!(
-            "there is no table {table}; name the database that CosId uses"
+            "no table {table}; name the database that CosId uses"
         )));
     }
     let answer = store.run(statement, values)?;

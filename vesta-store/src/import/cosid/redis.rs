@@ -39,7 +39,7 @@ impl Source for Store {
                 .arg(1000);
             let page: Vec<Vec<u8>>;
             (cursor, page) = self.question::<(u64, _)>(&pattern, scan)?;
-            keys.extend(page.into_iter().map(lossy)); // some come twice
+            keys.extend(page.into_iter().map(lossy)); // SCAN may return a key twice
             if cursor == 0 {
                 break;
             }
@@ -86,12 +86,12 @@ fn command(name: &str, key: &str) -> Cmd {
     command
 }
 
-/// Bytes as text; what is not UTF-8 is refused as a number, and shown as the name of an instance.
+/// Decodes bytes as text; invalid UTF-8 is refused in numbers and shown in instance names.
 fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A text as a pattern that matches it alone.
+/// Escapes a text as a pattern that matches only that text.
 fn literally(text: &str) -> String {
     let escaped = text
         .chars()
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_is_no_pattern() {
+    fn a_namespace_is_not_treated_as_a_pattern() {
         assert_eq!(literally("shop.eu"), "shop.eu");
         assert_eq!(literally(r"a*b?[c]\"), r"a\*b\?\[c\]\\");
     }

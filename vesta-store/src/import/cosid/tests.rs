@@ -1,8 +1,8 @@
-//! States of CosId's, right and wrong ones, without a store.
+//! Valid and invalid states of CosId, without a store.
 
 use super::*;
 
-/// Entries whose place is their key.
+/// Entries whose place equals their key.
 fn entries(them: &[(&str, &str)]) -> Vec<Entry> {
     let entry = |(key, value): &(&str, &str)| Entry {
         place: format!("at {key}"),
@@ -23,7 +23,7 @@ fn machines(in_use: &[(&str, &str)], given_back: &[(&str, &str)], counter: &str)
     }
 }
 
-/// Machine ID, host and last moment of each owner.
+/// Machine ID, host and last use of each owner.
 fn found(machines: &Machines) -> Result<Vec<(u64, String, Option<u64>)>, String> {
     let owners = owners(machines, "shop", 1023).map_err(|error| error.to_string())?;
     let shown = |it: ForeignOwner| {
@@ -79,7 +79,7 @@ fn without_a_counter_the_highest_number_counts() {
 }
 
 #[test]
-fn a_counter_that_ran_on_ends_with_the_layout() {
+fn a_counter_beyond_the_layout_is_capped() {
     for counter in ["1023", "1024", "99999", "18446744073709551615"] {
         assert_eq!(
             found(&machines(&[], &[], counter)).expect("right").len(),
@@ -87,7 +87,7 @@ fn a_counter_that_ran_on_ends_with_the_layout() {
             "{counter}"
         );
     }
-    // An owner of a larger number is told of: the layout is the wrong one.
+    // A larger machine ID of an owner is kept: it shows that the layout is the wrong one.
     let state = machines(&[("a:1", "1024|7")], &[], "-1");
     assert_eq!(
         found(&state).expect("right").last(),
@@ -96,7 +96,7 @@ fn a_counter_that_ran_on_ends_with_the_layout() {
 }
 
 #[test]
-fn a_number_found_twice_is_one_owner_with_the_later_moment() {
+fn a_machine_id_found_twice_is_one_owner_with_the_later_moment() {
     let state = machines(&[("a:1", "0|500"), ("b:1", "0|900")], &[("0", "700")], "0");
     let expected = [owner(
         0,
@@ -107,7 +107,7 @@ fn a_number_found_twice_is_one_owner_with_the_later_moment() {
 }
 
 #[test]
-fn a_stamp_of_minus_one_is_none_and_one_of_any_size_is_kept() {
+fn a_stamp_of_minus_one_is_none_and_large_ones_are_kept() {
     let state = machines(
         &[("a:1", "0|-1")],
         &[("1", "1|-1"), ("2", "18446744073709551615")],
@@ -122,20 +122,20 @@ fn a_stamp_of_minus_one_is_none_and_one_of_any_size_is_kept() {
 }
 
 #[test]
-fn a_namespace_of_which_nothing_is_there_is_told_from_one_that_handed_out_nothing() {
+fn a_missing_namespace_differs_from_an_empty_one() {
     let said = found(&Machines::default()).expect_err("nothing");
     assert!(
-        said.starts_with("there are no machine IDs of CosId's namespace `shop`; check"),
+        said.starts_with("no machine IDs found in CosId's namespace `shop`; check"),
         "{said}"
     );
     assert_eq!(found(&machines(&[], &[], "-1")).expect("right"), []);
 }
 
 #[test]
-fn what_is_malformed_is_refused_and_named() {
+fn malformed_entries_are_refused_and_named() {
     let odd = |state: &Machines, named: &str| {
         let said = found(state).expect_err(named);
-        let expected = "these entries are not as CosId writes them: ";
+        let expected = "unexpected entries (not written by CosId): ";
         assert!(
             said.starts_with(&format!("{expected}{named}; correct")),
             "{said}"
@@ -197,7 +197,7 @@ fn what_is_malformed_is_refused_and_named() {
 }
 
 #[test]
-fn an_error_is_of_a_length_that_can_be_read() {
+fn an_error_has_a_readable_length() {
     let long = "\u{1b}".repeat(1000);
     let many: Vec<_> = (0..30).map(|_| ("a:1", long.as_str())).collect();
     let said = found(&machines(&many, &[], "")).expect_err("refused");
@@ -226,7 +226,7 @@ fn a_segment_belongs_to_its_namespace() {
 }
 
 #[test]
-fn a_tag_goes_on_behind_the_last_number() {
+fn a_tag_continues_above_the_last_number() {
     let all = segments(entries(&[("shop.b", "200"), ("shop.a", "0")]), "shop").expect("right");
     let names: Vec<_> = all.iter().map(|it| (it.key.as_str(), it.last)).collect();
     assert_eq!(names, [("shop.a", 0), ("shop.b", 200)]);
@@ -284,5 +284,5 @@ fn a_malformed_segment_is_refused_and_named() {
             "{said}"
         );
     }
-    assert!(refused(Vec::new()).starts_with("there are no segments of CosId's namespace `shop`"));
+    assert!(refused(Vec::new()).starts_with("no segments found in CosId's namespace `shop`"));
 }

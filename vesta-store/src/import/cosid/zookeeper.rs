@@ -13,7 +13,7 @@ use zookeeper_client::Stat;
 use super::{Entry, Machines, Source, is_within};
 use crate::backends::zookeeper::Store;
 
-/// The znodes of CosId.
+/// CosId's znodes.
 pub(super) struct Tree<'a> {
     store: &'a Store,
     root: String,
@@ -29,7 +29,7 @@ impl<'a> Tree<'a> {
         Self { store, root }
     }
 
-    /// The znodes below one, and what they hold by this account.
+    /// The children of a znode, with their data as decoded by `value`; others are skipped.
     fn below(
         &self,
         path: &str,
@@ -69,7 +69,7 @@ impl Source for Tree<'_> {
 
     fn segments(&self, namespace: &str) -> Result<Vec<Entry>, StoreError> {
         self.below(&self.root, |name, data, stat| {
-            // Empty are the znodes of locks, and of namespaces that contain a dot.
+            // Empty znodes belong to locks, and to namespaces whose names contain a dot.
             let is_folder = data.is_empty() && (stat.num_children > 0 || name.ends_with("-locker"));
             let is_segment = is_within(namespace, name) && !is_folder;
             is_segment.then(|| whole(data, i64::from_be_bytes))
@@ -77,7 +77,7 @@ impl Source for Tree<'_> {
     }
 }
 
-/// The number in so many bytes, as text.
+/// The number encoded in exactly N bytes, as text.
 fn whole<const N: usize>(data: &[u8], number: impl Fn([u8; N]) -> i64) -> String {
     match data.try_into() {
         Ok(bytes) => number(bytes).to_string(),

@@ -1,10 +1,9 @@
-//! The checker that finds a number handed out twice, or after a higher one.
+//! The checker that detects a number handed out twice, or after a higher one.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Brings runs of numbers, in any order, into order: those without a gap between them become one.
-/// Fails if two have a number in common.
+/// Sorts runs of numbers and joins adjacent ones. Fails if two runs have a number in common.
 pub(crate) fn disjoint(mut runs: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, String> {
     runs.sort_unstable_by_key(|run| run.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
@@ -23,8 +22,8 @@ pub(crate) fn count(runs: &[Range<u64>]) -> u64 {
     runs.iter().map(|run| run.end - run.start).sum()
 }
 
-/// The order of one process: a call that begins when another has returned gets a higher number,
-/// whichever threads they are.
+/// Order within one process: a call that starts after another has returned gets a higher number, on
+/// any thread.
 #[derive(Default)]
 pub(crate) struct Order {
     /// The highest number of all calls that have returned.
@@ -32,12 +31,12 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Before a call.
+    /// Called before a call.
     pub(crate) fn highest(&self) -> u64 {
         self.returned.load(Ordering::SeqCst)
     }
 
-    /// After the call, with what was the highest before it.
+    /// Called after the call, with the highest number before it.
     pub(crate) fn returned(&self, before: u64, number: u64) -> Result<(), String> {
         self.returned.fetch_max(number, Ordering::SeqCst);
         if number > before {
@@ -49,7 +48,7 @@ impl Order {
 }
 
 #[test]
-fn a_planted_duplicate_is_found_wherever_it_is() {
+fn a_planted_duplicate_is_found_anywhere() {
     let runs = vec![7..9, 1..4, 20..21, 4..7];
     assert_eq!(disjoint(runs.clone()), Ok(vec![1..9, 20..21]));
     assert_eq!(count(&[1..9, 20..21]), 9);
@@ -67,7 +66,7 @@ fn a_planted_duplicate_is_found_wherever_it_is() {
     }
     assert!(
         disjoint(with(9..20)).is_ok(),
-        "what fits in between is none"
+        "adjacent runs are not duplicates"
     );
 }
 
@@ -79,7 +78,7 @@ fn a_planted_step_back_is_found() {
     assert_eq!(
         order.returned(before, 3),
         Ok(()),
-        "both were under way at once"
+        "both were in flight at once"
     );
     let before = order.highest();
     assert_eq!(before, 5);

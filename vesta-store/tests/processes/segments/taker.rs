@@ -1,5 +1,5 @@
-//! The program of the processes: this test program, started by itself, takes numbers of one tag in
-//! several threads and says which. It ends at once if one comes twice, or after a higher one.
+//! Program of the processes: this test program starts itself, takes numbers of one tag in several
+//! threads and prints them. It exits at once if a number repeats, or follows a higher one.
 
 use std::io::{BufRead as _, Write};
 use std::ops::Range;
@@ -21,25 +21,25 @@ use vesta_testkit::fleet::Process;
 use super::numbers::{Order, disjoint};
 
 const THREADS: u64 = 8;
-/// Of the tag, and not to grow: so the processes often meet at the database.
+/// Step of the tag, which does not grow, so that the processes often meet at the database.
 pub(crate) const STEP: u64 = 100;
-/// The wait of one call, and the time of one request: short, so that an outage is soon seen.
+/// Timeout of one call, and of one request: short, so that an outage is noticed soon.
 const MAX_WAIT: Duration = Duration::from_millis(400);
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(400);
 const PREFIX: &str = "VESTA_TAKER_";
 const PACE: Duration = Duration::from_millis(5);
-/// Numbers of one thread before it pauses, if it has no number to reach.
+/// Numbers of one thread between pauses, without a count to reach.
 const BATCH: u64 = 100;
 
-/// The order to a process.
+/// Task of a process.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) url: String,
     pub(crate) tag: String,
-    /// The count of numbers to take, as fast as they come, once a line has come in. Without it, it begins at
-    /// once, goes slowly, and takes numbers until its input ends.
+    /// The count of numbers to take as fast as possible, once a line has been read. Without a count it
+    /// begins at once, runs slowly, and takes numbers until its input ends.
     pub(crate) count: Option<u64>,
-    /// Its store hands out what others have.
+    /// Its store hands out numbers that others have.
     pub(crate) repeats: bool,
 }
 
@@ -58,7 +58,7 @@ impl Task {
         Process::start(&mut Process::command("segments::taker::taker", variables))
     }
 
-    /// `None` if this process is no taker.
+    /// `None` if this process is not a taker.
     fn from_variables() -> Option<Self> {
         let text = |name: &str| std::env::var(format!("{PREFIX}{name}"));
         let url = text("URL").ok()?;
@@ -72,7 +72,7 @@ impl Task {
     }
 
     fn service(&self) -> SegmentService {
-        // One that is to bring as much as it can has all the time it needs.
+        // A process with a count to reach has all the time it needs.
         let (wait, limit) = match self.count {
             Some(_) => (Duration::from_secs(60), None),
             None => (MAX_WAIT, Some(REQUEST_TIMEOUT)),
@@ -95,7 +95,7 @@ impl Task {
     }
 }
 
-/// Has its first range begin at 1, whoever has that already.
+/// A store whose first range begins at 1, even if those numbers are taken.
 #[derive(Debug)]
 struct Repeating {
     store: Arc<dyn SegmentStore>,
@@ -142,21 +142,21 @@ fn taker() {
     let Some(task) = Task::from_variables() else {
         return;
     };
-    // Whoever started this process and is gone wants nothing more.
+    // If the starting process is gone, errors do not matter.
     let _ = run(&task, &mut std::io::stdout().lock());
 }
 
-/// Says `ids` with the highest number now and then, `held` when there is none, and in the end `runs` with
+/// Prints `ids` with the highest number now and then, `held` if there is none, and at the end `runs` with
 /// all numbers and `closed`.
 fn run(task: &Task, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "\nstarted")?; // after what the test harness says
+    writeln!(out, "\nstarted")?; // after the output of the test harness
     out.flush()?;
     let commands = commands();
     let service = task.service();
     let segment = loop {
         match service.segment(&task.tag) {
             Ok(segment) => break segment,
-            // It may be too busy at a moment; a tag that is not there would be a mistake.
+            // The store may be too busy at the moment; a missing tag would be a mistake.
             Err(error) => {
                 let busy = [ErrorKind::AwaitingLease, ErrorKind::Unavailable];
                 assert!(busy.contains(&error.kind()), "{error}");
@@ -198,7 +198,7 @@ fn run(task: &Task, out: &mut impl Write) -> std::io::Result<()> {
     writeln!(out, "runs{runs}\nclosed")
 }
 
-/// The lines that come in; the channel closes with them.
+/// Input lines; the channel closes at the end of the input.
 fn commands() -> Receiver<()> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -211,7 +211,7 @@ fn commands() -> Receiver<()> {
     receiver
 }
 
-/// Takes so many numbers, or until it is to stop.
+/// Takes this many numbers, or until told to stop.
 fn take(
     segment: &Segment,
     count: Option<u64>,
@@ -239,7 +239,7 @@ fn take(
                 }
             }
             Err(error) => {
-                let _ = errors.send(error); // nobody may listen any more
+                let _ = errors.send(error); // the receiver may be gone
                 clock.park(PACE);
             }
         }
@@ -247,7 +247,7 @@ fn take(
     runs
 }
 
-/// Tells how it goes until all threads have ended, or the input has.
+/// Reports until all threads have ended, or the input has.
 fn report(
     order: &Order,
     commands: &Receiver<()>,

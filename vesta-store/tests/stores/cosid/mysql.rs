@@ -1,10 +1,10 @@
-//! Tables of CosId in MySQL.
+//! CosId's tables in MySQL.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use crate::mysql::{User, ask, server};
 
-/// A database, and a user who may only read it.
+/// A database, and a user with read-only access.
 pub(crate) struct Place {
     server: String,
     name: String,
@@ -13,7 +13,7 @@ pub(crate) struct Place {
 
 const PASSWORD: &str = "reader";
 
-/// As CosId makes them, without the comments.
+/// As CosId creates them, without the comments.
 const TABLES: [&str; 2] = [
     "CREATE TABLE IF NOT EXISTS cosid_machine (name VARCHAR(100) NOT NULL, namespace VARCHAR(100) NOT NULL, \
      machine_id INTEGER UNSIGNED NOT NULL DEFAULT 0, last_timestamp BIGINT UNSIGNED NOT NULL DEFAULT 0, \
@@ -44,7 +44,7 @@ impl Place {
         ask(&self.server, sql);
     }
 
-    /// Makes the tables and adds rows to one.
+    /// Creates the tables and adds rows to one.
     fn fill(&self, table: &str, rows: &str) {
         for table in TABLES {
             self.ask(&format!("USE {}; {table}", self.name));
@@ -80,7 +80,7 @@ impl super::Place for Place {
         false
     }
 
-    /// Columns of another type than CosId makes them: its own hold numbers only.
+    /// Columns of types that CosId does not use: its own hold numbers only.
     fn damage(&self) -> Vec<String> {
         let row = "UPDATE cosid_machine SET last_timestamp = '2026-01-31' WHERE machine_id =";
         let change = "ALTER TABLE cosid_machine MODIFY last_timestamp VARCHAR(30) NOT NULL";

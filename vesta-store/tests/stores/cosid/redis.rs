@@ -1,4 +1,4 @@
-//! Keys of CosId in Redis.
+//! CosId's keys in Redis.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -8,7 +8,7 @@ use vesta_testkit::fleet::store_url;
 
 use crate::redis::server::Server;
 
-/// A namespace, and a user who may only read.
+/// A namespace, and a user with read-only access.
 pub(crate) struct Place {
     server: String,
     namespace: String,
@@ -19,7 +19,7 @@ const PASSWORD: &str = "reader";
 impl Place {
     pub(crate) fn new() -> Self {
         let server = store_url("redis");
-        // With what means something in a pattern.
+        // With characters that are special in patterns.
         let namespace = format!("shop*[{:x}]", RandomState::new().hash_one("a namespace"));
         let place = Self { server, namespace };
         let user = place.user();
@@ -37,7 +37,7 @@ impl Place {
         self.ask::<()>(command);
     }
 
-    /// Sends a command whose words are parted by blanks; `NS` is the namespace.
+    /// Sends a command whose words are separated by spaces; `NS` is the namespace.
     fn ask<T: FromRedisValue>(&self, command: &str) -> T {
         let client = redis::Client::open(self.server.as_str()).expect("a URL");
         let mut connection = client.get_connection().expect("Redis answers");
@@ -61,8 +61,8 @@ impl super::Place for Place {
         self.namespace.clone()
     }
 
-    /// After five instances came, of which the second went, and two more, of which one stays itself; and
-    /// one came for the number that was given back first.
+    /// The state after five instances started and the second stopped; two more started, one of them
+    /// stable; and one took the machine ID that was given back first.
     fn hand_out(&self) {
         let in_use = "10.0.0.0:8080 0|1769832060123 10.0.0.2:8080 2|1769832062000 \
                       10.0.0.4:8080 4|1769832004000 10.0.0.9:1234 1|1769832064000";
@@ -102,7 +102,7 @@ impl super::Place for Place {
         ] {
             self.run(&format!("SET cosid:{{{name}}}.adder {last}"));
         }
-        // More than come on a page.
+        // More than fit on one page.
         let others: Vec<_> = (0..3000)
             .map(|n| format!("cosid:{{NSx.{n}}}.adder x"))
             .collect();
@@ -141,7 +141,7 @@ fn a_key_of_another_type_is_named() {
     }
 }
 
-/// One that may evict keys is no place for Vesta's own, but what CosId has there is there.
+/// A Redis that may evict keys is unsuitable for Vesta, but its CosId data can be read.
 #[test]
 fn a_redis_that_may_evict_keys_can_be_read() {
     let server = Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);

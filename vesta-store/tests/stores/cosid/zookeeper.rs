@@ -1,4 +1,4 @@
-//! Znodes of CosId in ZooKeeper.
+//! CosId's znodes in ZooKeeper.
 
 use zookeeper_client::CreateMode::Persistent;
 
@@ -12,7 +12,7 @@ impl Place {
         Self(Tree::new())
     }
 
-    /// Creates a znode below `/cosid`, and those above it, which are empty.
+    /// Creates a znode below `/cosid`, and empty ones above it.
     fn put(&self, path: &str, data: &str) {
         let mut above = String::from("cosid");
         for part in path.split('/') {
@@ -79,9 +79,9 @@ impl super::Place for Place {
     }
 }
 
-/// A segment may be called as the lock of another.
+/// A segment may have the name of another segment's lock.
 #[test]
-fn a_lock_is_told_from_a_segment_by_what_it_holds() {
+fn a_lock_is_distinguished_from_a_segment_by_its_data() {
     let place = Place::new();
     place.put("shop.a-locker", "\0\0\0\0\0\0\0\x07");
     place.put("shop.b", "\0\0\0\0\0\0\0\x08");

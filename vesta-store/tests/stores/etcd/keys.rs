@@ -1,12 +1,12 @@
-//! The keys and their values, looked at without the store.
+//! Keys and values, read without the store.
 
 use vesta_store::{OpenError, Options};
 
 use super::{AREA, Area, get, open, opened, put, refused};
 
-/// Nothing that could vanish comes up, and nothing else.
+/// No entry that could vanish, and no other key.
 #[test]
-fn there_is_one_key_an_entry_and_none_has_a_lease() {
+fn each_entry_is_one_key_without_a_lease() {
     let documented = include_str!("../../../src/backends/etcd/mod.rs");
     assert!(documented.contains("/// vesta/lease/orders/17\n"));
     let area = Area::new();
@@ -24,12 +24,12 @@ fn there_is_one_key_an_entry_and_none_has_a_lease() {
     }
 }
 
-/// More entries than fit into one answer of etcd's.
+/// More entries than fit into one etcd response.
 #[test]
 fn a_long_list_is_read_in_pages() {
     let area = Area::new();
     let (store, raw) = (area.store(), area.raw());
-    // Beside those of other areas.
+    // Beside entries of other areas.
     for other in [
         "lease/id",
         "lease/ids2",
@@ -54,7 +54,7 @@ fn a_long_list_is_read_in_pages() {
     assert_eq!(store.list(AREA).unwrap(), entries);
 }
 
-/// By name, and whatever is asked for.
+/// The error has its name, for every request.
 #[test]
 fn a_key_with_a_lease_is_refused() {
     let area = Area::new();
@@ -87,7 +87,7 @@ fn without_auto_init_nothing_is_created() {
         },
     );
     let said = refused(careful.put_if(AREA, "namespace", None, "n"));
-    assert!(said.contains("auto_init is off; have it created by `vesta-server store init`"));
+    assert!(said.contains("auto_init is off; create it with `vesta-server store init`"));
     assert_eq!(area.raw().below(&area.prefix), []);
 
     assert!(area.store().put_if(AREA, "namespace", None, "n").unwrap());
@@ -95,7 +95,7 @@ fn without_auto_init_nothing_is_created() {
 }
 
 #[test]
-fn it_says_what_it_is_and_keeps_its_password() {
+fn the_display_form_hides_the_password() {
     let url = "etcd://ann:hunter2@a,b:1/ids";
     let store = opened(url);
     assert_eq!(store.describe(), "etcd ann@a:2379,b:1/ids");
@@ -128,9 +128,9 @@ fn it_says_what_it_is_and_keeps_its_password() {
     }
 }
 
-/// As long as it has one thread alone, too.
+/// Even in a runtime with a single thread.
 #[test]
-fn it_may_be_called_from_inside_a_runtime() {
+fn the_store_can_be_called_from_inside_a_runtime() {
     let area = Area::new();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

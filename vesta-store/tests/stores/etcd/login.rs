@@ -1,4 +1,4 @@
-//! Users and passwords, on servers of one's own: they hold for a whole cluster.
+//! Users and passwords, on dedicated servers: they apply to a whole cluster.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use vesta_service::lease::KvStore;
 use super::server::Server;
 use super::{AREA, get, opened, put, refused, unavailable};
 
-/// Where `ann`, whose password is `p@ss/w:rd`, may use the keys below `vesta/`.
+/// A server where `ann`, whose password is `p@ss/w:rd`, may use the keys below `vesta/`.
 fn server() -> Server {
     let server = Server::start();
     let raw = server.raw();
@@ -25,7 +25,7 @@ fn open(server: &Server, login: &str, prefix: &str) -> Arc<dyn KvStore> {
 const ANN: &str = "ann:p%40ss%2Fw%3Ard@";
 
 #[test]
-fn a_user_logs_in_and_does_so_again_when_the_server_has_forgotten_it() {
+fn a_user_logs_in_again_after_the_server_forgot_the_session() {
     let mut server = server();
     let store = open(&server, ANN, "vesta");
     assert!(put(&store, 1).unwrap());
@@ -36,7 +36,7 @@ fn a_user_logs_in_and_does_so_again_when_the_server_has_forgotten_it() {
 }
 
 #[test]
-fn whoever_may_not_is_refused_without_showing_the_password() {
+fn a_denied_user_is_refused_without_showing_the_password() {
     let server = server();
     for (login, prefix, advice) in [
         (
@@ -63,9 +63,9 @@ fn whoever_may_not_is_refused_without_showing_the_password() {
     }
 }
 
-/// An operator can grant it one.
+/// An operator can grant the user a role.
 #[test]
-fn a_user_without_a_role_for_the_keys_is_waited_for() {
+fn a_missing_role_is_a_transient_error() {
     let server = server();
     let store = open(&server, ANN, "other");
     let said = unavailable(get(&store));
@@ -75,9 +75,9 @@ fn a_user_without_a_role_for_the_keys_is_waited_for() {
     );
 }
 
-/// So that they can be introduced while everything runs: the programs first.
+/// So that users can be introduced during operation, programs first.
 #[test]
-fn a_user_is_no_obstacle_where_etcd_asks_for_none_yet() {
+fn a_user_is_accepted_before_etcd_requires_one() {
     let server = Server::start();
     let store = open(&server, "root:r00t@", "vesta");
     assert!(put(&store, 1).unwrap());

@@ -1,4 +1,4 @@
-//! Members that come and go.
+//! Members that become unreachable and return.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ fn open(url: &str, milliseconds: u64) -> Arc<dyn KvStore> {
     )
 }
 
-/// And the other way round, in turn, whether they refuse or do not answer at all.
+/// And vice versa, in turn, whether they refuse or do not answer at all.
 #[test]
-fn the_second_member_is_asked_when_the_first_is_dead() {
+fn the_second_member_is_used_when_the_first_is_dead() {
     let area = Area::new();
     let one = Proxy::start(area.address()).unwrap();
     let two = Proxy::start(area.address()).unwrap();
@@ -40,7 +40,7 @@ fn the_second_member_is_asked_when_the_first_is_dead() {
     assert_eq!(
         one.accepted(),
         tried,
-        "it goes on with the one that answers"
+        "it continues with the one that answers"
     );
 
     one.heal();
@@ -58,7 +58,7 @@ fn the_second_member_is_asked_when_the_first_is_dead() {
     assert!(put(&store, 5).unwrap());
 }
 
-/// The request ends in time, after another connection was tried, and no other one trusts either of them.
+/// The request ends in time, after another connection was tried, and neither connection is used again.
 #[test]
 fn a_silent_member_costs_the_request_time_out_and_its_connection() {
     const LIMIT: u64 = 1000;
@@ -85,9 +85,9 @@ fn a_silent_member_costs_the_request_time_out_and_its_connection() {
     assert_eq!(proxy.accepted(), 4);
 }
 
-/// Without a lost request if it is back in time.
+/// No request is lost if the member is back in time.
 #[test]
-fn a_member_that_was_killed_is_used_again_after_its_start() {
+fn a_killed_member_is_used_again_after_its_restart() {
     let mut server = Server::start();
     let store = opened(&format!("etcd://{}", server.address()));
     for epoch in [1, 3, 5] {
@@ -102,7 +102,7 @@ fn a_member_that_was_killed_is_used_again_after_its_start() {
     }
 }
 
-/// It would know nothing of what the first one promised.
+/// It does not know the claims made in the first cluster.
 #[test]
 fn a_member_of_another_cluster_is_refused() {
     let (area, other) = (Area::new(), Server::start());
@@ -164,9 +164,9 @@ fn tls_is_checked_against_the_authority_of_the_file() {
     }
 }
 
-/// It is told what to do, and what is there can still be read.
+/// The error has advice, and existing entries stay readable.
 #[test]
-fn a_full_database_is_no_reason_to_give_up() {
+fn a_full_database_is_a_transient_error() {
     let server = Server::start_with(&["--quota-backend-bytes", "1000000"]);
     let store = opened(&format!("etcd://{}", server.address()));
     let mut before = None;
@@ -177,7 +177,7 @@ fn a_full_database_is_no_reason_to_give_up() {
             full => {
                 let said = unavailable(full);
                 assert!(said.starts_with("etcd's database is full; have its history compacted"));
-                // With this answer etcd also carries out what fills it.
+                // Even with this response, etcd carries out the request that fills it.
                 let found = get(&store).unwrap();
                 assert!(found == before || found == Some(after));
                 return;

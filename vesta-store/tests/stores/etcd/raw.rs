@@ -1,5 +1,5 @@
-//! The parts of etcd's API that the tests need, written down a second time: so the numbers of the
-//! fields that the store uses are checked, too.
+//! The parts of etcd's API that the tests need, defined a second time, so that the field numbers
+//! used by the store are checked, too.
 
 use prost::Message;
 use tokio::runtime::{Builder, Runtime};
@@ -67,7 +67,7 @@ struct Put {
     lease: i64,
 }
 
-/// One that puts.
+/// A put operation.
 #[derive(Clone, PartialEq, Message)]
 struct Operation {
     #[prost(message, optional, tag = "2")]
@@ -92,7 +92,7 @@ struct Leased {
     id: i64,
 }
 
-/// Of several requests about users and roles.
+/// Shared by several requests about users and roles.
 #[derive(Clone, PartialEq, Message)]
 struct Two {
     #[prost(string, tag = "1")]
@@ -101,7 +101,7 @@ struct Two {
     second: String,
 }
 
-/// To read and to write: kind 2.
+/// Read and write access: kind 2.
 #[derive(Clone, PartialEq, Message)]
 struct Permission {
     #[prost(int32, tag = "1")]
@@ -120,7 +120,7 @@ struct Permit {
     permission: Option<Permission>,
 }
 
-/// Of which nothing is read.
+/// A response whose contents are not read.
 #[derive(Clone, PartialEq, Message)]
 struct Nothing {}
 
@@ -135,7 +135,7 @@ impl Etcd {
         Self { runtime, channel }
     }
 
-    /// The entries whose keys begin so, in the order of the keys.
+    /// Entries whose keys have this prefix, in key order.
     pub(crate) fn below(&self, prefix: &str) -> Vec<KeyValue> {
         let mut range_end = prefix.as_bytes().to_vec();
         *range_end.last_mut().expect("a prefix") += 1;
@@ -149,7 +149,7 @@ impl Etcd {
         found.kvs
     }
 
-    /// The number of entries deleted.
+    /// Deletes a key and returns the number of deleted entries.
     pub(crate) fn delete(&self, key: &str) -> i64 {
         let one = Range {
             key: key.into(),
@@ -168,7 +168,7 @@ impl Etcd {
         let _: Nothing = self.ask("/etcdserverpb.KV/Put", put);
     }
 
-    /// At most 128: etcd takes no more at once.
+    /// At most 128, etcd's limit.
     pub(crate) fn put_all(&self, all: impl IntoIterator<Item = (String, String)>) {
         let put = |(key, value): (String, String)| Put {
             key: key.into(),
@@ -184,7 +184,7 @@ impl Etcd {
         let _: Nothing = self.ask("/etcdserverpb.KV/Txn", Txn { success });
     }
 
-    /// A lease of an hour.
+    /// Creates a lease of an hour.
     pub(crate) fn lease(&self) -> i64 {
         let leased: Leased = self.ask("/etcdserverpb.Lease/LeaseGrant", Lease { ttl: 3600 });
         leased.id
@@ -199,7 +199,7 @@ impl Etcd {
         self.about_users("UserAdd", name, password);
     }
 
-    /// Lets a user read and write the keys that begin so.
+    /// Grants a user read and write access to keys with this prefix.
     pub(crate) fn permit(&self, user: &str, prefix: &str) {
         self.about_users("RoleAdd", user, "");
         let mut range_end = prefix.as_bytes().to_vec();
@@ -217,7 +217,7 @@ impl Etcd {
         self.about_users("UserGrantRole", user, user);
     }
 
-    /// From now on everybody has to say who it is; also this.
+    /// From now on every client must log in, including this one.
     pub(crate) fn enable_users(&self) {
         self.about_users("AuthEnable", "", "");
     }

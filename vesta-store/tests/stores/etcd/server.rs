@@ -1,4 +1,4 @@
-//! A server of one's own, to be killed or to have users.
+//! A dedicated server, to be killed or to have users.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::raw;
 
-/// A process `etcd` on loopback. Dropping it ends it.
+/// A process `etcd` on loopback. Dropping it kills it.
 pub(crate) struct Server {
     child: Child,
     folder: TempDir,
@@ -22,7 +22,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// With more options of etcd's; a certificate makes it speak TLS.
+    /// Starts it with more etcd options; a certificate enables TLS.
     pub(crate) fn start_with(options: &'static [&'static str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         // Another program may take a port before etcd does.
@@ -48,13 +48,13 @@ impl Server {
         raw::Etcd::connect(&self.address())
     }
 
-    /// As a crash would end it.
+    /// Ends it like a crash.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
     }
 
-    /// After it was killed, with its data.
+    /// Restarts it with its data after a kill.
     pub(crate) fn restart(&mut self) {
         self.child = run(self.folder.path(), self.ports, self.options).expect("it starts again");
     }
@@ -73,7 +73,7 @@ fn free_ports() -> [u16; 2] {
     listeners.map(|listener| listener.local_addr().expect("its port").port())
 }
 
-/// Returns when it answers; `None` if it ended before.
+/// Returns once it answers; `None` if it exited before.
 fn run(folder: &Path, [clients, peers]: [u16; 2], options: &[&str]) -> Option<Child> {
     let tls = if options.contains(&"--cert-file") {
         "s"
@@ -109,7 +109,7 @@ fn run(folder: &Path, [clients, peers]: [u16; 2], options: &[&str]) -> Option<Ch
     let mut line = String::new();
     while words.read_line(&mut line).expect("text") > 0 {
         if line.contains("ready to serve client requests") {
-            // It blocks once nobody reads any more.
+            // It blocks if its output is no longer read.
             std::thread::spawn(move || words.read_to_end(&mut Vec::new()));
             return Some(child);
         }

@@ -1,4 +1,4 @@
-//! Segment tags in MySQL keep the promises of every database, and those of their own.
+//! Segment tags in MySQL: conformance suite and further tests.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl segment_conformance::Database for One {
 }
 
 #[test]
-fn whole_numbers_of_any_width_are_read_and_a_bad_row_hurts_itself_alone() {
+fn whole_numbers_of_any_width_are_read_and_a_bad_row_affects_no_other() {
     let database = Database::fresh();
     let types = ColumnTypes {
         whole: &[
@@ -86,7 +86,7 @@ fn opened(database: &Database, table: SegmentTable) -> Arc<dyn SegmentStore> {
     open_segments(&database.url().parse().unwrap(), &options).expect("it opens")
 }
 
-/// A database with a tag of Tinyid's, whose row is then changed like this.
+/// A database with a Tinyid tag whose row is then changed like this.
 fn tinyid(change: &str) -> (Database, Arc<dyn SegmentStore>) {
     let database = Database::fresh();
     let store = opened(&database, SegmentTable::Tinyid);
@@ -101,7 +101,7 @@ fn tinyid(change: &str) -> (Database, Arc<dyn SegmentStore>) {
 }
 
 #[test]
-fn another_table_of_leafs_shape_is_used_as_it_is() {
+fn another_table_with_leafs_columns_is_used_unchanged() {
     let database = Database::fresh();
     database.ask(
         "CREATE TABLE t_leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT NOT NULL, \
@@ -149,7 +149,7 @@ fn a_row_of_tinyid_has_the_numbers_of_its_stride() {
         next().expect("it answers"),
         NextRange::Strided(1001..2001, stride)
     );
-    // A range that is smaller than the stride could have none of its numbers.
+    // A range smaller than the stride might contain none of its numbers.
     assert_eq!(
         store.next_range("orders", 1).expect("it answers"),
         NextRange::Strided(2001..2004, stride)
@@ -158,7 +158,7 @@ fn a_row_of_tinyid_has_the_numbers_of_its_stride() {
     assert_eq!(
         row[0].get::<i64, _>(0),
         3,
-        "its own servers see that it changed"
+        "its own servers detect the change"
     );
     database.ask("UPDATE tiny_id_info SET delta = 2");
     let stride = Stride {
@@ -172,7 +172,7 @@ fn a_row_of_tinyid_has_the_numbers_of_its_stride() {
 }
 
 #[test]
-fn rows_of_others_that_make_no_sense_give_no_numbers() {
+fn invalid_foreign_rows_give_no_numbers() {
     for (change, expected) in [
         (
             "UPDATE tiny_id_info SET max_id = -5",
@@ -219,7 +219,7 @@ fn rows_of_others_that_make_no_sense_give_no_numbers() {
 }
 
 #[test]
-fn what_the_tables_of_others_cannot_keep_is_refused() {
+fn tags_that_foreign_tables_cannot_represent_are_refused() {
     let database = Database::fresh();
     let new = |key: &str, step| NewSegmentTag::new(key, step).expect("right for a tag");
     let described = new("a", 100).described_as("b").expect("right for a tag");
@@ -268,7 +268,7 @@ fn what_the_tables_of_others_cannot_keep_is_refused() {
 }
 
 #[test]
-fn the_tokens_of_tinyid_are_read_without_blanks_around_them() {
+fn the_tokens_of_tinyid_are_trimmed() {
     let (database, _) =
         tinyid("CREATE TABLE tiny_id_token (token varchar(255), biz_type varchar(63))");
     database

@@ -1,4 +1,4 @@
-//! Segment tags in Redis keep the promises of every database, and those of their own.
+//! Segment tags in Redis: conformance suite and further tests.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn orders() -> NewSegmentTag {
     NewSegmentTag::new("orders", 1000).expect("a right tag")
 }
 
-/// With the tag `orders`, of which 1 to 10 are gone.
+/// With the tag `orders`, of which 1 to 10 are taken.
 fn begun(server: &Server) -> Arc<dyn SegmentStore> {
     let store = opened(server);
     assert!(store.create(&orders()).expect("it answers"));
@@ -85,7 +85,7 @@ fn the_entries_are_as_documented_and_their_key_has_no_time_to_live() {
         "{entry}"
     );
 
-    // A person may change it; nobody's slip is taken for a number.
+    // An operator may change it; a typing error is not taken for a number.
     let raised = entry.replace(r#""max_id":"1""#, r#""max_id":"70""#);
     let _: u64 = command(&one.server, &["HSET", &key, "orders", &raised]);
     assert_eq!(take(&*store, 10), 70..80);
@@ -136,7 +136,7 @@ fn a_redis_that_may_forget_is_refused() {
     while server.command::<u64>(&["WAIT", "1", "1000"]) == 0 {}
     let error = opened(&replica).tags().unwrap_err();
     assert!(
-        !error.is_permanent() && error.to_string().contains("no master"),
+        !error.is_permanent() && error.to_string().contains("not the primary"),
         "{error}"
     );
     for gone in [None, Some(replica)] {
@@ -151,11 +151,11 @@ fn a_redis_that_may_forget_is_refused() {
 }
 
 #[test]
-fn the_documented_rights_suffice_and_one_that_may_not_be_asked_is_refused() {
+fn the_documented_rights_suffice_and_a_server_without_config_is_refused() {
     let server = Server::start(DURABLE);
     let documented = include_str!("../../../src/backends/redis/mod.rs");
     let rights = documented
-        .split("A user needs `")
+        .split("The user needs `")
         .nth(1)
         .unwrap()
         .replace("///", "");
@@ -199,9 +199,9 @@ fn a_server_that_was_killed_or_forgot_the_scripts_is_used_again() {
     assert_eq!(take(&*store, 10), 21..31);
 }
 
-/// A request that was not answered may have taken effect: it is lost, and not handed out again.
+/// An unanswered request may have taken effect: its range is lost, and not handed out again.
 #[test]
-fn a_range_whose_answer_did_not_come_is_never_handed_out_again() {
+fn a_range_whose_reply_was_lost_is_never_handed_out_again() {
     let server = Server::start(DURABLE);
     let before = take(&*begun(&server), 10);
     let store = open_segments(&server.url().parse().unwrap(), &hasty()).unwrap();

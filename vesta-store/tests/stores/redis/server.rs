@@ -1,4 +1,4 @@
-//! A Redis of a test's own.
+//! A Redis server of a test's own.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use vesta_service::lease::KvStore;
 use vesta_store::Options;
 
-/// The settings with which every acknowledged change is kept.
+/// Settings with which every acknowledged change is durable.
 pub(crate) const DURABLE: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
 
-/// Ends when it is dropped, and is never another one.
+/// Stopped on drop; its port is never reused by another server.
 pub(crate) struct Server {
     child: Child,
     port: u16,
@@ -45,7 +45,7 @@ impl Server {
         panic!("no redis-server could be started");
     }
 
-    /// Kills it and starts it again with what is on its disk.
+    /// Kills it and restarts it with its data on disk.
     pub(crate) fn restart(&mut self) {
         self.kill();
         let again = spawn(self.port, &self.folder, &self.settings);
@@ -57,7 +57,7 @@ impl Server {
         self.child.wait().expect("it ends");
     }
 
-    /// `STOP` or `CONT`.
+    /// Sends `STOP` or `CONT`.
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill")
@@ -78,12 +78,12 @@ impl Server {
         opened(&self.url(), &Options::default())
     }
 
-    /// A store that does not wait for long.
+    /// A store with a short timeout.
     pub(crate) fn hasty_store(&self) -> Arc<dyn KvStore> {
         opened(&self.url(), &hasty())
     }
 
-    /// Sends a command past the store.
+    /// Sends a command directly, without the store.
     pub(crate) fn command<T: FromRedisValue>(&self, words: impl ToRedisArgs) -> T {
         command(&self.url(), words)
     }
@@ -110,7 +110,7 @@ pub(crate) fn command<T: FromRedisValue>(url: &str, words: impl ToRedisArgs) -> 
         .expect("Redis does it")
 }
 
-/// `None` if it ends at once: somebody took the port.
+/// `None` if it exits at once because the port is in use.
 fn spawn(port: u16, folder: &TempDir, settings: &[String]) -> Option<Child> {
     let mut child = Command::new("redis-server")
         .args([
@@ -132,7 +132,7 @@ fn spawn(port: u16, folder: &TempDir, settings: &[String]) -> Option<Child> {
     let mut line = String::new();
     while log.read_line(&mut line).is_ok_and(|read| read > 0) {
         if line.contains("eady to accept connections") {
-            // A full pipe would stop it.
+            // A full pipe would block it.
             std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
             return Some(child);
         }
@@ -144,7 +144,7 @@ fn spawn(port: u16, folder: &TempDir, settings: &[String]) -> Option<Child> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill(); // it may have ended
+        let _ = self.child.kill(); // it may have exited
         let _ = self.child.wait();
     }
 }

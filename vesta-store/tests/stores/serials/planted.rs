@@ -1,4 +1,4 @@
-//! Faults that the check of serials has to find.
+//! Faults that the check of serials must detect.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -52,7 +52,7 @@ fn planted_faults_of_serials_are_found() {
     finds(others(vec![got(28, 2, 2), got(28, 1, 1)]), "after");
     finds(
         others(vec![got(28, 1, 1), got(29, 1, 1)]),
-        "of a period that is over",
+        "of a past period",
     );
     let another = Got {
         earliest: UnixMillis(0),
@@ -75,6 +75,6 @@ fn planted_faults_of_serials_are_found() {
     };
     finds(
         others(vec![got(28, 1, 1), early(got(28, 2, 2))]),
-        "of none that has begun",
+        "of a future period",
     );
 }

@@ -1,4 +1,4 @@
-//! Sessions that end, servers that are away, replies that are lost, and requests that are overtaken.
+//! Sessions that expire, unreachable servers, lost replies, and overtaken requests.
 
 use std::net::TcpListener;
 use std::thread;
@@ -30,11 +30,7 @@ fn a_change_whose_reply_is_lost_is_not_sent_again() {
     assert!(store.put_if(AREA, "namespace", None, "n").unwrap());
     for (kind, old, new) in [(CREATE, None, "1"), (SET_DATA, Some("1"), "2")] {
         proxy.lose_reply(kind);
-        assert!(
-            !put(&store, old, new)
-                .expect_err("nobody knows")
-                .is_permanent()
-        );
+        assert!(!put(&store, old, new).expect_err("unknown").is_permanent());
         assert_eq!(get(&store).as_deref(), Some(new));
     }
     assert_eq!(tree.stat(ENTRY).expect("it is there").version, 1);
@@ -64,7 +60,7 @@ fn a_change_is_refused_when_the_entry_changed_meanwhile() {
 }
 
 #[test]
-fn a_server_that_is_silent_costs_no_more_than_the_request_time_out() {
+fn an_unresponsive_server_costs_at_most_the_request_timeout() {
     let tree = Tree::new();
     let proxy = tree.proxy();
     let url = tree.url_over(proxy.address());
@@ -74,7 +70,7 @@ fn a_server_that_is_silent_costs_no_more_than_the_request_time_out() {
         ..Options::default()
     };
     let store = open(&url, &hasty);
-    let _ = store.get(AREA, "7"); // has a connection, if the machine is not too busy
+    let _ = store.get(AREA, "7"); // connects, if the machine is not too busy
     proxy.silence(true);
     for _ in 0..3 {
         let answers = [
@@ -90,7 +86,7 @@ fn a_server_that_is_silent_costs_no_more_than_the_request_time_out() {
     }
     drop(store);
     proxy.silence(false);
-    // A change that has gone through late or not counts once.
+    // A change counts once, whether or not it arrived late.
     let store = open(&url, &patient());
     let _ = put(&store, Some("1"), "2").unwrap();
     assert_eq!(get(&store).as_deref(), Some("2"));
@@ -98,7 +94,7 @@ fn a_server_that_is_silent_costs_no_more_than_the_request_time_out() {
 }
 
 #[test]
-fn servers_that_are_away_are_passed_over() {
+fn unreachable_servers_are_skipped() {
     let tree = Tree::new();
     let listener = || TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = |it: &TcpListener| it.local_addr().expect("it listens").to_string();
@@ -112,7 +108,7 @@ fn servers_that_are_away_are_passed_over() {
     };
     for away in [&hole_address, &closed_address] {
         let store = open(&tree.url_over(away), &hasty);
-        let error = store.list(AREA).expect_err("nobody answers");
+        let error = store.list(AREA).expect_err("no answer");
         assert!(!error.is_permanent(), "{error}");
     }
     let three = format!("{closed_address},{hole_address},{}", tree.servers);
@@ -122,7 +118,7 @@ fn servers_that_are_away_are_passed_over() {
         ..patient()
     };
     for key in ["1", "2", "3"] {
-        // Each begins where it likes.
+        // Each begins with a random server.
         assert!(
             open(&tree.url_over(&three), &ample)
                 .put_if(AREA, key, None, "1")

@@ -1,11 +1,11 @@
-//! A connection to ZooKeeper that can be watched and disturbed.
+//! A connection to ZooKeeper that can be observed and disturbed.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 
-/// Kinds of requests, as they are written on the wire.
+/// Kinds of requests, as encoded on the wire.
 pub(crate) const SET_DATA: i32 = 5;
 pub(crate) const CREATE: i32 = 15;
 const CLOSE_SESSION: i32 = -11;
@@ -24,13 +24,13 @@ struct Shared {
 #[derive(Default)]
 struct State {
     connections: Vec<TcpStream>,
-    /// The server's answer when the last session began: its number and password are in it.
+    /// The server's reply at the start of the last session, with its number and password.
     welcome: Vec<u8>,
     silent: bool,
     held: Option<i32>,
     caught: bool,
     lost: Option<i32>,
-    /// The number of the request whose reply is to be lost.
+    /// The number of the request whose reply is dropped.
     lost_request: Option<i32>,
 }
 
@@ -121,7 +121,7 @@ impl Shared {
         }
         let end = move |_: io::Result<()>| {
             for stream in &both {
-                let _ = stream.shutdown(Shutdown::Both); // it may be gone
+                let _ = stream.shutdown(Shutdown::Both); // it may be closed already
             }
         };
         let (from, to) = (server.try_clone()?, client.try_clone()?);
@@ -166,22 +166,22 @@ impl Proxy {
         &self.address
     }
 
-    /// Sets whether everything is kept on the way, while the connections stay.
+    /// Sets whether all data is held back while the connections stay open.
     pub(crate) fn silence(&self, silent: bool) {
         self.shared.change(|state| state.silent = silent);
     }
 
-    /// The next reply to such a request does not come back: the connection ends instead.
+    /// Drops the next reply to such a request and closes the connection instead.
     pub(crate) fn lose_reply(&self, kind: i32) {
         self.shared.change(|state| state.lost = Some(kind));
     }
 
-    /// Keeps such requests on the way, from now on.
+    /// Holds back such requests from now on.
     pub(crate) fn hold(&self, kind: i32) {
         self.shared.change(|state| state.held = Some(kind));
     }
 
-    /// Waits until there is one.
+    /// Waits until such a request is held back.
     pub(crate) fn wait_until_caught(&self) {
         self.shared.wait_while(|state| !state.caught);
     }
@@ -191,12 +191,12 @@ impl Proxy {
             .change(|state| (state.held, state.caught) = (None, false));
     }
 
-    /// Ends the last session behind the back of its client, as the server does when it runs out.
+    /// Ends the last session without its client, as the server does on expiry.
     pub(crate) fn expire_session(&self) {
-        self.silence(true); // or the client would take its session back
+        self.silence(true); // otherwise the client would resume its session
         let mut server = TcpStream::connect(&self.shared.server).expect("the server is there");
         let welcome = self.shared.state().welcome.clone();
-        // Protocol, last change seen, time-out, session, password, read-only.
+        // Protocol, last seen change, timeout, session, password, read-only.
         let hello = [&[0; 12], &welcome[4..36], &[0]].concat();
         write_frame(&mut server, &hello).expect("it takes it");
         let taken_over = read_frame(&mut server).expect("it answers");

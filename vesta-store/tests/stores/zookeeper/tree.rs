@@ -1,4 +1,4 @@
-//! A path of one's own on the server of the tests, looked at with a connection of its own.
+//! A dedicated path on the test server, inspected over a separate connection.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use super::proxy::Proxy;
 pub(crate) struct Zookeeper;
 
 pub(crate) struct Tree {
-    /// `host:port`, perhaps several.
+    /// `host:port`, or several.
     pub(crate) servers: String,
-    /// The text before them.
+    /// The credentials before them.
     login: String,
     pub(crate) path: String,
     pub(crate) client: Client,
@@ -43,7 +43,7 @@ impl Fixture for Tree {
     }
 }
 
-/// Long enough for any machine: what is awaited comes for sure, or never.
+/// Long enough for any machine: an awaited event either occurs or never does.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Tree {
@@ -87,7 +87,7 @@ impl Tree {
         }
     }
 
-    /// A connection to one of them, to be disturbed.
+    /// A connection to one of the servers, to be disturbed.
     pub(crate) fn proxy(&self) -> Proxy {
         Proxy::to(self.servers.split(',').next().expect("there is one"))
     }
@@ -126,7 +126,7 @@ impl Tree {
             .expect("it was there");
     }
 
-    /// Waits until changes by others show up here.
+    /// Waits until changes by others are visible here.
     fn sync(&self) {
         self.wait(self.client.sync(&self.path)).expect("an answer");
     }
@@ -155,7 +155,7 @@ impl Drop for Tree {
         let mut paths = vec![self.path.clone()];
         self.runtime.block_on(async {
             while let Some(path) = paths.pop() {
-                // What cannot be deleted for another reason stays.
+                // Znodes that cannot be deleted for other reasons stay.
                 if let Err(Error::NotEmpty) = self.client.delete(&path, None).await {
                     let children = self.client.list_children(&path).await.unwrap_or_default();
                     paths.push(path.clone());
@@ -166,7 +166,7 @@ impl Drop for Tree {
     }
 }
 
-/// A time that no test reaches.
+/// A timeout that no test reaches.
 pub(crate) fn patient() -> Options {
     Options {
         request_timeout: Some(PATIENCE),

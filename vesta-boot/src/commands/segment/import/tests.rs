@@ -1,4 +1,4 @@
-//! Imports of segments, from the segments read to the tags and the report.
+//! Segment imports: from parsed segments to tags and the report.
 
 use vesta_service::segment::NextRange;
 use vesta_service::testing::MemorySegmentStore;
@@ -12,7 +12,7 @@ fn segment(key: &str, last: u64) -> ForeignSegment {
     }
 }
 
-/// The output, and the error if there is one.
+/// The output, and the error if any.
 fn import(store: &MemorySegmentStore, found: &[ForeignSegment]) -> (String, Option<Error>) {
     let tags = checked(found, 100).expect("right tags");
     let mut said = String::new();
@@ -29,12 +29,12 @@ fn next(store: &MemorySegmentStore, key: &str) -> Option<u64> {
     }
 }
 
-const STOP: &str = "CosId must hand out no more of these numbers: stop it for these segments first, or \
-                    import again once it is stopped. Of a Redis cluster, import from each master: it has \
-                    a part of them.";
+const STOP: &str = "CosId must not hand out any more of these numbers: stop it for these segments, or \
+                    import again once it is stopped. With a Redis cluster, import from each primary: \
+                    each has a part of them.";
 
 #[test]
-fn each_segment_becomes_a_tag_behind_its_last_number() {
+fn each_segment_becomes_a_tag_above_its_last_number() {
     let store = MemorySegmentStore::new();
     let (said, error) = import(
         &store,
@@ -55,7 +55,7 @@ fn each_segment_becomes_a_tag_behind_its_last_number() {
 }
 
 #[test]
-fn again_it_changes_nothing() {
+fn a_repeated_import_changes_nothing() {
     let store = MemorySegmentStore::new();
     let found = [segment("shop.item", 7), segment("shop.order", 4200)];
     import(&store, &found);
@@ -63,8 +63,8 @@ fn again_it_changes_nothing() {
     let (said, error) = import(&store, &found);
     assert!(error.is_none());
     let expected = [
-        "  shop.item  left alone: its next number is 9 already",
-        "  shop.order  left alone: its next number is 4201 already",
+        "  shop.item  left alone: its next number is already 9",
+        "  shop.order  left alone: its next number is already 4201",
         "0 tags created, 2 left alone, 0 not changed, in memory.",
         STOP,
     ];
@@ -76,7 +76,7 @@ fn again_it_changes_nothing() {
 }
 
 #[test]
-fn a_tag_that_cosid_has_gone_past_is_an_error_and_the_others_are_done() {
+fn a_tag_that_cosid_is_beyond_is_an_error_and_the_others_are_imported() {
     let store = MemorySegmentStore::new();
     import(&store, &[segment("shop.b", 4200)]);
     let found = [
@@ -95,7 +95,7 @@ fn a_tag_that_cosid_has_gone_past_is_an_error_and_the_others_are_done() {
     let expected = [
         "  shop.a  created: numbers from 2 on, 100 at a time",
         "  shop.c  created: numbers from 10 on, 100 at a time",
-        "  shop.b  not changed: its next number is 4201, but CosId's 4202",
+        "  shop.b  not changed: its next number is 4201, but CosId's is 4202",
         "2 tags created, 0 left alone, 1 not changed, in memory.",
         STOP,
     ];
@@ -105,7 +105,7 @@ fn a_tag_that_cosid_has_gone_past_is_an_error_and_the_others_are_done() {
 }
 
 #[test]
-fn segments_that_can_be_no_tags_are_named_before_anything_is_created() {
+fn segments_that_cannot_be_tags_are_named_before_anything_is_created() {
     let long = format!("shop.{}", "x".repeat(124));
     let found = [
         segment("shop.a", 1),

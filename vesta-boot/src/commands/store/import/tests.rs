@@ -1,4 +1,4 @@
-//! Imports, from the machine IDs read to the records and the report.
+//! Imports: from the machine IDs found to the records and the report.
 
 use super::super::testing::{NOW, World, at, held};
 use super::*;
@@ -17,7 +17,7 @@ fn import(world: &World, found: &[ForeignOwner]) -> Result<String, String> {
 }
 
 #[test]
-fn each_machine_id_is_reserved_or_left_alone_and_told_so() {
+fn each_machine_id_is_reported_as_reserved_or_left_alone() {
     let world = World::new();
     world.put(4, &held(at(5)));
     world.put(
@@ -37,8 +37,8 @@ fn each_machine_id_is_reserved_or_left_alone_and_told_so() {
     let said = import(&world, &found).expect("memory");
     let expected = [
         "       3  reserved for 10.0.0.3:80",
-        "       4  left alone: web-1 (pid 4711) has it here; is it the same machine ID twice?",
-        "       5  left alone: it was used here, and is free",
+        "       4  left alone: held here by web-1 (pid 4711); is the machine ID in use twice?",
+        "       5  left alone: used here before, now free",
         "       9  reserved for y",
         "2 written, 2 left alone, in namespace default of memory.",
     ];
@@ -62,9 +62,10 @@ const COSID: Legacy<'_> = Legacy::CosId {
     max_machine: 1023,
 };
 
-/// Whatever their region, IDs of a system's own layout meet others of the same machine ID only.
+/// Whatever their region, IDs of a system's own layout collide only with those of the same machine
+/// ID.
 #[test]
-fn another_layout_than_the_systems_is_told_of() {
+fn a_layout_other_than_the_legacy_systems_is_reported() {
     let region = IdMeta::SNOWFLAKE.in_region(3, 0).expect("a region");
     let of_leaf = "Note: Leaf makes IDs of the layout snowflake, but";
     let of_cosid = "Note: CosId makes IDs of the layout cosid or cosid-second or cosid-js, but";
@@ -87,7 +88,7 @@ fn another_layout_than_the_systems_is_told_of() {
 }
 
 #[test]
-fn cosids_namespace_is_for_cosid() {
+fn the_cosid_namespace_is_for_cosid_only() {
     let layout = IdMeta::COSID_JS;
     let asked = |system, namespace| legacy(system, namespace, &layout).map_err(|it| it.to_string());
     let cosid = Legacy::CosId {
@@ -101,19 +102,19 @@ fn cosids_namespace_is_for_cosid() {
     assert!(said.contains("needs --cosid-namespace"), "{said}");
     for system in [LegacySystem::Leaf, LegacySystem::VestaDb] {
         let said = asked(system, Some("shop")).expect_err("refused");
-        assert_eq!(said, "--cosid-namespace is for cosid alone; leave it out");
+        assert_eq!(said, "--cosid-namespace is for cosid only; remove it");
     }
 }
 
 #[test]
-fn again_it_changes_nothing() {
+fn a_repeated_import_changes_nothing() {
     let world = World::new();
     let found = [found(3, "a"), found(9, "b")];
     import(&world, &found).expect("memory");
     let before = [world.record(3), world.record(9)];
     let said = import(&world, &found).expect("memory");
     assert!(
-        said.contains("       3  left alone: it is reserved for a\n"),
+        said.contains("       3  left alone: already reserved for a\n"),
         "{said}"
     );
     assert!(said.contains("0 written, 2 left alone"), "{said}");
@@ -122,7 +123,7 @@ fn again_it_changes_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_nothing_is_written() {
+fn a_machine_id_out_of_range_is_refused_and_nothing_is_written() {
     let world = World::new();
     let said = import(&world, &[found(3, "a"), found(1024, "b")]).expect_err("refused");
     assert!(

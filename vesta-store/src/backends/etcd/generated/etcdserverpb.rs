@@ -8,12 +8,12 @@ pub struct ResponseHeader {
 pub struct KeyValue {
     #[prost(bytes = "vec", tag = "1")]
     pub key: ::prost::alloc::vec::Vec<u8>,
-    /// Of the last change of the key; grows with every change in the cluster.
+    /// Revision of the key's last change; grows with every change in the cluster.
     #[prost(int64, tag = "3")]
     pub mod_revision: i64,
     #[prost(bytes = "vec", tag = "5")]
     pub value: ::prost::alloc::vec::Vec<u8>,
-    /// 0 if the key has none.
+    /// 0 if the key has no lease.
     #[prost(int64, tag = "6")]
     pub lease: i64,
 }
@@ -21,7 +21,7 @@ pub struct KeyValue {
 pub struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub key: ::prost::alloc::vec::Vec<u8>,
-    /// Exclusive; empty for the one key alone.
+    /// Exclusive; empty for a single key.
     #[prost(bytes = "vec", tag = "2")]
     pub range_end: ::prost::alloc::vec::Vec<u8>,
     /// 0 for no limit.
@@ -32,10 +32,10 @@ pub struct RangeRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RangeResponse {
-    /// In the order of the keys.
+    /// In key order.
     #[prost(message, repeated, tag = "2")]
     pub kvs: ::prost::alloc::vec::Vec<KeyValue>,
-    /// Whether the limit cut some off.
+    /// True if the limit was reached and more keys exist.
     #[prost(bool, tag = "3")]
     pub more: bool,
 }
@@ -163,7 +163,7 @@ pub mod compare {
     }
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum TargetUnion {
-        /// 0: there is no such key.
+        /// 0: the key does not exist.
         #[prost(int64, tag = "6")]
         ModRevision(i64),
     }
@@ -182,7 +182,7 @@ pub struct TxnRequest {
 pub struct TxnResponse {
     #[prost(message, optional, tag = "1")]
     pub header: ::core::option::Option<ResponseHeader>,
-    /// Whether all of `compare` held.
+    /// True if all of `compare` held.
     #[prost(bool, tag = "2")]
     pub succeeded: bool,
     #[prost(message, repeated, tag = "3")]
@@ -280,7 +280,7 @@ pub mod kv_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// One atomic step. With nothing but ranges it is a linearizable read of one moment.
+        /// One atomic step. With ranges only, it is a linearizable read at one moment.
         pub async fn txn(
             &mut self,
             request: impl tonic::IntoRequest<super::TxnRequest>,
@@ -381,7 +381,7 @@ pub mod auth_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// A token for a user name and a password.
+        /// Returns a token for a user name and a password.
         pub async fn authenticate(
             &mut self,
             request: impl tonic::IntoRequest<super::AuthenticateRequest>,
