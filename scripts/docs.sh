@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The documents as a reader meets them: every command that they show is run, and what it prints is compared with
-# what they say. Each document has a network of its own, with the ports that it names.
+# Runs every command in the documents as a reader would, and compares its output with the output shown. Each document
+# runs in its own network, with the ports that it names.
 #
-#   scripts/docs.sh [DOCUMENT…]           all of them, or those that are named: README.md docs/use/rest.md
+#   scripts/docs.sh [DOCUMENT…]           default: all of them. Example: README.md docs/use/rest.md
 #
 # The programs are those in target/debug, which `cargo build --workspace --all-features` puts there.
 set -euo pipefail

@@ -6,7 +6,7 @@
 #                                        or name contains one of the words
 #   scripts/fuzz.sh --list               the targets
 #
-# What it learns stays in the target folder for the next run. A failing input is shown and left there;
+# The corpus stays in the target folder for the next run. A failing input is shown and left there;
 # if its target has kept inputs, add it to the crate's folder fuzz/, so that the fault stays fixed.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -79,7 +79,7 @@ package_of() {
 }
 
 tools="faketime bindfs namespaces nginx javac root"
-# What a crate's tests use beyond cargo and curl.
+# Tools that a crate's tests use beyond cargo and curl.
 used_by() {
   case $1 in
     vesta-store) echo "$stores pgbouncer" ;;

@@ -7,7 +7,7 @@
 //! ```text
 //!  state.rs        survey, claim, hold, extend, release, lost        pure
 //!  slot.rs         one machine ID at a time, from claim to seal: carries out what state.rs decides
-//!  kv.rs           port: what a store has to offer
+//!  kv.rs           port: the functions that a store implements
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
 //!  events.rs       events for people; history.rs: past claims

@@ -70,7 +70,7 @@ pub(crate) enum Resolved {
         choice: Choice,
         guard: bool,
     },
-    /// Taken anew from a table at each start, and never reused.
+    /// Taken from a table at each start, and never reused.
     UsedUp(Arc<dyn WorkerNodeStore>),
     /// Held without a lease.
     Unbounded(u64),

@@ -68,7 +68,7 @@ section! {
 
         /// Store durability: durable, doubtful, one_writer
         ///
-        /// Default: what the store itself reports. `doubtful`: a lagging replica may take over, behind a proxy or
+        /// Default: the report of the store itself. `doubtful`: a lagging replica may take over, behind a proxy or
         /// in a managed database; the first ID then comes about 7 s after a start, and `store trust` clears the
         /// recorded doubt. `durable`: a fail-over loses nothing. `one_writer`: for two databases that replicate from
         /// each other, which are refused by default because processes at both would make the same IDs. It declares

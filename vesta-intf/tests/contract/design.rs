@@ -4,7 +4,7 @@ use vesta_intf::{Field, FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 const YEAR: u64 = 31_556_952_000;
 
-/// What a layout offers: milliseconds, machine IDs and IDs a second; and its width in bits.
+/// Capacity of a layout: milliseconds, machine IDs and IDs per second; and its width in bits.
 struct Offer {
     lasts: u64,
     machines: u64,

@@ -1,4 +1,4 @@
-//! Unchanged clients of the Java Vesta and of Leaf: what they send, byte by byte, and exactly what they get. As with
+//! Unchanged clients of the Java Vesta and of Leaf: their requests byte by byte, and the exact responses. As with
 //! their keep-alive, several requests share a connection.
 
 use std::net::SocketAddr;

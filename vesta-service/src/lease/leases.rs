@@ -35,7 +35,7 @@ pub struct Leases {
 /// Result of a check whether the store may forget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {
-    /// Start of the check, on the monotonic clock: what was read is no older.
+    /// Start of the check, on the monotonic clock. No fact of the check is older.
     pub(super) asked: Duration,
     /// Namespace, unless it is gone.
     pub(super) namespace: Option<Namespace>,

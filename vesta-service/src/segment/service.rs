@@ -85,13 +85,13 @@ impl SegmentService {
     pub fn segment(&self, key: &str) -> Result<&Segment, IdError> {
         match self.named.get(key) {
             Some(segment) => Ok(segment),
-            None => self.segment_anew(key),
+            None => self.open_segment(key),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn segment_anew(&self, key: &str) -> Result<&Segment, IdError> {
+    fn open_segment(&self, key: &str) -> Result<&Segment, IdError> {
         let since = self.core.now();
         let listed = &self.core.listed;
         self.core.wait(listed).until(|| self.find(key, since))

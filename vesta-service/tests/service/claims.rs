@@ -1,4 +1,4 @@
-//! Contended claims: what they wait for, how often they retry, and how much they reserve.
+//! Contended claims: their waits, retries and reservations.
 
 use std::error::Error as _;
 use std::sync::Arc;

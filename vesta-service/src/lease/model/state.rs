@@ -62,7 +62,7 @@ impl Rec {
 /// Births of the marked records, all in one bucket; 0 for those without a mark.
 pub(super) type Births = [u8; MACHINES];
 
-/// Compare-and-set in flight. What it expects was in the store once.
+/// Compare-and-set in flight. The expected value was in the store once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Request {
     Record { machine: u8, old: Rec, new: Rec },

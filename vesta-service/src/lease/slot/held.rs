@@ -102,12 +102,12 @@ impl HeldLease {
         self.gate
             .pass(&self.populator, shown, want)
             .or_else(|| self.runs.as_ref()?.next(shown, want))
-            .map_or_else(|| self.claim_anew(shown, want), Ok)
+            .map_or_else(|| self.refill(shown, want), Ok)
     }
 
     #[cold]
     #[inline(never)]
-    fn claim_anew(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
+    fn refill(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
         match &self.runs {
             None => self.claim_judged(shown, want),
             Some(runs) => runs.renew(shown, want, |want| {

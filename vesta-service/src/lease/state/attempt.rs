@@ -276,8 +276,8 @@ impl Attempt {
         }
         self.floor = namespace.floor;
         let (next, record) = (self.mine?, self.record.clone()?);
-        // Under a doubt a claim that took long keeps its distance from the present moment: what others bought
-        // meanwhile may be forgotten, too.
+        // Under a doubt a claim that took long keeps its distance from the present moment: ranges that others
+        // reserved meanwhile may be forgotten, too.
         let next = match self.ground.doubt {
             Some(_) => next.max(self.start(&record, plan, now)),
             None => next,

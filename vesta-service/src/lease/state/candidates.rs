@@ -122,8 +122,7 @@ impl Survey<'_> {
         };
         let at_once = UNUSED_AT_ONCE.max(self.count);
         let machines: Vec<u64> = match self.order {
-            // Adjacent ones, from the home slot on: what this host remembers of neighbours is written
-            // together. Processes that lose a race for the same machine ID go on elsewhere, each with its own
+            // Adjacent ones, from the home slot on: this host writes its memory of neighbours together. Processes that lose a race for the same machine ID go on elsewhere, each with its own
             // start and step: otherwise they would queue up behind one another.
             ClaimOrder::Stable => {
                 // Runs of two pools either coincide or are disjoint, and each run fills the pages that it is

@@ -511,7 +511,7 @@ fn doubt_is_noticed_in_a_minute_and_written_before_the_next_window() {
     lease.on_answer(&plan(), done(), &now(40, 10));
     let next = next_after_clock(&mut lease, None, &now(41, 10));
     assert!(matches!(next, Action::Ask(Ask::Doubt)));
-    // Asked at 41 s and answered late: what was read is as old as the question.
+    // Asked at 41 s and answered late: the facts are as old as the request.
     let seen = Some(Suspicion {
         why: "a replica lags".into(),
         took_over: false,
