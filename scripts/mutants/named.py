@@ -63,14 +63,14 @@ FAULTS = {
     ),
     "bound-not-checked-for-a-caller-who-waits": (
         "vesta-service/src/lease/slot/held.rs",
-        "self.populator.claim(now, 1, &rules, self.limit())",
+        "self.populator.claim(now, 1, &rules, self.bound())",
         "self.populator.claim(now, 1, &rules, u64::MAX)",
         f"{SERVICE} --test service leases::waiting_caller",
     ),
     "bound-raised-by-twice-what-was-acknowledged": (
         "vesta-service/src/lease/slot/driver.rs",
         "held.raise(record.bound);",
-        "held.raise(record.bound + (record.bound - held.limit()));",
+        "held.raise(record.bound + (record.bound - held.bound()));",
         f"{SERVICE} --test service leases::renewal_raises",
     ),
     "thread-runs-go-on-after-sealing": (

@@ -102,7 +102,7 @@ impl LocalIdService {
         let sealed = ended.clone().filter(|_| !slot.will_follow());
         let state = slot.state.lock();
         let window_left = match self.window {
-            Some(_) => lease.ticks.distance(rules.tick(lease.limit())),
+            Some(_) => lease.ticks.distance(rules.tick(lease.bound())),
             None => Duration::MAX,
         };
         let Reading { lead, suspect, .. } = lease.ticks.read();

@@ -85,11 +85,11 @@ impl Populator {
         now: u64,
         want: u32,
         rules: &Rules,
-        limit: u64,
+        bound: u64,
     ) -> Result<Claim, Refusal> {
         self.update(|word| match word {
             SEALED.. => Err(Refusal::Sealed),
-            next => advance(next, now, want, rules, limit),
+            next => advance(next, now, want, rules, bound),
         })
     }
 
@@ -280,7 +280,7 @@ pub(crate) mod subject {
             now_tick: u64,
             want: u32,
             rules: &Rules,
-            limit: u64,
+            bound: u64,
         ) -> Result<Claim, Refusal>;
         fn seal(&self) -> u64;
         fn give_back(&self, claim: Claim) -> bool;
@@ -294,9 +294,9 @@ pub(crate) mod subject {
             now_tick: u64,
             want: u32,
             rules: &Rules,
-            limit: u64,
+            bound: u64,
         ) -> Result<Claim, Refusal> {
-            self.claim(now_tick, want, rules, limit)
+            self.claim(now_tick, want, rules, bound)
         }
 
         fn seal(&self) -> u64 {

@@ -4,7 +4,7 @@
 //! only ever moves forward through them:
 //!
 //! ```text
-//!        next: first position not yet issued        limit: durable bound, exclusive
+//!        next: first position not yet issued        bound: durable bound, exclusive
 //!          │                                          │
 //!  ────────●──────────────┬──────────────────┬────────●────────►
 //!               pos(tick of now)      pos(now + 1 + burst) = cap
@@ -12,7 +12,7 @@
 //!
 //! `now` counts slices: the parts of a tick that are released one after another. Without pacing a tick has
 //! one slice. With pacing, the first slice has an eighth of the tick for bursts, and all slices share the
-//! rest equally. A claim is at or after `next` and the clock's tick, and before `cap` and `limit`.
+//! rest equally. A claim is at or after `next` and the clock's tick, and before `cap` and `bound`.
 //! Depending on the settings, a new tick starts some way into its sequence numbers. Claims of more than one
 //! leave the last sixteenth of the positions reached by the clock to claims of one.
 
@@ -208,10 +208,10 @@ impl Rules {
 
     /// Exclusive upper bound of a contiguous claim from `start` in a slice: the IDs of neighbouring
     /// positions are equally spaced within a tick only.
-    pub(crate) const fn end(&self, start: u64, now: u64, want: u32, limit: u64) -> u64 {
+    pub(crate) const fn end(&self, start: u64, now: u64, want: u32, bound: u64) -> u64 {
         let (cap, tick_end) = (self.cap(now, want), self.position(self.tick(start) + 1));
         let end = if cap < tick_end { cap } else { tick_end };
-        if end < limit { end } else { limit }
+        if end < bound { end } else { bound }
     }
 
     /// True if a claim that no caller received may be given back, provided that no position after it was
@@ -273,7 +273,7 @@ pub const fn advance(
     now: u64,
     want: u32,
     rules: &Rules,
-    limit: u64,
+    bound: u64,
 ) -> Result<Claim, Refusal> {
     let now_tick = now >> rules.slice_bits;
     let start = if next > rules.position(now_tick) {
@@ -292,10 +292,10 @@ pub const fn advance(
             }
         });
     }
-    if start >= limit {
+    if start >= bound {
         return Err(Refusal::AwaitingLease);
     }
-    Ok(within(start, want, rules.end(start, now, want, limit)))
+    Ok(within(start, want, rules.end(start, now, want, bound)))
 }
 
 /// Up to `want` positions from `start` on, all below `end`.
@@ -312,13 +312,13 @@ pub(crate) const fn within(start: u64, want: u32, end: u64) -> Claim {
 mod tests {
     use super::*;
 
-    const NO_LIMIT: u64 = u64::MAX;
+    const NO_BOUND: u64 = u64::MAX;
 
     #[test]
     fn a_new_tick_starts_at_sequence_zero() {
         let rules = Rules::new(4, 3, 0);
         assert_eq!(
-            advance(0, 5, 1, &rules, NO_LIMIT),
+            advance(0, 5, 1, &rules, NO_BOUND),
             Ok(Claim { start: 40, end: 41 })
         );
     }
@@ -327,11 +327,11 @@ mod tests {
     fn a_used_up_tick_waits_for_the_next_one_without_repeating() {
         let rules = Rules::new(4, 3, 0);
         assert_eq!(
-            advance(48, 5, 1, &rules, NO_LIMIT),
+            advance(48, 5, 1, &rules, NO_BOUND),
             Err(Refusal::SequenceUsedUp { until: 6 })
         );
         assert_eq!(
-            advance(48, 6, 1, &rules, NO_LIMIT),
+            advance(48, 6, 1, &rules, NO_BOUND),
             Ok(Claim { start: 48, end: 49 })
         );
     }
@@ -340,15 +340,15 @@ mod tests {
     fn future_ticks_may_be_borrowed_up_to_the_burst() {
         let rules = Rules::new(4, 3, 2);
         assert_eq!(
-            advance(48, 5, 99, &rules, NO_LIMIT),
+            advance(48, 5, 99, &rules, NO_BOUND),
             Ok(Claim { start: 48, end: 56 })
         );
         assert_eq!(
-            advance(56, 5, 99, &rules, NO_LIMIT),
+            advance(56, 5, 99, &rules, NO_BOUND),
             Ok(Claim { start: 56, end: 64 })
         );
         assert_eq!(
-            advance(64, 5, 1, &rules, NO_LIMIT),
+            advance(64, 5, 1, &rules, NO_BOUND),
             Err(Refusal::SequenceUsedUp { until: 6 })
         );
     }
@@ -361,7 +361,7 @@ mod tests {
                 let earliest = rules.earliest_tick(next);
                 let goes_on = |before: u64| {
                     let end_of_tick = (earliest + 1 - before) << rules.slice_bits();
-                    end_of_tick > 0 && advance(next, end_of_tick - 1, 1, &rules, NO_LIMIT).is_ok()
+                    end_of_tick > 0 && advance(next, end_of_tick - 1, 1, &rules, NO_BOUND).is_ok()
                 };
                 assert!(goes_on(0) && !goes_on(1), "{rules:?} {next}");
             }
@@ -373,11 +373,11 @@ mod tests {
         let rules = Rules::new(20, 10, 0).starting_below(100, 42);
         let mut seen = std::collections::HashSet::new();
         for tick in 1..10_000 {
-            let claim = advance(0, tick, 1, &rules, NO_LIMIT).unwrap();
+            let claim = advance(0, tick, 1, &rules, NO_BOUND).unwrap();
             let seq = claim.start - rules.position(tick);
             assert!(seq < 100);
             seen.insert(seq);
-            let within = advance(claim.end, tick, 1, &rules, NO_LIMIT).unwrap();
+            let within = advance(claim.end, tick, 1, &rules, NO_BOUND).unwrap();
             assert_eq!(within.start, claim.end, "it continues without another leap");
         }
         assert_eq!(seen.len(), 100);
@@ -393,7 +393,7 @@ mod tests {
                 let mut next = 0;
                 for tick in 0..=9 {
                     loop {
-                        match advance(next, tick, 2, &rules, NO_LIMIT) {
+                        match advance(next, tick, 2, &rules, NO_BOUND) {
                             Ok(claim) => {
                                 assert!(claim.start >= next && claim.end > claim.start);
                                 assert_eq!(claim.start >> 2, tick);
@@ -421,7 +421,7 @@ mod tests {
         // Four slices; 4 of 32 for bursts, and 7 for each slice.
         let rules = Rules::new(4, 5, 0).paced(16);
         assert_eq!(rules.slice_bits(), 2);
-        let claim = |next, slice, want| advance(next, slice, want, &rules, NO_LIMIT);
+        let claim = |next, slice, want| advance(next, slice, want, &rules, NO_BOUND);
         let taken = |start, end| Ok(Claim { start, end });
         assert_eq!(claim(0, 20, 99), taken(160, 171));
         assert_eq!(
@@ -466,7 +466,7 @@ mod tests {
         let borrowing = Rules::new(4, 5, 1);
         for (rules, next, now, cap) in [(whole, 160, 5, 192), (paced, 320, 10, 356)] {
             assert_eq!(rules.cap(now, 1), cap);
-            let claim = |next, want| advance(next, now, want, &rules, NO_LIMIT);
+            let claim = |next, want| advance(next, now, want, &rules, NO_BOUND);
             assert_eq!(
                 claim(next, 2),
                 Ok(Claim {
@@ -493,7 +493,7 @@ mod tests {
             assert_eq!(claim(cap, 1), Err(Refusal::SequenceUsedUp { until }));
         }
         // The rest of a slice is available in the next one; the rest of a tick is not.
-        let claim = |next, now, rules| advance(next, now, 99, rules, NO_LIMIT).unwrap();
+        let claim = |next, now, rules| advance(next, now, 99, rules, NO_BOUND).unwrap();
         assert_eq!(
             claim(354, 11, &paced),
             Claim {
@@ -531,7 +531,7 @@ mod tests {
             let now = 5 << rules.slice_bits();
             let next = rules.cap(now, 1);
             let waiting = rules.reserving(3);
-            let claim = advance(next, now, 1, &waiting, NO_LIMIT).unwrap();
+            let claim = advance(next, now, 1, &waiting, NO_BOUND).unwrap();
             assert_eq!(
                 claim,
                 Claim {
@@ -540,10 +540,10 @@ mod tests {
                 }
             );
             let due = rules.due(claim.start);
-            assert!(advance(claim.start, due, 1, &rules, NO_LIMIT).is_ok());
-            assert!(advance(claim.start, due - 1, 1, &rules, NO_LIMIT).is_err());
+            assert!(advance(claim.start, due, 1, &rules, NO_BOUND).is_ok());
+            assert!(advance(claim.start, due - 1, 1, &rules, NO_BOUND).is_err());
             let furthest = waiting.cap(now, 1);
-            let refusal = advance(furthest, now, 1, &waiting, NO_LIMIT);
+            let refusal = advance(furthest, now, 1, &waiting, NO_BOUND);
             assert_eq!(refusal, Err(Refusal::SequenceUsedUp { until: now + 1 }));
         }
     }
@@ -578,12 +578,12 @@ mod tests {
         for (seq_bits, (burst, slice_bits)) in ticks.flat_map(|tick| [(2, tick), (5, tick)]) {
             let rules = Rules::new(3, seq_bits, burst).paced(4 << slice_bits);
             let (end, per_slice) = (8 << seq_bits, (1 << seq_bits) >> slice_bits);
-            let some_limits = if seq_bits == 2 { 1 } else { 13 };
+            let some_bounds = if seq_bits == 2 { 1 } else { 13 };
             for next in 0..=end {
                 for now in 0..=10 << slice_bits {
-                    for limit in (0..=end + 1).step_by(some_limits) {
+                    for bound in (0..=end + 1).step_by(some_bounds) {
                         for want in 1..=6 {
-                            let result = advance(next, now, want, &rules, limit);
+                            let result = advance(next, now, want, &rules, bound);
                             let earliest = next.max(((now >> slice_bits) << seq_bits).min(end));
                             let ahead = 1 + (burst << slice_bits);
                             let left = if want == 1 { 0 } else { per_slice / 16 };
@@ -600,7 +600,7 @@ mod tests {
                             let cap =
                                 (tick << seq_bits) + if begun > 0 { eighth + shared } else { 0 };
                             let cap = if cap < end { cap - left } else { end };
-                            let expected = (earliest..cap.min(limit))
+                            let expected = (earliest..cap.min(bound))
                                 .take_while(|position| position >> seq_bits == earliest >> seq_bits)
                                 .take(want as usize);
                             match result {
@@ -612,12 +612,12 @@ mod tests {
                                     assert_eq!(expected.count(), 0, "refused though there was one");
                                     match refusal {
                                         Refusal::TimeExhausted => assert!(earliest >= end),
-                                        Refusal::AwaitingLease => assert!(earliest >= limit),
+                                        Refusal::AwaitingLease => assert!(earliest >= bound),
                                         Refusal::SequenceUsedUp { until } => {
                                             assert!(until > now);
                                             // A retry is useful then, and not before.
                                             let then =
-                                                |now| advance(next, now, want, &rules, NO_LIMIT);
+                                                |now| advance(next, now, want, &rules, NO_BOUND);
                                             assert!(then(until).is_ok());
                                             assert!(then(until - 1).is_err());
                                         }

@@ -21,15 +21,15 @@ struct Model {
     gate: Gate,
     /// Bound up to which a lease may issue. A caller sees it only through the gate and the bound's own ordering.
     durable: AtomicU64,
-    limit: AtomicU64,
+    bound: AtomicU64,
 }
 
 impl Model {
     /// The gate is open in tick 5.
-    fn new(kind: PopulatorKind, limit: u64) -> Arc<Self> {
+    fn new(kind: PopulatorKind, bound: u64) -> Arc<Self> {
         let populator = Populator::new(kind, FIRST);
-        let (gate, durable, limit) = (Gate::closed(), AtomicU64::new(limit), AtomicU64::new(limit));
-        let end = RULES.end(FIRST, 5, 1, limit.load(Ordering::Relaxed));
+        let (gate, durable, bound) = (Gate::closed(), AtomicU64::new(bound), AtomicU64::new(bound));
+        let end = RULES.end(FIRST, 5, 1, bound.load(Ordering::Relaxed));
         gate.open(5, end, end);
         populator.position(); // makes the lazily created primitives
         durable.load(Ordering::Relaxed);
@@ -37,7 +37,7 @@ impl Model {
             populator,
             gate,
             durable,
-            limit,
+            bound,
         })
     }
 
@@ -67,11 +67,11 @@ impl Model {
     fn claim(self: &Arc<Self>, now: u64) -> Thread<Taken> {
         let this = self.clone();
         Box::new(move || {
-            let limit = this.limit.load(Ordering::Acquire);
-            let Ok(claim) = this.populator.claim(now, 1, &RULES, limit) else {
+            let bound = this.bound.load(Ordering::Acquire);
+            let Ok(claim) = this.populator.claim(now, 1, &RULES, bound) else {
                 return Vec::new();
             };
-            let end = RULES.end(claim.start, now, 1, limit);
+            let end = RULES.end(claim.start, now, 1, bound);
             this.gate.open(now, end, end);
             vec![this.checked(claim)]
         })
@@ -165,7 +165,7 @@ fn the_bound_is_extended_while_the_gate_opens() {
             let this = model.clone();
             let extend: Thread<Taken> = Box::new(move || {
                 this.durable.store(FIRST + 2, Ordering::Relaxed);
-                this.limit.store(FIRST + 2, Ordering::Release);
+                this.bound.store(FIRST + 2, Ordering::Release);
                 Vec::new()
             });
             let threads = vec![model.pass(&[5, 5]), model.claim(5), extend];

@@ -12,14 +12,14 @@ use crate::sync::{AtomicU64, Ordering};
 /// Four positions in each tick.
 const RULES: Rules = Rules::new(8, 2, 0);
 const FIRST: u64 = RULES.position(5);
-const NO_LIMIT: u64 = u64::MAX;
+const NO_BOUND: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy)]
 enum Call {
     Claim {
         tick: u64,
         want: u32,
-        limit: u64,
+        bound: u64,
     },
     /// Gives back the caller's last claim.
     GiveBack,
@@ -29,7 +29,7 @@ enum Call {
 const ONE: Call = Call::Claim {
     tick: 5,
     want: 1,
-    limit: NO_LIMIT,
+    bound: NO_BOUND,
 };
 
 #[derive(Debug, Default)]
@@ -63,12 +63,12 @@ fn make(populator: &dyn IdPopulator, over: &AtomicBool, calls: &[Call]) -> Seen 
     let mut seen = Seen::default();
     for call in calls {
         match *call {
-            Call::Claim { tick, want, limit } => {
+            Call::Claim { tick, want, bound } => {
                 let was_over = over.load(Ordering::SeqCst);
-                match populator.claim(tick, want, &RULES, limit) {
+                match populator.claim(tick, want, &RULES, bound) {
                     Ok(Claim { start, end }) => {
                         assert!(!was_over, "taken after sealing: {start}..{end}");
-                        assert!(end <= limit, "beyond the bound: {start}..{end}");
+                        assert!(end <= bound, "beyond the bound: {start}..{end}");
                         seen.taken.push(start..end);
                     }
                     Err(refusal) => seen.refusals.push(refusal),
@@ -108,7 +108,7 @@ fn two_callers_reach_the_end_of_a_tick() {
             Call::Claim {
                 tick: 5,
                 want: 3,
-                limit: NO_LIMIT,
+                bound: NO_BOUND,
             },
             ONE,
         ],
@@ -117,7 +117,7 @@ fn two_callers_reach_the_end_of_a_tick() {
             Call::Claim {
                 tick: 6,
                 want: 2,
-                limit: NO_LIMIT,
+                bound: NO_BOUND,
             },
         ],
     ];
@@ -142,7 +142,7 @@ fn batches_at_the_bound() {
     const BATCH: Call = Call::Claim {
         tick: 5,
         want: 2,
-        limit: FIRST + 3,
+        bound: FIRST + 3,
     };
     for kind in PopulatorKind::ALL {
         exhaustively(kind.name(), move || {
@@ -205,7 +205,7 @@ fn only_the_last_claim_can_be_given_back() {
     const TWO: Call = Call::Claim {
         tick: 5,
         want: 2,
-        limit: NO_LIMIT,
+        bound: NO_BOUND,
     };
     const OTHERS: [&[Call]; 3] = [&[ONE, ONE], &[TWO, Call::GiveBack], &[Call::Seal]];
     for kind in PopulatorKind::ALL {
@@ -243,13 +243,13 @@ impl Faulty {
 }
 
 impl IdPopulator for Faulty {
-    fn claim(&self, now_tick: u64, want: u32, rules: &Rules, limit: u64) -> Result<Claim, Refusal> {
+    fn claim(&self, now_tick: u64, want: u32, rules: &Rules, bound: u64) -> Result<Claim, Refusal> {
         loop {
             if self.sealed.load(Ordering::SeqCst) != 0 {
                 return Err(Refusal::Sealed);
             }
             let next = self.next.load(Ordering::SeqCst);
-            let claim = crate::sequence::advance(next, now_tick, want, rules, limit)?;
+            let claim = crate::sequence::advance(next, now_tick, want, rules, bound)?;
             if !self.swaps {
                 self.next.store(claim.end, Ordering::SeqCst);
                 return Ok(claim);

@@ -15,7 +15,7 @@ fn all(position: u64) -> [Populator; 4] {
 }
 
 const RULES: Rules = Rules::new(3, 2, 0);
-const NO_LIMIT: u64 = u64::MAX;
+const NO_BOUND: u64 = u64::MAX;
 
 /// Every sequence of eight steps of a clock that advances, stands still or goes back, on a layout
 /// of eight ticks with four IDs each.
@@ -46,14 +46,14 @@ fn every_history_of_a_tiny_layout_ascends() {
 fn a_sealed_populator_never_issues_again_and_returns_its_end() {
     for populator in all(5) {
         assert_eq!(
-            populator.claim(2, 1, &RULES, NO_LIMIT),
+            populator.claim(2, 1, &RULES, NO_BOUND),
             Ok(Claim { start: 8, end: 9 })
         );
         for again in [false, true] {
             assert_eq!(populator.seal(), 9, "sealed before: {again}");
             for tick in 0..8 {
                 assert_eq!(
-                    populator.claim(tick, 1, &RULES, NO_LIMIT),
+                    populator.claim(tick, 1, &RULES, NO_BOUND),
                     Err(Refusal::Sealed)
                 );
             }
@@ -126,18 +126,18 @@ proptest! {
     ) {
         let rules = Rules::new(12, 4, 0);
         for populator in all(0) {
-            let (mut tick, mut limit) = (100i64, rules.position(101));
+            let (mut tick, mut bound) = (100i64, rules.position(101));
             let mut issued = HashSet::new();
             let mut highest = None;
             for (step, want, extend) in &steps {
                 tick = (tick + step).max(0);
                 let now = tick.unsigned_abs();
-                limit = limit.max(rules.position(now + extend));
-                if let Ok(claim) = populator.claim(now, *want, &rules, limit) {
+                bound = bound.max(rules.position(now + extend));
+                if let Ok(claim) = populator.claim(now, *want, &rules, bound) {
                     for position in claim.start..claim.end {
                         prop_assert!(issued.insert(position));
                         prop_assert!(Some(position) > highest);
-                        prop_assert!(position < limit && position >= rules.position(now));
+                        prop_assert!(position < bound && position >= rules.position(now));
                         highest = Some(position);
                     }
                 }

@@ -181,7 +181,7 @@ impl Protocol {
                     Some((sealed, next)) if sealed == machine => next,
                     _ => small(next),
                 };
-                let (record, limit) = (c.record, c.record.bound);
+                let (record, bound) = (c.record, c.record.bound);
                 let (pending, sealed, reply) = (None, None, None);
                 let (raising, forked) = (false, false);
                 Process::Holding(Holding {
@@ -193,7 +193,7 @@ impl Protocol {
                     forked,
                     reply,
                     next,
-                    limit,
+                    bound,
                 })
             }
             _ => Process::Idle { last: c.last },

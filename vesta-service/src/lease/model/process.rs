@@ -67,15 +67,15 @@ impl Protocol {
         if holding.forked && self.fault != Some(Fault::ChildIssues) {
             return None;
         }
-        let limit = match self.fault {
+        let bound = match self.fault {
             Some(Fault::BoundAfterUse) => u64::MAX,
             Some(Fault::UseBeforeReply) => holding
                 .pending
-                .map_or(holding.limit, |new| new.bound.max(holding.limit))
+                .map_or(holding.bound, |new| new.bound.max(holding.bound))
                 .into(),
-            _ => holding.limit.into(),
+            _ => holding.bound.into(),
         };
-        let claim = advance(holding.next.into(), tick, 1, &self.rules, limit).ok()?;
+        let claim = advance(holding.next.into(), tick, 1, &self.rules, bound).ok()?;
         holding.next = small(claim.end);
         let (machine, acknowledged) = (usize::from(holding.machine), holding.record.bound);
         let epoch = holding.record.epoch;
@@ -330,7 +330,7 @@ impl Protocol {
             }
             Event::Raised(record) => {
                 let record = Rec::from(&record);
-                holding.limit = holding.limit.max(record.bound);
+                holding.bound = holding.bound.max(record.bound);
                 holding = Holding {
                     record,
                     pending: None,
@@ -429,7 +429,7 @@ impl Protocol {
             }
             Process::Holding(holding) => {
                 let asked = holding.pending.map_or(0, |new| new.bound);
-                (holding.machine, holding.limit.max(asked))
+                (holding.machine, holding.bound.max(asked))
             }
         };
         state.exposed[usize::from(machine)] = exposed;

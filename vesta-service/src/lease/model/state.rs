@@ -179,7 +179,7 @@ pub(super) struct Holding {
     /// First position not yet issued.
     pub(super) next: u8,
     /// Bound of the lease as the process knows it.
-    pub(super) limit: u8,
+    pub(super) bound: u8,
 }
 
 impl Holding {
@@ -188,7 +188,7 @@ impl Holding {
         if self.sealed.is_some() || self.forked {
             return 0..0;
         }
-        self.next..self.limit.max(self.next)
+        self.next..self.bound.max(self.next)
     }
 
     /// Its pending change as a request.
@@ -463,7 +463,7 @@ pub(super) fn examples() -> [(&'static str, Condition); 9] {
                 state.holders().any(|one| {
                     let machine = usize::from(one.machine);
                     !one.line().is_empty()
-                        && state.issued[machine] >> one.limit != 0
+                        && state.issued[machine] >> one.bound != 0
                         && state.records[machine].epoch > one.record.epoch
                 })
             },

@@ -78,7 +78,7 @@ pub(crate) struct HeldLease {
     pub(crate) ticks: Ticks,
     sealed: OnceLock<String>,
     /// Durable bound, exclusive. Only grows, and only after a store acknowledged it.
-    limit: AtomicU64,
+    bound: AtomicU64,
     populator: Populator,
     /// Runs of the threads, if each thread takes its own.
     runs: Option<Runs>,
@@ -132,10 +132,10 @@ impl HeldLease {
             gate.close();
             self.why_not(behind)
         })?;
-        let limit = self.limit();
-        let claim = self.populator.claim(now, want, &self.rules, limit);
+        let bound = self.bound();
+        let claim = self.populator.claim(now, want, &self.rules, bound);
         let claim = claim.map_err(|refusal| self.explain(refusal))?;
-        let end = |want| self.rules.end(claim.start, now, want, limit);
+        let end = |want| self.rules.end(claim.start, now, want, bound);
         gate.open(shown, end(1), end(2));
         Ok(claim)
     }
@@ -144,7 +144,7 @@ impl HeldLease {
     pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
         let now = self.ticks.now().map_err(|behind| self.why_not(behind))?;
         let rules = self.rules.reserving(self.ticks.slices(ahead));
-        let claim = self.populator.claim(now, 1, &rules, self.limit());
+        let claim = self.populator.claim(now, 1, &rules, self.bound());
         let position = claim.map_err(|refusal| self.explain(refusal))?.start;
         let wake = self.rules.wake(position);
         let in_time = self.ticks.until(wake) <= ahead;
@@ -206,15 +206,15 @@ impl HeldLease {
     }
 
     /// The durable bound.
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit.load(Ordering::Acquire)
+    pub(crate) fn bound(&self) -> u64 {
+        self.bound.load(Ordering::Acquire)
     }
 
     /// Raises the bound, after a store acknowledged it.
-    pub(crate) fn raise(&self, limit: u64) {
+    pub(crate) fn raise(&self, bound: u64) {
         // Release: a caller that sees the new bound sees everything that led to it. A maximum, so that the
         // bound never shrinks.
-        self.limit.fetch_max(limit, Ordering::Release);
+        self.bound.fetch_max(bound, Ordering::Release);
     }
 
     /// Ends the lease for good, for this reason; returns the first position never issued. Nothing is issued
@@ -270,13 +270,13 @@ pub(crate) struct HeldLeaseFactory {
 }
 
 impl HeldLeaseFactory {
-    /// Makes the lease of a claim: from `next` on, below `limit`.
+    /// Makes the lease of a claim: from `next` on, below `bound`.
     pub(crate) fn make(
         &self,
         machine: u64,
         epoch: u64,
         next: u64,
-        limit: u64,
+        bound: u64,
     ) -> Result<HeldLease, IdError> {
         let base = self.meta.pack(&Id {
             machine,
@@ -298,7 +298,7 @@ impl HeldLeaseFactory {
                 next,
             ),
             sealed: OnceLock::new(),
-            limit: AtomicU64::new(limit),
+            bound: AtomicU64::new(bound),
             populator: Populator::new(self.populator, next),
             runs: (self.populator == PopulatorKind::Local)
                 .then(|| Runs::new(&self.meta, self.lost.clone())),

@@ -25,12 +25,12 @@ fn up_to(length: usize, shorter: usize) -> usize {
 
 /// Scenarios shortly before each point at which something runs out.
 fn scenarios() -> Vec<Scenario> {
-    let at = |name, small: Small, first, tick, limit| Scenario {
+    let at = |name, small: Small, first, tick, bound| Scenario {
         name,
         small,
         first,
         tick,
-        limit,
+        bound,
         gives_back: false,
     };
     vec![
@@ -213,14 +213,14 @@ fn every_start<S: Subject>(populator: &str) {
     for small in layouts {
         for first in 0..=small.end() {
             for tick in 0..=small.ticks + 1 {
-                for limit in 0..=small.end() + 1 {
+                for bound in 0..=small.end() + 1 {
                     let small = small.clone();
                     let scenario = Scenario {
                         name: "any start",
                         small,
                         first,
                         tick,
-                        limit,
+                        bound,
                         gives_back: false,
                     };
                     all.add(explore::<S>(&scenario, length).unwrap());

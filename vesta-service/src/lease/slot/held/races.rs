@@ -45,11 +45,11 @@ struct Model {
 }
 
 impl Model {
-    fn new(kind: PopulatorKind, limit: u64) -> Arc<Self> {
-        Self::beginning_with(FIRST, kind, limit)
+    fn new(kind: PopulatorKind, bound: u64) -> Arc<Self> {
+        Self::beginning_with(FIRST, kind, bound)
     }
 
-    fn beginning_with(first: u64, kind: PopulatorKind, limit: u64) -> Arc<Self> {
+    fn beginning_with(first: u64, kind: PopulatorKind, bound: u64) -> Arc<Self> {
         let clock = Arc::new(Millis(AtomicU64::new(0)));
         let factory = HeldLeaseFactory {
             meta: META,
@@ -60,14 +60,14 @@ impl Model {
             clock_kind: ClockKind::Precise,
             lost: Arc::default(),
         };
-        let lease = factory.make(7, 1, first, limit).expect("all fields fit");
+        let lease = factory.make(7, 1, first, bound).expect("all fields fit");
         // Forces lazy initialization.
-        lease.limit();
+        lease.bound();
         lease.populator.position();
         lease.gate.open(0, 0, 0);
         lease.runs.iter().for_each(|runs| runs.gate.open(0, 0, 0));
         lease.ticks.read();
-        let durable = AtomicU64::new(limit);
+        let durable = AtomicU64::new(bound);
         durable.load(Ordering::Relaxed);
         Arc::new(Self {
             lease,
@@ -276,7 +276,7 @@ fn planted_bound_raised_without_ordering() {
         let this = model.clone();
         let careless: Thread<_> = Box::new(move || {
             this.durable.store(FIRST + 2, Ordering::Relaxed);
-            this.lease.limit.fetch_max(FIRST + 2, Ordering::Relaxed);
+            this.lease.bound.fetch_max(FIRST + 2, Ordering::Relaxed);
             Vec::new()
         });
         at_once(vec![model.issue(1, 2), careless]);

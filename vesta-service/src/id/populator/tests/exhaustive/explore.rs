@@ -24,8 +24,8 @@ pub(crate) trait Subject: IdPopulator + Sized {
 pub(crate) struct Real<const KIND: usize>(Populator);
 
 impl<const KIND: usize> IdPopulator for Real<KIND> {
-    fn claim(&self, now_tick: u64, want: u32, rules: &Rules, limit: u64) -> Result<Claim, Refusal> {
-        self.0.claim(now_tick, want, rules, limit)
+    fn claim(&self, now_tick: u64, want: u32, rules: &Rules, bound: u64) -> Result<Claim, Refusal> {
+        self.0.claim(now_tick, want, rules, bound)
     }
 
     fn seal(&self) -> u64 {
@@ -71,7 +71,7 @@ pub(crate) struct Scenario {
     pub(crate) small: Small,
     pub(crate) first: u64,
     pub(crate) tick: u64,
-    pub(crate) limit: u64,
+    pub(crate) bound: u64,
     pub(crate) gives_back: bool,
 }
 
@@ -153,7 +153,7 @@ impl Counts {
 #[derive(Debug, Clone, Copy)]
 struct World {
     tick: u64,
-    limit: u64,
+    bound: u64,
     model: Model,
     /// The highest position issued so far, to check the invariant independently of the model.
     highest: Option<u64>,
@@ -164,11 +164,11 @@ struct World {
 impl World {
     fn new(scenario: &Scenario) -> Self {
         let Scenario {
-            first, tick, limit, ..
+            first, tick, bound, ..
         } = *scenario;
         Self {
             tick,
-            limit,
+            bound,
             model: Model::new(first),
             highest: None,
             held: [None; 2],
@@ -186,14 +186,14 @@ impl World {
         match op {
             Op::Claim(want) => {
                 counts.operations += 1;
-                let answer = subject.claim(self.tick, want, &small.rules, self.limit);
-                let expected = self.model.claim(small, self.tick, want, self.limit);
+                let answer = subject.claim(self.tick, want, &small.rules, self.bound);
+                let expected = self.model.claim(small, self.tick, want, self.bound);
                 if answer != expected {
                     return Err(format!("{answer:?}, expected {expected:?}"));
                 }
                 if let Ok(Claim { start, end }) = answer {
                     let ascends = self.highest.is_none_or(|highest| start > highest);
-                    if !ascends || end <= start || end > self.limit || end > small.end() {
+                    if !ascends || end <= start || end > self.bound || end > small.end() {
                         return Err(format!("{answer:?} after {:?}", self.highest));
                     }
                     self.held = [Some((Claim { start, end }, self.highest)), self.held[0]];
@@ -205,7 +205,7 @@ impl World {
             Op::Back(ticks) => self.tick = self.tick.saturating_sub(ticks),
             Op::Forever => self.tick = u64::MAX,
             Op::GiveBack(_) => {} // below
-            Op::Extend(by) => self.limit = self.limit.saturating_add(by),
+            Op::Extend(by) => self.bound = self.bound.saturating_add(by),
             Op::Seal => {
                 counts.operations += 1;
                 self.model.sealed = true;
@@ -245,10 +245,10 @@ fn explained(scenario: &Scenario, path: &[Op], flaw: &str) -> String {
         name,
         first,
         tick,
-        limit,
+        bound,
         ..
     } = scenario;
-    format!("{name} (position {first}, tick {tick}, bound {limit}): {path:?}: {flaw}")
+    format!("{name} (position {first}, tick {tick}, bound {bound}): {path:?}: {flaw}")
 }
 
 /// Explores every sequence of up to `length` operations, depth first.

@@ -90,7 +90,7 @@ impl Model {
     }
 
     /// The positions that a claim may take: contiguous, ascending. `None` if none are available.
-    fn available(&self, small: &Small, now: u64, want: u32, limit: u64) -> Option<Claim> {
+    fn available(&self, small: &Small, now: u64, want: u32, bound: u64) -> Option<Claim> {
         let mut claim: Option<Claim> = None;
         // In slices: nothing later than this one.
         let latest = now.saturating_add(small.burst * small.slices);
@@ -106,7 +106,7 @@ impl Model {
                 small.begins[usize::try_from(tick).unwrap()]
             };
             for position in first + begin..first + small.per_tick {
-                let mine = position >= self.first && position < limit;
+                let mine = position >= self.first && position < bound;
                 let ascends = self.issued >> position == 0;
                 // A claim does not span two ticks.
                 let near = claim.is_none_or(|claim| claim.start / small.per_tick == tick);
@@ -131,12 +131,12 @@ impl Model {
         small: &Small,
         now: u64,
         want: u32,
-        limit: u64,
+        bound: u64,
     ) -> Result<Claim, Refusal> {
         if self.sealed {
             return Err(Refusal::Sealed);
         }
-        if let Some(claim) = self.available(small, now, want, limit) {
+        if let Some(claim) = self.available(small, now, want, bound) {
             for position in claim.start..claim.end {
                 assert_eq!(self.issued >> position, 0, "never twice, never back");
                 self.issued |= 1 << position;

@@ -37,7 +37,7 @@ pub(crate) const FAULTS: [&str; 14] = [
 ];
 
 impl<const FAULT: usize> IdPopulator for Faulty<FAULT> {
-    fn claim(&self, now: u64, want: u32, rules: &Rules, limit: u64) -> Result<Claim, Refusal> {
+    fn claim(&self, now: u64, want: u32, rules: &Rules, bound: u64) -> Result<Claim, Refusal> {
         let mut state = self.0.lock().unwrap();
         if state.sealed && FAULT != 7 {
             return Err(Refusal::Sealed);
@@ -48,9 +48,9 @@ impl<const FAULT: usize> IdPopulator for Faulty<FAULT> {
             _ => state.next,
         };
         let bound = match FAULT {
-            3 => limit.saturating_add(1),
-            9 => limit.saturating_sub(1),
-            _ => limit,
+            3 => bound.saturating_add(1),
+            9 => bound.saturating_sub(1),
+            _ => bound,
         };
         let answer = advance(next, now, want, rules, bound).map_err(|refusal| match refusal {
             Refusal::SequenceUsedUp { until } if FAULT == 8 => {
