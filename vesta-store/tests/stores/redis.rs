@@ -267,7 +267,7 @@ fn a_key_not_written_by_vesta_is_an_error_that_names_it() {
             "run `PERSIST vesta:lease/ids`",
             3,
         ),
-        (&[b"SET", KEY.as_bytes(), b"x"], "is no hash", 3),
+        (&[b"SET", KEY.as_bytes(), b"x"], "is not a hash", 3),
         (
             &[b"HSET", KEY.as_bytes(), b"3", b"\xff"],
             "3 of vesta:lease/ids is damaged",
