@@ -34,7 +34,7 @@ fn it_names_every_format_with_an_example_and_every_layout() {
             "{format} {text}"
         );
     }
-    let (_, layouts) = GUIDE.split_once("### IDs of others").unwrap();
+    let (_, layouts) = GUIDE.split_once("### IDs from other systems").unwrap();
     for meta in IdMeta::all_known() {
         assert!(layouts.contains(&format!("`{}`", meta.name())), "{meta}");
     }
