@@ -29,8 +29,9 @@ section! {
 
         /// Admin listener, or off
         ///
-        /// Serves the page with the console, `/metrics`, `/healthz`, `/readyz`, `/status`, `/pool`, `/events`
-        /// and `/segments`; `off` disables it. Beyond loopback it needs TLS or `allow_plaintext = true`.
+        /// Serves the page with the console, `/metrics`, `/healthz`, `/readyz`, `/status`, `/pool`, `/events`,
+        /// `/segments` and `/serials`; `off` disables it. Beyond loopback it needs TLS or
+        /// `allow_plaintext = true`.
         pub(super) admin: Option<Address> = "admin.listen" "ADDRESS" or "127.0.0.1:50052", address_or_off;
 
         /// Additional host names of the listeners

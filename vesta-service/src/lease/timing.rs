@@ -10,7 +10,7 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
 /// Longest retry delay, once a store has been unreachable for long.
 pub(crate) const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Durations of a lease. Each store has its defaults; see docs/operate/operations.md.
+/// Durations of a lease. Each store has its defaults; see docs/operate/stores.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Distance of the durable bound ahead of now. If the store is unreachable, IDs keep flowing for this

@@ -14,7 +14,7 @@ use super::time::{HOUR, MILLI, MINUTE, SECOND};
 use super::world::World;
 
 impl World {
-    /// Performs the steps that docs/operate/operations.md prescribes for a store that has forgotten
+    /// Performs the steps that docs/operate/failures.md prescribes for a store that has forgotten
     /// something. Returns the moment of the new floor.
     pub(crate) fn operate(&mut self, space: usize) -> Result<u64, Flaw> {
         let namespace = NAMESPACES[space];
