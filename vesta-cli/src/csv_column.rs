@@ -165,7 +165,7 @@ mod tests {
             ("a,b\n1,2\n", Some("id"), "no column `id`: a, b"),
             ("a,b\n1,2\n", Some("3"), "2 columns, but no 3"),
             ("a,b\n1,2\n", Some("0"), "2 columns, but no 0"),
-            ("", None, "no line"),
+            ("", None, "it is empty"),
         ] {
             let said = cells(text, wanted).expect_err(text);
             assert!(said.contains(why), "{text:?}: {said}");

@@ -10,7 +10,7 @@ use vesta_testkit::{FuseMount, lacks};
 
 use crate::support::{FREE_PORTS, Program, folder, program, run, serve, start, text};
 
-const ON_FUSE: &str = "is on a network file system (FUSE), whose locks may not keep two hosts apart; name a \
+const ON_FUSE: &str = "is on a network file system (FUSE), whose locks may not keep two hosts apart; use a \
                        folder on a local disk (--state-dir)";
 
 /// Two mounts of one folder act as two hosts that reach it.

@@ -138,7 +138,7 @@ fn an_expired_certificate_is_reported() {
     let (code, said) = running.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("cert.pem has expired on 2020-01-01T00:00:00"),
+        said.contains("cert.pem expired on 2020-01-01T00:00:00"),
         "{said}"
     );
 }
