@@ -63,6 +63,16 @@ def compare(chinese, english):
             yield f"{path}:{parts[min(i, len(parts) - 1)][0]}: {[part for _, part in parts[i:j]][:3]}"
 
 
+def wrapped(path):
+    """Browsers show a line break between Chinese characters as a blank: a paragraph is one line."""
+    before = ""
+    for number, line, language in lines_of(path):
+        text = "" if language or re.match(r"[#|!<]|\s*(?:[*-]|\d+\.) ", line) else line.strip()
+        if text and before and re.search("[\u2e80-\u9fff\uff00-\uffef]", before[-1] + text[0]):
+            yield f"{path}:{number}: join this line with the one before"
+        before = "" if language or line.startswith(("#", "|", "!", "<")) else line.strip()
+
+
 def anchors(path):
     found = set()
     for heading in [line.lstrip("#") for _, line, language in lines_of(path) if not language and line[:1] == "#"]:
@@ -118,7 +128,7 @@ wrong = [
     w
     for path in documents
     for w in (
-        *(compare(path, original(path)) if original(path) else ()),
+        *([*compare(path, original(path)), *wrapped(path)] if original(path) else ()),
         *broken(path),
         *absent(path, sources),
     )
