@@ -126,7 +126,7 @@ struct Seen {
     ranges: BTreeMap<u64, (u64, Origin)>,
     ids: u64,
     repeated: u64,
-    /// The first ID that came twice.
+    /// The first repeated ID.
     twice: Option<(u64, [Origin; 2])>,
 }
 
@@ -236,7 +236,7 @@ impl Chaos<'_> {
     }
 
     /// Keeps a server in each slot, and kills them, pauses them and steps their clocks at random, until
-    /// time is up, an ID came twice, or a stop is requested. Returns the IDs, and the counts of kills,
+    /// the time is up, an ID repeats, or a stop is requested. Returns the IDs, and the counts of kills,
     /// pauses, clock steps and failed requests.
     fn disturb(&self, dice: &mut Dice) -> Result<(Seen, [u64; 4]), Error> {
         let ChaosArgs {
@@ -377,8 +377,8 @@ impl Chaos<'_> {
             .arg("--machine-store");
         match &self.args.store {
             Some(store) => command.arg(store),
-            // So few machine IDs that they soon come again; other stores take minutes to free those of
-            // dead processes.
+            // A small pool, so that machine IDs are soon reused; other stores take minutes to free those
+            // of dead processes.
             None => command
                 .arg(format!("sqlite:{}", self.folder.join("pool.db").display()))
                 .args([

@@ -219,7 +219,7 @@ fn may_be(it: &Rounded) -> String {
     format!("may be rounded by {by}: the ID lies between {from} and {until}")
 }
 
-/// Adds to an object the range that a rounded ID may stand for.
+/// Adds to an object the range of IDs that round to this one.
 fn with_rounded(mut json: Value, raw: u64) -> Value {
     if let Some(Rounded { by, from, until }) = rounded(raw) {
         json["rounded"] = json!({ "by": by, "from": from.to_string(), "until": until.to_string() });

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &SqlArgs) -> Done {
 }
 
 /// The functions of a layout, or statements where an ordinary user cannot create functions; `base` is the ID
-/// of version and type alone.
+/// in which all fields but version and type are 0.
 fn functions(layout: &IdMeta, base: u64, dialect: Dialect) -> String {
     let (unit, epoch) = (layout.spec().unit.millis(), layout.spec().epoch.0);
     let field = |field| format!("(id >> {} & {})", layout.shift(field), layout.max(field));

@@ -1,5 +1,5 @@
 //! Writes IDs with machine ID 1 to a file, for `scripts/peers.sh`: `write_ids vesta|ferroid FILE SECONDS`.
-//! With `count FILE…`: the number of IDs in all files, and of those that an earlier one equals.
+//! With `count FILE…`: the number of IDs in all files, and the number of those equal to an earlier one.
 
 use std::error::Error;
 use std::fs::File;

@@ -21,7 +21,7 @@ pub struct Status {
     pub all: MachineStatus,
     /// All current machine IDs.
     pub machines: Vec<u64>,
-    /// Their source.
+    /// Source of the machine IDs.
     pub machine_source: String,
     /// The namespace.
     pub namespace: String,

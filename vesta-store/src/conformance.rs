@@ -1,6 +1,6 @@
 //! Conformance suite: the promises of every store, run against each backend unchanged.
 //!
-//! A backend's test file only says how to create a fresh store:
+//! A backend's test file only defines how to create a fresh store:
 //! ```no_run
 //! use std::sync::Arc;
 //! use vesta_service::lease::KvStore;

@@ -24,7 +24,7 @@ const PAUSE_FOR_EACH: Duration = Duration::from_millis(300);
 /// Maximum age of the pool state shown to people.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// How long a scrape waits for the store; the read then goes on in the background, for the next
+/// Time for which a scrape waits for the store; the read then continues in the background, for the next
 /// scrape.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -57,7 +57,7 @@ pub(crate) struct Pool {
 #[derive(Debug, Default)]
 struct Seen {
     usage: Option<Usage>,
-    /// By the monotonic clock.
+    /// Time of the next read, on the monotonic clock.
     next_look: Duration,
 }
 

@@ -91,7 +91,7 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
     })
 }
 
-/// `None` without a lease, which has no bound.
+/// Milliseconds left in the window; `None` without a lease, which has no bound.
 pub(super) fn window_left(left: Duration) -> Option<u64> {
     (left != Duration::MAX).then(|| millis(left))
 }

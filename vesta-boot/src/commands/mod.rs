@@ -26,7 +26,7 @@ use console::Console;
 /// Runs a command and prints its report.
 ///
 /// # Errors
-/// [`Error`] with one sentence that says what to do.
+/// [`Error`] with one sentence that states the remedy.
 pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
     let done = match command {
         Command::Store {

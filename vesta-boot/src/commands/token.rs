@@ -13,7 +13,7 @@ use crate::start::error::Error;
 /// needed.
 ///
 /// # Errors
-/// [`Error`] with one sentence that says what to do.
+/// [`Error`] with one sentence that states the remedy.
 pub(crate) fn make_token(command: &TokenCommand, output: Output) -> Result<(), Error> {
     let TokenCommand::New { name, scopes } = command;
     let mut random = [0; 32];

@@ -20,16 +20,16 @@ use super::tls::Tls;
 /// Timeouts of a connection. `Duration::MAX` disables one.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// From accept until TLS is set up and the first bytes have been read.
+    /// Timeout from accept until TLS is set up and the first bytes have been read.
     pub opening: Duration,
     /// The number of those first bytes, at least 1.
     pub opening_bytes: usize,
-    /// For the rest of a request, for its response, and for the peer to read it. A stall is
-    /// detected after one to two timeouts.
+    /// Timeout for the rest of a request, for its response, and for the peer to read it. A stall is detected
+    /// after one to two timeouts.
     pub stall: Duration,
-    /// Between a response and the next bytes.
+    /// Timeout between a response and the next bytes.
     pub idle: Duration,
-    /// Without a request among [`Requests`], whatever bytes arrive.
+    /// Timeout of a connection without a request among [`Requests`], whatever bytes arrive.
     pub unused: Duration,
 }
 
@@ -177,7 +177,7 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Detects a peer that owes something for too long.
+/// Detects a peer that has stalled.
 ///
 /// A busy connection must not pay for a clock or a timer per request. So the timer keeps running,
 /// and only its expiry checks whether the phase is still the one for which it was set.
@@ -195,9 +195,9 @@ struct Watch {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
-    /// This many of the first bytes are missing.
+    /// This many of the first bytes are still missing.
     Opening(usize),
-    /// The peer owes the rest of a request or the reading of an answer, or is owed an answer.
+    /// A request is incomplete, its response is pending, or the peer has not read the response.
     Owing,
     /// The peer may send its next request.
     Idle,
@@ -229,27 +229,27 @@ impl Watch {
         }
     }
 
-    /// A response cannot be written. An earlier debt keeps its age.
+    /// Records that a response cannot be written. A limit that is already running continues.
     fn owes(&mut self) {
         if self.phase == Phase::Idle {
             self.turn_to(Phase::Owing);
         }
     }
 
-    /// A response, or a part of it, was written.
+    /// Records that a response, or a part of it, was written.
     fn paid(&mut self) {
         if self.phase == Phase::Owing {
             self.turn_to(Phase::Idle);
         }
     }
 
-    /// Written bytes have not been sent yet.
+    /// Records that written bytes have not been sent yet.
     fn owes_flush(&mut self) {
         self.unflushed = true;
         self.owes();
     }
 
-    /// All written bytes have been sent; there may have been none.
+    /// Records that all written bytes, if any, have been sent.
     fn flushed(&mut self) {
         if std::mem::take(&mut self.unflushed) {
             self.paid();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::address::{Address, Listening};
 
-/// Names by which requests may call a listener; by default any.
+/// Host names that requests to a listener may use; by default any.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts(Option<Arc<[String]>>);
 
 impl Hosts {
-    /// Names by which requests may call a listener: its own, and these.
+    /// Host names that requests to a listener may use: its own, and these.
     pub fn of(listener: &Listening, names: &Arc<[String]>) -> Self {
         Self::new(listener.address(), names)
     }

@@ -22,7 +22,7 @@ use super::permit::{Addresses, Permit, Seat};
 use super::requests::Requests;
 use crate::admin::metrics::Metrics;
 
-/// Pause after an error of accept, such as no free file descriptor.
+/// Pause after a failed accept, for example when no file descriptor is free.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
 /// Limits the number and duration of a listener's connections, and adds TLS.
@@ -301,7 +301,7 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
-    /// The response to a request; the timeout is for a response that never comes.
+    /// The response to a request, with a timeout in case it never comes.
     async fn answer(address: SocketAddr, request: &[u8]) -> Vec<u8> {
         let mut stream = connect(address, request).await;
         timeout(Duration::from_secs(60), until_closed(&mut stream))

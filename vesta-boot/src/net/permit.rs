@@ -86,7 +86,7 @@ impl Seat {
         ended.is_some()
     }
 
-    /// Ready once the connection has given way.
+    /// Ready once another connection has taken over the permit.
     pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         let mut it = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         it.waker = Some(cx.waker().clone());

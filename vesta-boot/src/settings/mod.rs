@@ -121,7 +121,7 @@ impl Config {
     /// Checks the settings, individually and against each other.
     ///
     /// # Errors
-    /// [`Error::Setting`] with one sentence that says what to do.
+    /// [`Error::Setting`] with one sentence that states the remedy.
     pub fn check(values: &Values) -> Result<Self, Error> {
         let Sections {
             listeners,

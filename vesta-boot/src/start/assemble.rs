@@ -78,7 +78,7 @@ impl Origin {
 /// `wait_for_store`, for as long as the store is unreachable.
 ///
 /// # Errors
-/// [`Error`] with one sentence that says what to do.
+/// [`Error`] with one sentence that states the remedy.
 pub fn assemble(config: &Config) -> Result<Assembled, Error> {
     let layout = &config.ids.layout;
     let now = SystemClock::new().wall();

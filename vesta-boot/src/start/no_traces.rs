@@ -35,7 +35,7 @@ pub fn may_be_traced<'a>(_: impl Fn(&'static str) -> Option<&'a str>) -> bool {
 }
 
 impl Span {
-    /// Begins with a request.
+    /// Begins the span of a request.
     pub fn begin<'a>(
         _: &'static str,
         _: &'static str,

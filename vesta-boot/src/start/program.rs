@@ -53,7 +53,7 @@ pub fn main(role: Role, fronts: &[Front], args: impl IntoIterator<Item = OsStrin
 /// of a wrong one.
 ///
 /// # Errors
-/// [`Error`] with one sentence that says what to do.
+/// [`Error`] with one sentence that states the remedy.
 pub fn start(
     clock: Option<Arc<dyn Clock>>,
     role: Role,

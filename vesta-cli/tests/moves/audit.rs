@@ -70,7 +70,7 @@ fn finds_all(found: &Value) {
     assert_eq!(count("unplanned"), Some(1));
     assert_eq!(count("future"), Some(0));
     assert_eq!(count("unreadable"), Some(0));
-    // Three planted ones, and one per machine at the copies at the end.
+    // Three are planted, and the copies at the end add one per machine.
     assert_eq!(count("clockBack"), Some(3 + 3), "{found}");
     let first = found["findings"]["unplanned"]["examples"][0].as_str();
     assert!(

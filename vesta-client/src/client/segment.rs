@@ -52,7 +52,7 @@ impl Client {
     ///
     /// # Errors
     /// [`IdError::Invalid`] unless the key has 1 to 128 bytes; [`IdError::OutOfRange`] or `Invalid`
-    /// for a [`Prefetch`] with a wrong number. The servers are not asked yet: if they do not know
+    /// for a [`Prefetch`] with a value out of range. The servers are not asked yet: if they do not know
     /// the key, the calls of the handle return the error.
     pub fn segment_with(&self, key: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
         check_name("key", key)?;

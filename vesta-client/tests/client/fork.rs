@@ -77,7 +77,7 @@ fn child_takes_no_id_of_an_open_stream() {
     });
 }
 
-/// Ready at once: a refusal never waits.
+/// Polls a call once: a refusal never waits.
 fn poll<T>(call: impl Future<Output = T>) -> T {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(call).poll(&mut context) {

@@ -16,7 +16,7 @@ fn prefetch(capacity: u32, low_water: u32) -> Prefetch {
     }
 }
 
-/// Without retries, so that a refill fails at once while the server is down.
+/// A client without retries, so that a refill fails at once while the server is down.
 fn client(pipe: &Pipe) -> Client {
     let retry = Retry {
         max_attempts: 1,

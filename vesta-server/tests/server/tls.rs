@@ -252,7 +252,7 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     let stream = stream.expect("they never end");
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
     until_closed(stream); // silent after the handshake
-    // One address may hold one of two connections: it was free whenever the client saw the end.
+    // One address may have one of the two connections: it was free each time the client saw the end.
     assert_eq!(server.metrics.refused.get(), 0);
 
     // A client that stays after its handshake has failed holds its connection no longer either.

@@ -1,5 +1,5 @@
 //! Callers: each calls one server as fast as it answers, until the server has ended or the run is over.
-//! Every answer that arrived is checked, even if its server has died since.
+//! Every answer that arrived is checked, even if its server has been killed since.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! The checker: every position that a caller received, as intervals per machine ID. Finds positions
-//! that came twice or out of order.
+//! that repeat or are out of order.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;

@@ -91,7 +91,7 @@ fn a_planted_step_back_is_found() {
     let mut marks = ledger.marks(0);
     ledger.record(by(0, 1, 3), &run(7, 80, 10), &mut marks);
     assert_eq!(found(&ledger), (0, 1));
-    // Another process owes it no order.
+    // No order holds between two processes.
     let mut marks = ledger.marks(1);
     ledger.record(by(1, 0, 4), &run(7, 60, 10), &mut marks);
     assert_eq!(found(&ledger), (0, 1));

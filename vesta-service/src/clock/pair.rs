@@ -29,7 +29,7 @@ impl ClockPair {
     /// Reads this host's clock around a request for the other one; `None` if the other one does not exist.
     ///
     /// # Errors
-    /// Those of the request.
+    /// The errors of the request.
     pub fn read<E>(
         clock: &dyn Clock,
         ask: impl FnOnce() -> Result<Option<UnixMillis>, E>,

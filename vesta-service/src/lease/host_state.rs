@@ -108,7 +108,7 @@ impl HostState {
         self.free.iter().map(FileStore::local).collect()
     }
 
-    /// True if no living process on this host holds the machine ID, whatever the store says.
+    /// True if no living process on this host holds the machine ID, whatever the store shows.
     pub(crate) fn is_free(&self, machine: u64) -> bool {
         let Some(folder) = &self.folder else {
             return true;
@@ -161,7 +161,7 @@ impl HostState {
     }
 
     /// Remembers what the store acknowledged, with one sync. A machine ID whose record cannot be written
-    /// stays locked, which tells this host that it is in use.
+    /// stays locked, which shows this host that it is in use.
     pub(crate) fn remember<'a>(&mut self, records: impl IntoIterator<Item = (u64, &'a Record)>) {
         let slot = |(machine, record): (u64, &Record)| {
             self.own.remember(machine, record);

@@ -12,7 +12,7 @@
 //! * the store refuses any request of a holder;
 //! * an operator raises the floor, or deletes a record, between any two steps;
 //! * the store goes back to any earlier state, once;
-//! * a process crashes at any time and remembers what its state file says, or nothing;
+//! * a process crashes at any time and remembers the contents of its state file, or nothing;
 //! * each reading of a clock shows any time, and any process that wants a record may consider its owner long
 //!   expired;
 //! * with [`Copies`], the memory of a process is copied once, or the process is forked.

@@ -52,7 +52,7 @@ const WIDE_AFTER: Duration = Duration::from_secs(600);
 /// Pause after a failed search while running.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_secs(1);
 
-/// Claim plan: the unchanging part of a claim. It says what is wanted, and by which process.
+/// Claim plan: the unchanging part of a claim, namely its target and its process.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// Display name of the store.

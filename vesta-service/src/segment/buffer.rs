@@ -323,7 +323,7 @@ impl Buffer {
         pause
     }
 
-    /// No more ranges will come; the available numbers may be used up. A shutdown is final.
+    /// Stops fetching, for this reason; the available numbers may still be used up. A shutdown is final.
     fn settle(&mut self, health: Health) {
         if self.health != Health::Closed {
             self.health = health;

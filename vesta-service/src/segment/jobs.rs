@@ -34,7 +34,7 @@ pub(super) struct Jobs {
 
 #[derive(Debug, Default)]
 struct List {
-    /// By moment, then in the order of arrival.
+    /// Jobs by moment, then in the order of arrival.
     jobs: BTreeMap<(Duration, u64), Job>,
     count: u64,
     /// Set at the end: no more jobs come.

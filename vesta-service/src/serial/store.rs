@@ -74,7 +74,7 @@ impl SerialStore {
         self.check_lead(definition, definition.start(&definition.present(now)), now)?;
         let place = entry_key(&new.definition.tag);
         match self.tags.put(&place, None, &new.definition)? {
-            // A tag that was not completed, if it is the same.
+            // An equal entry is a tag whose creation was not completed.
             Cas::Conflict(Some(other)) if other != new.definition => Ok(false),
             _ => self.counters.create(&counter),
         }

@@ -35,7 +35,7 @@ impl SerialTag {
     /// A new serial. May wait for the store, for up to the segments' `max_wait`.
     ///
     /// # Errors
-    /// - [`IdError::NotReady`]: none came in time.
+    /// - [`IdError::NotReady`]: no serial was available in time.
     /// - [`IdError::Unavailable`]: the store fails, was rolled back, or has a clock far behind this host's
     ///   at the beginning of a period; or the counter has used up its digits, until the next period.
     /// - [`IdError::OutOfRange`] for `year`: the pattern cannot express it.

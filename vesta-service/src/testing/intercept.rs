@@ -40,7 +40,7 @@ impl Request<'_> {
     /// Sends the request to a store.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub fn send(self, store: &dyn KvStore) -> Result<Answer, StoreError> {
         Ok(match self {
             Self::List { area } => Answer::Entries(store.list(area)?),

@@ -146,7 +146,7 @@ fn a_panicking_store_counts_as_failed() {
     assert_eq!(next(&service, "orders").unwrap(), 1);
 }
 
-/// Also in a thread of the service: the thread and the tag survive.
+/// A panic in a thread of the service leaves thread and tag usable, too.
 #[test]
 fn a_panic_outside_the_store_leaves_no_tag_stuck() {
     let store = TestStore::with(&[("orders", 10), ("users", 10)]);

@@ -33,7 +33,7 @@ pub(crate) enum Mood {
     PanicsWhenNamed,
 }
 
-/// An in-memory store with moods and gates.
+/// An in-memory store with scripted behaviour, which can block fetches.
 #[derive(Debug, Default)]
 pub(crate) struct TestStore {
     pub(crate) rows: MemorySegmentStore,

@@ -78,7 +78,7 @@ fn a_second_is_released_in_slices_without_losing_any() {
     }
 }
 
-/// Without pacing, the rest of the second is theirs; with it, a slice leaves as many.
+/// Without pacing, single calls get the last sixteenth of a second; with pacing, that of each slice.
 #[test]
 fn single_calls_are_served_next_to_continuous_batches() {
     for (pacing, left) in [(false, 65_536), (true, 256)] {

@@ -135,7 +135,7 @@ fn claims_keep_a_window_ahead_of_a_store_that_may_forget() {
     );
 }
 
-/// Whatever the window setting, and also with a reserved machine ID.
+/// This holds for every window setting, and for a reserved machine ID.
 #[test]
 fn ids_keep_flowing_with_a_store_that_may_forget() {
     let setting = Setting::new();
@@ -230,7 +230,7 @@ fn pass<T>(seconds: u32, clocks: &[&ManualClock], mut act: impl FnMut(u32) -> T)
 }
 
 /// The owner's clock is stepped after its claim; then a replica takes over that has forgotten the step,
-/// and a starting process claims the same machine ID by right clocks. Returns the number of IDs, and the
+/// and a starting process with a correct clock claims the same machine ID. Returns the number of IDs, and the
 /// number of repeated ones.
 fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
     let setting = Setting::new();

@@ -208,7 +208,7 @@ fn a_search_for_another_machine_id_ends_within_its_call() {
     assert_eq!(service.status().rehomed_total, 1);
 }
 
-/// Also on a host without a local record of them.
+/// A host without a local record of the machine IDs reports the same.
 #[test]
 fn a_free_pool_used_beyond_the_clock_reports_until_when() {
     let setting = Setting::new();

@@ -94,7 +94,7 @@ pub(crate) struct Ledger {
     /// The machine ID used last.
     open: (u64, Line),
     pub(crate) issued: u64,
-    /// Mixed from every ID in order: two histories with the same digest are equal.
+    /// Digest of all IDs in order: two histories with the same digest are equal.
     pub(crate) digest: u64,
 }
 

@@ -4,7 +4,7 @@
 //! ```sh
 //! VESTA_TEST_SEED=7 cargo test -p vesta-service --test simulation any_history -- --nocapture
 //! ```
-//! prints the story of one seed. `VESTA_TEST_FULL=1` plays twenty times as many.
+//! prints the events of one seed. `VESTA_TEST_FULL=1` plays twenty times as many.
 //!
 //! The services' own random numbers identify owners and requests, which are only compared, and vary
 //! the pause between two renewals, which is too short here to matter. Two things do not depend on the
@@ -30,8 +30,8 @@ mod world;
 use planted::Planted;
 use vesta_testkit::is_full_run;
 
-/// No ID twice, positions of each machine ID ascend, nothing beyond a grant or skipped, only errors
-/// with the right reason and retry delay, and after all faults every node recovers.
+/// No ID repeats, and positions of each machine ID ascend. None is beyond a bound or skipped. Each error has
+/// the right reason and retry delay, and after all faults every node recovers.
 #[test]
 fn any_history() {
     if let Some(seed) = run::seed() {

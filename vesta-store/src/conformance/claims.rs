@@ -32,7 +32,7 @@ pub(super) fn outlasting(world: &World) -> Timing {
     }
 }
 
-/// As many hosts as machine IDs.
+/// There are as many hosts as machine IDs.
 pub(super) fn every_claim_takes_another_machine_id(backend: &dyn Backend) {
     let world = World::new(backend);
     let services: Vec<_> = (0..10)

@@ -78,7 +78,7 @@ pub(super) fn an_extend_whose_reply_is_lost_opens_no_second_window(backend: &dyn
     );
 }
 
-/// And not mistaken for a release by another owner.
+/// It is not mistaken for a release by another owner.
 pub(super) fn a_release_whose_reply_is_lost_is_recognised(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();
@@ -142,7 +142,7 @@ pub(super) fn a_store_reachable_again_in_time_is_used(backend: &dyn Backend) {
     }
 }
 
-/// No error before the bound, only "not now" after it, and no restart needed.
+/// There is no error before the bound, only "not now" after it, and no restart is needed.
 pub(super) fn ids_stop_at_the_bound_while_the_store_is_unreachable_and_resume(
     backend: &dyn Backend,
 ) {

@@ -86,7 +86,7 @@ pub(super) fn values_are_compared_as_bytes(backend: &dyn Backend) {
     });
 }
 
-/// And the current entry is left unchanged.
+/// The current entry is left unchanged.
 pub(super) fn a_put_over_another_value_changes_nothing(backend: &dyn Backend) {
     with_store(backend, |_, store| {
         assert_eq!(get(&*store, "1"), None);
@@ -155,7 +155,7 @@ pub(super) fn of_concurrent_puts_exactly_one_takes_effect(backend: &dyn Backend)
     });
 }
 
-/// Even if one name is a prefix of another, or only the case differs.
+/// This holds if one name is a prefix of another, and if only the case differs.
 pub(super) fn areas_do_not_touch_each_other(backend: &dyn Backend) {
     with_store(backend, |_, store| {
         let areas = [
@@ -229,7 +229,7 @@ pub(super) fn an_acknowledged_put_outlives_a_restart(backend: &dyn Backend) {
     });
 }
 
-/// Each by itself, in its position: some take effect, some do not. Of concurrent puts on the same
+/// Each put has its own answer, in its position: some take effect, some do not. Of concurrent puts on the same
 /// entry, only one takes effect.
 pub(super) fn batched_puts_take_effect_one_by_one(backend: &dyn Backend) {
     let new = |key: &str, old: Option<&str>, new: &str| Put {

@@ -72,8 +72,8 @@ pub(super) fn a_released_machine_id_continues_exactly_where_it_was_sealed(backen
     assert!(next_position(&elsewhere) >= last + 2);
 }
 
-/// The owner may come back to it. Without another machine ID, a starter watches the record for a while
-/// and then claims positions that its owner can no longer use.
+/// The owner may come back to its machine ID. If there is no other, a starting process watches the record for a
+/// while and then claims positions that the owner can no longer use.
 pub(super) fn an_expired_owner_keeps_its_machine_id_while_there_are_others(backend: &dyn Backend) {
     let world = World::new(backend);
     let silent = world.pool("a", 0..=0).build().expect("a machine ID");
@@ -108,7 +108,7 @@ pub(super) fn an_expired_owner_keeps_its_machine_id_while_there_are_others(backe
     assert_eq!(world.record(0).epoch, 2);
 }
 
-/// However old its bound is: a clock may be wrong, but a change proves that the owner is running.
+/// The age of its bound does not matter: a clock may be wrong, but a change proves that the owner is running.
 pub(super) fn a_record_that_changes_while_watched_is_not_taken_over(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();

@@ -63,7 +63,7 @@ pub(super) fn a_deleted_record_of_a_living_owner_is_not_claimed_again(backend: &
     assert!(next_position(&next) > last);
 }
 
-/// However long ago it was deleted, and whatever replaced it.
+/// It does not matter when the record was deleted and what replaced it.
 pub(super) fn a_deleted_record_of_a_dead_owner_is_not_claimed_again(backend: &dyn Backend) {
     let world = World::new(backend);
     let connection = world.connect();

@@ -96,7 +96,7 @@ impl Walk {
                         let now = self.world.clock.wall();
                         self.world.clock.set_wall(UnixMillis(now.0 - back));
                     }
-                    // Long enough for the others to count as gone; this owner comes back from it,
+                    // Long enough for the others to count as gone; this owner recovers from it,
                     // too.
                     8 => self.world.clock.advance(Duration::from_secs(70)),
                     _ => {}

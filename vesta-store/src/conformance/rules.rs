@@ -197,7 +197,7 @@ pub(super) fn a_delayed_extend_is_rejected_after_a_newer_claim(backend: &dyn Bac
     assert_eq!(change(&store, 0, &newer, &again), Cas::Conflict(moved));
 }
 
-/// And vice versa.
+/// The first connection also sees what the second wrote.
 pub(super) fn a_second_connection_sees_what_the_first_wrote(backend: &dyn Backend) {
     let world = World::new(backend);
     let (one, two) = (world.raw(), world.raw());
@@ -281,7 +281,7 @@ pub(super) fn a_namespace_keeps_its_first_fingerprint_and_uuid(backend: &dyn Bac
     );
 }
 
-/// Instead of being treated as empty.
+/// It is not treated as empty.
 pub(super) fn a_namespace_that_was_not_opened_is_refused(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();
@@ -297,7 +297,7 @@ pub(super) fn a_namespace_that_was_not_opened_is_refused(backend: &dyn Backend) 
     }
 }
 
-/// Its own durations are usable.
+/// The store's own durations are valid.
 pub(super) fn the_durations_are_consistent_and_the_clock_is_right(backend: &dyn Backend) {
     let fixture = backend.fresh();
     let store = fixture.connect();
@@ -312,7 +312,7 @@ pub(super) fn the_durations_are_consistent_and_the_clock_is_right(backend: &dyn 
     }
 }
 
-/// An operator's answer to a store that forgot: the floor is never lowered by concurrent raises.
+/// An operator raises the floor after a store forgot: concurrent raises never lower it.
 pub(super) fn a_floor_is_only_ever_raised_and_new_records_start_there(backend: &dyn Backend) {
     let world = World::new(backend);
     let store = world.raw();

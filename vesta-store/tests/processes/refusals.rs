@@ -170,7 +170,7 @@ pub(crate) fn a_server_that_becomes_a_replica_is_unused_until_primary_again(stor
     Ledger::new(LAYOUT).check(&holder.ids).unwrap();
 }
 
-/// No privilege to create a table: an empty one would be in the way of the original.
+/// The privileges without `CREATE`: an empty table would block the original.
 const GRANT: &str = "GRANT SELECT, INSERT, UPDATE ON vesta.vesta_kv TO app@'%'; \
                      GRANT SELECT, INSERT, UPDATE ON vesta.leaf_alloc TO app@'%'";
 

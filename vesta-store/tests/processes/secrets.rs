@@ -12,7 +12,7 @@ use crate::world::World;
 
 const PLANTED: &str = "Hunter2-planted-9c1f";
 
-/// Not even at TRACE, by any crate, in any error or `Debug`.
+/// No crate shows one at any level down to TRACE, in any error or `Debug`.
 pub(crate) fn passwords_are_never_shown(store: &Store) {
     let world = World::of(store);
     let namespace = world.namespace();

@@ -139,7 +139,7 @@ fn a_closed_connection_is_reopened() {
     });
 }
 
-/// The level is the default of new sessions, which ours do not change.
+/// The level is the default of new sessions, which the store's do not change.
 #[test]
 fn puts_are_atomic_at_every_isolation_level() {
     let _alone = User::alone();

@@ -250,7 +250,7 @@ fn a_server_that_may_fail_over_is_doubted() {
     }
 }
 
-/// Whatever the server's default.
+/// The server's default does not matter.
 #[test]
 fn every_session_asks_for_durable_commits() {
     for (default, asked) in [

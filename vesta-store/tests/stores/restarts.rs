@@ -347,7 +347,7 @@ fn two_pools_of_one_host_never_hand_out_the_same_machine_id() {
     );
 }
 
-/// Its process continues with another one.
+/// The process that lost it continues with another machine ID.
 #[test]
 fn a_lost_machine_id_is_free_for_another_pool_of_the_host() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());

@@ -91,9 +91,9 @@ impl Clock for Scripted {
 /// A serial, and the clock readings of its server.
 pub(crate) struct Got {
     pub(crate) serial: Serial,
-    /// Before or after the call, whichever is earlier.
+    /// Time before or after the call, whichever is earlier.
     pub(crate) earliest: UnixMillis,
-    /// After the call, as if the clock had not been set back.
+    /// Time after the call, as if the clock had not been set back.
     pub(crate) latest: UnixMillis,
 }
 

@@ -273,7 +273,7 @@ pub(crate) fn without_auto_init_nothing_is_created(url: &str) {
     nodes.insert("h", 1).unwrap();
 }
 
-/// By concurrent starters that all find no tables.
+/// Concurrently starting processes all find no tables.
 pub(crate) fn tables_can_be_created_concurrently<F>(
     fresh: impl Fn() -> F,
     url: impl Fn(&F) -> String,
@@ -349,8 +349,8 @@ pub(crate) fn a_long_host_name_is_truncated(url: &str) {
         .unwrap();
 }
 
-/// No statement, no value, no password, at any level. The log is that of the whole process: the
-/// name of a table alone may occur in an error of another test.
+/// The log has no statement, value or password at any level. It is that of the whole process, so the name of
+/// a table alone may occur in an error of another test.
 pub(crate) fn no_statement_or_password_is_logged(url: &str) {
     let log = Log::installed();
     let store = opened(url);

@@ -33,7 +33,7 @@ pub(crate) use state::State;
 /// Runs a command.
 ///
 /// # Errors
-/// [`Error`] with one sentence that says what to do.
+/// [`Error`] with one sentence that states the remedy.
 pub(super) fn run(
     config: &Config,
     command: &StoreCommand,
@@ -79,7 +79,7 @@ fn init(config: &Config, console: &mut Console) -> Result<String, Error> {
 /// Leases of the machine IDs that these settings use, in their store.
 ///
 /// # Errors
-/// [`Error`] with one sentence that says what to do.
+/// [`Error`] with one sentence that states the remedy.
 pub fn leases(config: &Config) -> Result<Leases, Error> {
     let opened = Opened::open(
         config,

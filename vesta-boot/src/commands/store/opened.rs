@@ -105,7 +105,7 @@ impl Opened {
         Ok(ours.min(theirs))
     }
 
-    /// Our clock and the store's; ours twice if the store has no clock.
+    /// This host's clock and the store's; this host's twice if the store has no clock.
     pub(super) fn clocks(&self) -> Result<(UnixMillis, UnixMillis), Error> {
         let ours = self.clock.wall();
         let theirs = self.store().now().map_err(|error| self.failed(&error))?;

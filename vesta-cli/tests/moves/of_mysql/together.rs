@@ -1,5 +1,5 @@
 //! The moves of the guides, step by step: the old servers alone, both at once on the same rows, Vesta alone,
-//! and back. No number comes twice, whichever server issued it.
+//! and back. No number repeats, whichever server issued it.
 #![allow(
     clippy::single_range_in_vec_init,
     reason = "ranges of numbers are what is meant"
@@ -15,7 +15,7 @@ use crate::http::get;
 use crate::originals::{Original, Server};
 use crate::programs::serve;
 
-/// All numbers received; none came twice.
+/// All numbers received; none repeats.
 #[derive(Default)]
 struct Seen(Vec<Range<u64>>);
 

@@ -21,7 +21,7 @@ fn subject() -> String {
     "machine ID 7 of namespace `orders` with layout a layout".into()
 }
 
-/// Slot of this generation, as a running process writes it. No two are alike.
+/// Slot of this generation, as a running process writes it. No two are equal.
 fn slot(generation: u64) -> Slot {
     let record = Record {
         epoch: 3,

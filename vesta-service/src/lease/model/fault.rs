@@ -23,7 +23,7 @@ pub(super) enum Fault {
     TimeOutIsSuccess,
     /// A release gives back the last issued position, too.
     ReleaseOneTooFar,
-    /// A sealed lease goes on when its machine ID is claimed again.
+    /// A sealed lease continues when its machine ID is claimed again.
     SealedIsRevived,
     /// The store does not compare the bound of an extend.
     ExtendWithoutBound,
@@ -31,7 +31,7 @@ pub(super) enum Fault {
     EpochDecides,
     /// A new record is claimed first and marked afterwards.
     MarkAfterClaim,
-    /// A mark says that a record was created, but not with which birth.
+    /// A mark shows that a record was created, but not its birth.
     MarkWithoutBirth,
     /// The floor is read only before the claim.
     FloorReadOnce,
@@ -47,7 +47,7 @@ pub(super) enum Fault {
     FloorNotRaised,
     /// Such a holder gives its machine ID up first and raises the floor afterwards.
     FloorRaisedAfterwards,
-    /// The child of a fork goes on.
+    /// The child of a fork continues to issue.
     ChildIssues,
 }
 

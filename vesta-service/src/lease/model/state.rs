@@ -362,7 +362,7 @@ pub(super) const UNIQUE: &str = "no position is issued twice";
 /// Guarantee from what a process itself remembers.
 pub(super) const OWN: &str = "no process issues a position twice, whatever the store forgets";
 
-/// Guarantee once a store went back under its holders.
+/// Guarantee after a store went back under its holders.
 pub(super) const PROTECTED: &str =
     "a holder that sees the store go back leaves a floor above all that it issued";
 
@@ -401,7 +401,7 @@ pub(super) fn rules() -> [(&'static str, Condition); 11] {
     ]
 }
 
-/// States that the search must reach: the corner cases that the rules are there for.
+/// States that the search must reach: the corner cases that the rules cover.
 pub(super) fn examples() -> [(&'static str, Condition); 9] {
     [
         ("a late extend is refused after a takeover", |_, state| {

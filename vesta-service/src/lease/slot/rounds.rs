@@ -90,7 +90,7 @@ impl Rounds {
         }
         loop {
             for driver in &mut self.drivers {
-                // An attempt goes on to its end: its record may already belong to this process.
+                // An attempt is completed: its record may already belong to this process.
                 if driver.slot.is_none() && !driver.machine.is_attempting() {
                     driver.machine.stop();
                 }

@@ -237,7 +237,7 @@ impl Attempt {
         None
     }
 
-    /// Handles the answer to a change of the marks. On a conflict the attempt goes on with the current marks:
+    /// Handles the answer to a change of the marks. On a conflict the attempt continues with the current marks:
     /// other processes mark their machine IDs in the same bucket.
     pub(in crate::lease) fn on_marks(&mut self, answer: Cas<Marks>) -> Option<Verdict> {
         let Some(Write::Marks { new, .. }) = self.sent.take() else {

@@ -22,7 +22,7 @@ pub(in crate::lease) struct Survey<'a> {
     pub(in crate::lease) rules: &'a Rules,
     /// Index at which the unused machine IDs begin to be tried.
     pub(in crate::lease) start_at: u64,
-    /// Random number that decides where to go on among them; differs from process to process.
+    /// Random number that decides where the search continues among them; differs from process to process.
     pub(in crate::lease) random: u64,
     /// Number of slots that share this survey; each tries a different machine ID.
     pub(in crate::lease) count: usize,
@@ -122,8 +122,9 @@ impl Survey<'_> {
         };
         let at_once = UNUSED_AT_ONCE.max(self.count);
         let machines: Vec<u64> = match self.order {
-            // Adjacent ones, from the home slot on: this host writes its memory of neighbours together. Processes that lose a race for the same machine ID go on elsewhere, each with its own
-            // start and step: otherwise they would queue up behind one another.
+            // Adjacent ones, from the home slot on: this host writes its records of neighbours together.
+            // Processes that lose a race for the same machine ID continue elsewhere, each with its own start and
+            // step: otherwise they would queue up behind one another.
             ClaimOrder::Stable => {
                 // Runs of two pools either coincide or are disjoint, and each run fills the pages that it is
                 // on.

@@ -210,7 +210,7 @@ impl Claiming {
         (self.compared, self.clock) = (true, clock);
         match clock.filter(|pair| !pair.agree()) {
             None if !now.suspect => return Ok(()),
-            // A change may be in flight: the attempt goes on once the clock is believed.
+            // A change may be in flight: the attempt continues once the clock is believed.
             _ if self.round.is_some() => self.wait(CLAIM_AGAIN, now),
             Some(pair) => return Err(clocks_differ(&pair)),
             None => return Err(BuildError::ClockSuspect),

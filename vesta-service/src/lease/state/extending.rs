@@ -178,7 +178,7 @@ impl Holding {
         self.unanswered = matches!(answer, Answer::Failed(_));
         let answer = match answer {
             Answer::Failed(error) if error.is_replaced() => return Event::Broken(error),
-            // SAFETY.md, rule 7. Whatever the store refuses, safety rests on the bound: go on, and ask again.
+            // SAFETY.md, rule 7. Whatever the store refuses, safety rests on the bound: continue, and ask again.
             Answer::Failed(error) => {
                 self.compared = false;
                 self.due = now.monotonic + self.pause(plan, now) / 10;

@@ -46,7 +46,7 @@ fn caller(key: &Arc<Key>, cutoff: u64, calls: usize) -> Thread<Taken> {
     Box::new(move || (0..calls).filter_map(|_| take(&key, cutoff)).collect())
 }
 
-/// The service's thread: brings the next range, if it was requested.
+/// The service's thread: supplies the next range, if it was requested.
 fn jobs(key: &Arc<Key>, numbers: Range<u64>) -> Thread<Taken> {
     let key = key.clone();
     Box::new(move || {

@@ -13,7 +13,7 @@ use super::{START, leases};
 
 pub struct Setting {
     pub memory: Arc<MemoryStore>,
-    /// The connection to it.
+    /// The connection to that store.
     pub store: Arc<FlakyStore>,
     pub clock: ManualClock,
     pub folder: TempDir,

@@ -17,7 +17,7 @@ pub(super) struct Config {
     pub(super) shown: String,
     /// Each with its port.
     pub(super) members: Vec<String>,
-    /// Without leading and trailing slashes.
+    /// Prefix of the keys, without leading and trailing slashes.
     pub(super) prefix: String,
     pub(super) login: Option<AuthenticateRequest>,
     pub(super) tls: Option<Roots>,

@@ -99,7 +99,7 @@ fn choose_cryptography() {
     }
 }
 
-/// Without braces, which are special in a cluster.
+/// True for a valid prefix. Braces are invalid: they are special in a cluster.
 fn is_prefix(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text

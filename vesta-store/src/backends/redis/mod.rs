@@ -92,7 +92,7 @@ impl Client for Redis {
             .server()
             .and_then(redis::Client::open)
             .map_err(explain)?;
-        // The client's own timeouts are shorter than ours may be.
+        // The client's own timeouts may be shorter than this store's.
         let unlimited = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None);

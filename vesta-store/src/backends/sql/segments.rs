@@ -268,7 +268,7 @@ impl<D: Dialect> SegmentStore for Segments<D> {
     }
 }
 
-/// The databases' integers are signed; ours fit without a sign.
+/// Converts a number to the signed integer of the databases.
 fn signed(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number)
         .map_err(|_| StoreError::permanent(format!("{number} has more than 63 bits")))

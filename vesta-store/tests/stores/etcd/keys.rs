@@ -4,7 +4,7 @@ use vesta_store::{OpenError, Options};
 
 use super::{AREA, Area, get, open, opened, put, refused};
 
-/// No entry that could vanish, and no other key.
+/// No entry can expire, and there is no other key.
 #[test]
 fn each_entry_is_one_key_without_a_lease() {
     let documented = include_str!("../../../src/backends/etcd/mod.rs");
@@ -128,7 +128,7 @@ fn the_display_form_hides_the_password() {
     }
 }
 
-/// Even in a runtime with a single thread.
+/// This holds for a runtime with a single thread, too.
 #[test]
 fn the_store_can_be_called_from_inside_a_runtime() {
     let area = Area::new();

@@ -75,7 +75,7 @@ fn a_missing_role_is_a_transient_error() {
     );
 }
 
-/// So that users can be introduced during operation, programs first.
+/// Users can thus be introduced during operation, in the programs first.
 #[test]
 fn a_user_is_accepted_before_etcd_requires_one() {
     let server = Server::start();

@@ -22,7 +22,7 @@ fn open(url: &str, milliseconds: u64) -> Arc<dyn KvStore> {
     )
 }
 
-/// And vice versa, in turn, whether they refuse or do not answer at all.
+/// The reverse holds too, whether the dead member refuses connections or does not answer at all.
 #[test]
 fn the_second_member_is_used_when_the_first_is_dead() {
     let area = Area::new();

@@ -118,7 +118,7 @@ fn unreachable_servers_are_skipped() {
         ..patient()
     };
     for key in ["1", "2", "3"] {
-        // Each begins with a random server.
+        // Each session begins with a random server.
         assert!(
             open(&tree.url_over(&three), &ample)
                 .put_if(AREA, key, None, "1")
