@@ -11,7 +11,7 @@ usage: scripts/bench.sh [all | compare | keep | PART] [ARGUMENT..]
              of more than 1.5; the default
   compare    only that comparison, of the existing results
   keep       puts the existing results into docs/figures, with today's date and the commit, and from there
-             into BENCHMARKS.md and the READMEs
+             into docs/inside/benchmarks.md and the READMEs
 
 parts:
   questions  overlap of two sets of IDs, and the owner of an ID (criterion, vesta-intf)

@@ -94,7 +94,7 @@ for program in vesta vesta-rest vesta-server; do
     sed -n 's/.*Overall exposure level.*: *//p')"
 done
 : >"$work/said"
-# As the unit starts it: another user, its state folder, and a copy of the settings.
+# As the unit starts it: another user, its state directory, and a copy of the settings.
 ids() { chroot --userspec=65532:65532 "$root" env STATE_DIRECTORY=/var/lib/vesta /usr/bin/vesta gen -n 100000; }
 mkdir -p "$root/var/lib/vesta"
 chown 65532:65532 "$root/var/lib/vesta"

@@ -119,7 +119,7 @@ fn synchronisation(report: &mut Report) {
     }
 }
 
-/// Free space that a state folder should have, in bytes.
+/// Free space that a state directory should have, in bytes.
 const ROOM: u64 = 100 << 20;
 
 fn folder(config: &Config, report: &mut Report) {

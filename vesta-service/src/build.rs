@@ -99,7 +99,7 @@ impl Builder {
         )?)
     }
 
-    /// The state folder, checked if the source uses it.
+    /// The state directory, checked if the source uses it.
     fn folder(&self, source: &MachineSource) -> Result<StateFolder, BuildError> {
         let path = self.state_dir.clone();
         if !matches!(

@@ -116,7 +116,7 @@ pub enum BuildError {
     /// The state file of a fixed machine ID is in use by another process, or by another service in
     /// this one.
     InUse(PathBuf),
-    /// Another process of this host holds the fixed machine ID, with another state folder.
+    /// Another process of this host holds the fixed machine ID, with another state directory.
     InUseHere {
         /// The namespace.
         namespace: String,
@@ -270,7 +270,7 @@ impl fmt::Display for BuildError {
             Self::InUseHere { namespace, machine } => write!(
                 f,
                 "machine ID {machine} of namespace `{namespace}` is in use on this host by another process \
-                 (another user or state folder); give this one another machine ID or namespace, or stop the other"
+                 (another user or state directory); give this one another machine ID or namespace, or stop the other"
             ),
             Self::Damaged(path) => write!(
                 f,

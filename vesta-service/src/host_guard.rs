@@ -1,5 +1,5 @@
 //! Host guard: among the processes of one host, only one holds a given machine ID of a namespace, whatever
-//! their users and state folders.
+//! their users and state directorys.
 //!
 //! The argument of docs/inside/safety.md does not rely on it. An unrelated process that takes the name can only keep
 //! a machine ID from being used.
@@ -56,7 +56,7 @@ impl HostGuard {
             }
             Err(error) if error.kind() == ErrorKind::Unsupported => {}
             Err(error) => UNGUARDED.call_once(|| {
-                tracing::warn!(name, %error, "not guarded against other users and state folders on this host");
+                tracing::warn!(name, %error, "not guarded against other users and state directorys on this host");
             }),
         }
         Some(guard)

@@ -23,7 +23,7 @@ use crate::lease::{Choice, KvStore, StateFolder};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum MachineSource {
-    /// This number, made restart-safe by a state file in the state folder. No other process may use the
+    /// This number, made restart-safe by a state file in the state directory. No other process may use the
     /// number in this namespace; on the same host the file's lock ensures that.
     Fixed(u64),
     /// The number that the map assigns to one of this host's addresses; then as [`Fixed`](Self::Fixed).

@@ -72,7 +72,7 @@ pub(crate) async fn measure(
     Ok(report(idlers))
 }
 
-/// Each server has its own state folder, because in a shared one they would write to the same pages.
+/// Each server has its own state directory, because in a shared one they would write to the same pages.
 /// Each also has its own namespace, because servers of one host avoid one another's machine IDs.
 fn start(programs: &Programs) -> Result<Vec<Idler>, Failure> {
     let idler = |server, machines| Idler {

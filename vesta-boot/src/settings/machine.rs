@@ -24,7 +24,7 @@ section! {
         /// `7`: this machine ID. `10.0.0.1=1,10.0.0.2=2`: by the host's address, in any order. `ordinal`: the number
         /// at the end of the host name, as in a Kubernetes StatefulSet; a name with several numbers, such as one made
         /// from an address, is refused. `ordinal:NAME`: only for hosts named `NAME-N`; NAME may contain numbers. A
-        /// file in the state folder makes it restart-safe; with `machine.store` it is reserved in the store instead.
+        /// file in the state directory makes it restart-safe; with `machine.store` it is reserved in the store instead.
         /// Without `machine.store`, use one StatefulSet per namespace, because every StatefulSet has an ordinal 0.
         ///
         /// Example: 7
@@ -45,7 +45,7 @@ section! {
         /// `sqlite:PATH` for the processes of one host; `mysql://user:password@host:3306/database`, also for
         /// MariaDB; `postgres://user:password@host:5432/database`; `redis://:password@host:6379/0`, with TLS
         /// `rediss://`; `zookeeper://host:2181,host:2181/path`; `etcd://host:2379,host:2379`, with TLS
-        /// `etcds://`. Default: `vesta.db` in the state folder. Passwords belong in the environment or the
+        /// `etcds://`. Default: `vesta.db` in the state directory. Passwords belong in the environment or the
         /// file: other users can see command lines.
         ///
         /// Example: sqlite:vesta-data/vesta.db
@@ -230,7 +230,7 @@ impl Section {
             .into_iter()
             .find(|setting| setting.1)
             .map(|setting| setting.0);
-        // Inside the state folder, so that one setting moves all state.
+        // Inside the state directory, so that one setting moves all state.
         let own = || {
             let url = format!("sqlite:{}/vesta.db", folder.trim_end_matches('/'));
             url.parse().map_err(|error: OpenError| {

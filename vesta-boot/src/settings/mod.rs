@@ -113,7 +113,7 @@ pub struct Config {
 
 impl Config {
     /// The defaults of a program. Reads no file; of the environment it reads only the variables
-    /// that determine the default state folder.
+    /// that determine the default state directory.
     pub fn defaults(role: Role) -> Self {
         Self::check(&Values::defaults(role)).expect("a test checks the defaults of both programs")
     }

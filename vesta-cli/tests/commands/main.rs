@@ -21,7 +21,7 @@ fn every_example_of_the_guide_works() {
         .case("../docs/move/*.md");
 }
 
-/// Runs the program with its own state folder; returns its output and exit code.
+/// Runs the program with its own state directory; returns its output and exit code.
 fn vesta(folder: &std::path::Path, args: &[&str]) -> (String, i32) {
     let done = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
         .args(args)
@@ -178,7 +178,7 @@ fn locally_generated_ids_have_the_embedded_gen_method() {
     assert_eq!(gen_method(&["--gen-method", "2"]), 2);
 }
 
-/// A service and an operator with different state folders.
+/// A service and an operator with different state directorys.
 #[cfg(target_os = "linux")]
 #[test]
 fn gen_and_another_users_server_get_different_machine_ids() {

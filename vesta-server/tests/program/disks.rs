@@ -1,4 +1,4 @@
-//! Full disks. The program runs in its own mount namespace, where its state folder is a file system
+//! Full disks. The program runs in its own mount namespace, where its state directory is a file system
 //! of half a mebibyte.
 
 use std::fs::{self, File};

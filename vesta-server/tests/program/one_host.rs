@@ -1,4 +1,4 @@
-//! One host: its users, its state folders, and folders on other hosts.
+//! One host: its users, its state directorys, and folders on other hosts.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -154,7 +154,8 @@ fn a_fixed_machine_id_in_use_on_the_host_is_refused() {
         let output = again(state);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(64), "{said}");
-        let expected = "is in use on this host by another process (another user or state folder)";
+        let expected =
+            "is in use on this host by another process (another user or state directory)";
         assert!(
             said.contains("machine ID 7 of namespace") && said.contains(expected),
             "{said}"

@@ -23,7 +23,7 @@ pub(crate) const SLOTS: usize = 2;
 /// Long enough for every holder to renew.
 const RENEWED: Duration = Duration::from_millis(2000);
 
-/// A host with a clock and a state folder.
+/// A host with a clock and a state directory.
 struct Host {
     clock: WallClock,
     state: PathBuf,
@@ -263,7 +263,7 @@ impl Fleet {
         count > 0
     }
 
-    /// Deletes a state folder, in use or not.
+    /// Deletes a state directory, in use or not.
     pub(crate) fn lose(&mut self, slot: Slot) {
         let world = self.worlds[slot.0].clone();
         assert!(

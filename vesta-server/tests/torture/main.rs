@@ -1,5 +1,5 @@
 //! The shipped programs on every kind of store at once, under random faults: crashes, pauses, wrong clocks,
-//! lost and copied state folders, other users of a host, and stores that stop, die, refuse, fail over and
+//! lost and copied state directorys, other users of a host, and stores that stop, die, refuse, fail over and
 //! roll back. Everything that any caller received is compared as (machine, position).
 //!
 //! A seed decides the faults: `VESTA_TEST_SEED=7`. `VESTA_TEST_SECONDS=60` sets the length. Networked

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Starts a process, if none runs in the slot. `keeps` decides between its old state folder and
+    /// Starts a process, if none runs in the slot. `keeps` decides between its old state directory and
     /// an empty one; `clock` as for [`Fault::Step`].
     Start {
         slot: Slot,

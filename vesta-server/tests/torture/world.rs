@@ -27,7 +27,7 @@ pub(crate) struct Counts {
     pub(crate) stops: u64,
     pub(crate) pauses: u64,
     pub(crate) steps: u64,
-    /// State folders lost or copied.
+    /// State directorys lost or copied.
     pub(crate) folders: u64,
     pub(crate) outages: u64,
     /// Times that the store refused or rolled back.
@@ -86,7 +86,7 @@ impl World {
             }
         );
         if is_made_once {
-            // Otherwise a host with an empty state folder would recreate a table that is only renamed.
+            // Otherwise a host with an empty state directory would recreate a table that is only renamed.
             settings.push("--auto-init=false".to_owned());
         }
         let ledger = Mutex::new(Ledger::new(meta, |finding| println!("FOUND: {finding}")));
@@ -111,7 +111,7 @@ impl World {
         world
     }
 
-    /// The state folder of a slot. For a pool in a file, it is the folder of the pool.
+    /// The state directory of a slot. For a pool in a file, it is the folder of the pool.
     pub(crate) fn state(&self, host: &str) -> PathBuf {
         match self.kind {
             Kind::File => self.folder.join("pool"),
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// A program of this world with this state folder. `machine` is its fixed machine ID, if it needs one.
+    /// A program of this world with this state directory. `machine` is its fixed machine ID, if it needs one.
     pub(crate) fn command(
         &self,
         program: &Path,

@@ -1,4 +1,4 @@
-//! The ends of the ranges that this host was given, kept in its state folder, to detect a table
+//! The ends of the ranges that this host was given, kept in its state directory, to detect a table
 //! that forgets, even across a restart.
 //!
 //! Each process has its own file, next to a lock that shows whether it is alive. A starting process

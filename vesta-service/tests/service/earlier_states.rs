@@ -114,7 +114,7 @@ fn a_starting_process_ends_at_once_if_refused() {
     assert!(matches!(refused, BuildError::Store { .. }), "{refused}");
 }
 
-/// The state folder is not writable, so only the process's own memory is left.
+/// The state directory is not writable, so only the process's own memory is left.
 #[test]
 fn a_process_repeats_nothing_when_its_store_is_rolled_back() {
     let setting = Setting::new();

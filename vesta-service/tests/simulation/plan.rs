@@ -42,7 +42,7 @@ pub(crate) enum Source {
 #[derive(Debug, Clone)]
 pub(crate) struct NodePlan {
     pub(crate) space: usize,
-    /// Its state folder; two nodes may share one.
+    /// Its state directory; two nodes may share one.
     pub(crate) host: usize,
     pub(crate) source: Source,
     /// The host has a folder for its local record of machine IDs.

@@ -89,7 +89,7 @@ pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
     drop(services);
 }
 
-/// 8 starters with the same state folder, 50 rounds, a pool of exactly 8: all see it empty, each
+/// 8 starters with the same state directory, 50 rounds, a pool of exactly 8: all see it empty, each
 /// gets a machine ID, and none is shared.
 pub(super) fn racing_starters_never_share_a_machine_id(backend: &dyn Backend) {
     const STARTERS: usize = 8;

@@ -1,4 +1,4 @@
-//! Test environment of a promise: a store, a manual clock, and hosts with their state folders.
+//! Test environment of a promise: a store, a manual clock, and hosts with their state directorys.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

@@ -309,7 +309,7 @@ impl KvStore for FileStore {
         false
     }
 
-    /// Guards against processes with other state folders; the file lock guards against those with this one.
+    /// Guards against processes with other state directorys; the file lock guards against those with this one.
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
         Ok(HostGuard::take(area, key).map(|guard| Box::new(guard) as _))
     }

@@ -108,7 +108,7 @@ impl World {
         let node = &mut self.nodes[number];
         if self.plan.class != Class::Wiped && !node.is_fixed() && alone && self.rng.percent(40) {
             self.time.note(|| "and its host remembers nothing".into());
-            self.counts.add("state folders lost", 1);
+            self.counts.add("state directorys lost", 1);
             node.lose_folder();
         } else if self.plan.class == Class::Durable && !node.torn && self.rng.percent(10) {
             node.torn = alone;
