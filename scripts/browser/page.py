@@ -207,7 +207,7 @@ def an_id_is_explained(context) -> None:
         page.close()
 
 
-def what_is_no_id_is_said(context) -> None:
+def text_that_is_not_an_id_is_refused(context) -> None:
     page = context.page(context.server.rest)
     page.type("text", "hello")
     assert "base62" in page.text("id-error") and not page.at("explained").is_displayed()
@@ -761,7 +761,7 @@ def the_checks_find_what_is_planted(context) -> None:
 TESTS = [
     same_keys_in_both_languages,
     an_id_is_explained,
-    what_is_no_id_is_said,
+    text_that_is_not_an_id_is_refused,
     a_guess_does_not_claim_and_the_day_decides,
     doubts_are_shown,
     the_bits_fit_one_row_at_1280_pixels,

@@ -96,7 +96,7 @@ def written(groups, files):
 
 def checks_itself(files):
     """A planted declaration: a test that is there; and a test, a file, a module, filters and a script that are not."""
-    tests = ["a_test_that_is_there", "a_test_that_nobody_wrote", "vesta-none/tests/none.rs", "mod nowhere"]
+    tests = ["a_test_that_is_there", "a_test_that_does_not_exist", "vesta-none/tests/none.rs", "mod nowhere"]
     run = ["--test program a_filter_of_nothing", "--test nowhere", "scripts/none.sh", "--test program a_test_that_is"]
     planted = [{"title": "planted", "fault": [{"fault": "planted", "then": "", "tests": tests, "run": run}]}]
     files = {**files, "vesta-server/tests/program/planted.rs": names_in("fn a_test_that_is_there() {}")}
