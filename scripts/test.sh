@@ -269,7 +269,11 @@ if [ $tier = full ]; then
   cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
     --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
   scripts/chaos.sh || failed "the planted fault that chaos finds"
-  scripts/peers.sh || failed "other generators under the same faults"
+  peers=0
+  scripts/peers.sh || peers=$?
+  [ $peers != 69 ] || left_out="${left_out}other generators (their code cannot be fetched)
+"
+  [ $peers = 0 ] || [ $peers = 69 ] || failed "other generators under the same faults"
   scripts/release.sh || failed "building what is released"
   scripts/packages.sh || failed "the packages"
   scripts/fuzz.sh 10 || failed "fuzzing"
@@ -280,4 +284,5 @@ wait "$beside" || status=$?
 beside=
 cat "$folder/beside.log"
 [ $status = 0 ] || failed "$with_processes"
+say_what_was_left_out
 echo "all tests passed"
