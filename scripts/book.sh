@@ -19,5 +19,5 @@ fi
 rm -rf "$target/book"
 RUST_LOG=warn mdbook build docs --dest-dir "$target/book"
 # The book has no use for its own sources.
-rm -rf "$target"/book/{book.toml,figures}
+rm -rf "$target"/book/{book.toml,figures,.nojekyll}
 exec python3 scripts/docs/book.py "$target/book"
