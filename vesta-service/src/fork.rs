@@ -23,8 +23,8 @@ impl Process {
         }
     }
 
-    /// True if the current process is a child that was forked after the service was built.
-    pub(crate) fn is_parent(self) -> bool {
+    /// True if the current process is another one: a child forked after the service was built.
+    pub(crate) fn is_another(self) -> bool {
         self != Self::this()
     }
 }

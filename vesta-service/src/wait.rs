@@ -12,7 +12,7 @@ use vesta_intf::{IdError, NotReady, NotReadyReason};
 use crate::clock::AnyClock;
 use crate::lease::RETRY_AFTER;
 
-pub(crate) use back_off::{LONGEST_PAUSE, back_off, look_away_from_a_lock, retry_pause};
+pub(crate) use back_off::{LONGEST_PAUSE, back_off, pause_at_lock, retry_pause};
 pub(crate) use notify::Notify;
 
 /// Driver of background work: renewing a lease, fetching segments.

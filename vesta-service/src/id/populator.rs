@@ -12,7 +12,7 @@ use std::sync::{PoisonError, TryLockError};
 use crate::hint::unlikely;
 use crate::sequence::{Claim, Refusal, Rules, advance, within};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, standard};
-use crate::wait::{back_off, look_away_from_a_lock};
+use crate::wait::{back_off, pause_at_lock};
 
 /// The populators by name. Except for the order that `Local` gives up, they differ only in cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -175,7 +175,7 @@ impl Populator {
 #[inline]
 fn lock(word: &Mutex<u64>) -> MutexGuard<'_, u64> {
     word.try_lock().unwrap_or_else(|| {
-        look_away_from_a_lock();
+        pause_at_lock();
         word.lock()
     })
 }
@@ -187,7 +187,7 @@ fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
         Ok(word) => word,
         Err(TryLockError::Poisoned(error)) => error.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            look_away_from_a_lock();
+            pause_at_lock();
             word.lock().unwrap_or_else(PoisonError::into_inner)
         }
     }

@@ -98,7 +98,7 @@ impl Ticks {
     /// True in the child of a fork, where the parent issues from the same positions. For slow paths
     /// only: it costs a system call.
     pub(crate) fn is_forked(&self) -> bool {
-        self.process.is_parent()
+        self.process.is_another()
     }
 
     /// The current slice, or the time to wait until the wall clock is near enough to it.

@@ -160,7 +160,7 @@ impl Core {
     /// Refuses in the child of a fork. Called before locking: the lock may be held by a thread that exists
     /// only in the parent.
     pub(super) fn check_process(&self) -> Result<(), IdError> {
-        if self.process.is_parent() {
+        if self.process.is_another() {
             Err(fork::refusal())
         } else {
             Ok(())
@@ -217,7 +217,7 @@ impl Core {
 
     /// Performs the due jobs, if no thread does. Returns the time until the next job.
     pub(super) fn maintain(&self) -> Option<Duration> {
-        if self.settings.drive == Drive::Thread || self.process.is_parent() {
+        if self.settings.drive == Drive::Thread || self.process.is_another() {
             return None;
         }
         loop {
@@ -327,7 +327,7 @@ impl Core {
     /// unreachable store.
     pub(super) fn close(&self) {
         // In a forked child the numbers and the store belong to the parent.
-        if self.process.is_parent() || std::mem::replace(&mut self.known.lock().closed, true) {
+        if self.process.is_another() || std::mem::replace(&mut self.known.lock().closed, true) {
             return;
         }
         self.listed.notify();

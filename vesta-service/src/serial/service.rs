@@ -172,7 +172,7 @@ impl SerialService {
     }
 
     fn found(&self, segment: Result<&Segment, IdError>) -> Result<SerialTag, IdError> {
-        if self.process.is_parent() {
+        if self.process.is_another() {
             return Err(fork::refusal()); // before any lock
         }
         let segment = segment.map_err(|error| match error {

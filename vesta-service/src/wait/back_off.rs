@@ -36,10 +36,10 @@ const DENSE: Duration = Duration::from_nanos(15);
 #[cold]
 pub(crate) fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
     let pause = PAUSE.get();
-    let away = look_away(pause);
+    let paused = spin_for(pause);
     let word = load();
     let claims = word.saturating_sub(found) / size.max(1);
-    let dense = DENSE.saturating_mul(u32::try_from(claims).unwrap_or(u32::MAX)) > away;
+    let dense = DENSE.saturating_mul(u32::try_from(claims).unwrap_or(u32::MAX)) > paused;
     PAUSE.set(if dense {
         (pause * 2).min(LONGEST)
     } else {
@@ -50,18 +50,18 @@ pub(crate) fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
 
 /// Backs off once before blocking on a contended lock: it is held for nanoseconds only.
 #[cold]
-pub(crate) fn look_away_from_a_lock() {
-    look_away(SHORTEST);
+pub(crate) fn pause_at_lock() {
+    spin_for(SHORTEST);
 }
 
 /// Spins for at least `pause`; returns the actual duration.
-fn look_away(pause: Duration) -> Duration {
+fn spin_for(pause: Duration) -> Duration {
     let begin = instant();
     loop {
         spin_loop();
-        let away = instant().duration_since(begin);
-        if away >= pause {
-            return away;
+        let paused = instant().duration_since(begin);
+        if paused >= pause {
+            return paused;
         }
     }
 }
