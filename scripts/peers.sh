@@ -9,8 +9,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-[ "$(id -u)" != 0 ] || scripts/install.sh default-jdk-headless faketime libguava-java libslf4j-java liblombok-java \
-  libcommons-lang-java libspring-core-java libspring-beans-java
+packages="default-jdk-headless faketime libguava-java libslf4j-java liblombok-java libcommons-lang-java libspring-core-java \
+libspring-beans-java"
+# shellcheck disable=SC2086 # names
+[ "$(id -u)" != 0 ] || dpkg -s $packages >/dev/null 2>&1 || scripts/install.sh $packages
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target/peers
 sources=${1:-$work/sources}

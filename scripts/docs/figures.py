@@ -124,7 +124,7 @@ def tables():
     for name, side in sides.items():
         lines.append(f"* {side['machine']}; {side['date']}, commit {side['commit']}")
     names = [name.upper() if name == "amd" else name.title() for name in sides]
-    lines += ["", f"Each cell: {' · '.join(names)}."]
+    lines += ["", f"Each cell: {' · '.join(names)}; a single figure is {names[0]}'s."]
     titles = {}
     for side in sides.values():
         for question, rows in side["figures"].items():
@@ -160,7 +160,7 @@ def tables():
     servers, small = [], {}  # tables that are one: by server, and of a few rows
     for title, (columns, rows) in titles.items():
         if title == "Bars":  # medians of ratios in the other tables, but for one
-            small["A message of 10,000 IDs"] = [f"decoding, an ID: {body(title, columns, [DECODING]).__next__()[1][0]}"]
+            small["A message of 10,000 IDs"] = [f"decoding, an ID: {next(body(title, columns, [DECODING]))[1][0]}"]
         elif SERVER in columns and title.startswith(("gRPC", "REST")):
             servers += [] if servers else head("A request to a server", columns)
             servers.append(f"| **{title}** |" + " |" * len(columns))
@@ -174,7 +174,7 @@ def tables():
             lines += head(title, columns)
             lines += [f"| {row} | " + " | ".join(cells) + " |" for row, cells in body(title, columns, rows)]
     small = [f"| {title} | {'; '.join(cells).replace(' · –', '')} |" for title, cells in small.items()]
-    small = head("Other costs", ["ns, on AMD"]) + small
+    small = head("Other costs", ["ns"]) + small
     return "\n".join(lines + servers + small)
 
 

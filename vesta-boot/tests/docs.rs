@@ -4,10 +4,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Arg;
 use vesta_boot::settings::settings;
 use vesta_boot::{Role, command};
+use vesta_service::lease::Timing;
+use vesta_store::StoreUrl;
 
 /// Compares a document in docs/ with its expected text, or writes it.
 fn compare(file: &str, expected: &str) {
@@ -288,6 +291,95 @@ fn numbers_after(word: &str, text: &str) -> BTreeSet<u32> {
         rest[..end].parse().expect("a number")
     };
     text.split(word).skip(1).map(number).collect()
+}
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    fs::read_to_string(path.join(name)).expect("a page")
+}
+
+/// The row of a table that begins with this cell.
+fn row<'a>(page: &'a str, first: &str) -> &'a str {
+    let start = format!("| {first} |");
+    let row = page.lines().find(|line| line.starts_with(&start));
+    row.unwrap_or_else(|| panic!("no row of {first}"))
+}
+
+#[test]
+fn the_page_about_stores_has_the_durations_of_the_code() {
+    let page = page("operate/stores.md");
+    let (_, page) = page.split_once("## Durations").expect("the section");
+    let seconds = |duration: Duration| format!("{} s", duration.as_secs_f64());
+    for (first, timing) in [
+        ("state file (fixed ID)", Timing::FILE),
+        ("SQLite pool", Timing::ONE_HOST),
+        ("MySQL, PostgreSQL, ZooKeeper, etcd", Timing::NETWORK),
+        ("Redis", Timing::IN_MEMORY),
+    ] {
+        let row = row(page, first);
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells[2], seconds(timing.window), "{row}");
+        assert_eq!(cells[3], seconds(timing.renew_every), "{row}");
+        assert_eq!(cells[5], seconds(timing.request_timeout), "{row}");
+        if timing != Timing::FILE {
+            let grace = format!("bound + {} min, ", timing.takeover_grace.as_secs() / 60);
+            let watching = format!("{} of watching", seconds(timing.renew_every * 3 / 2));
+            assert!(cells[4].contains(&grace), "{row}");
+            assert!(cells[4].contains(&watching), "{row}");
+        }
+    }
+    let reserved = row(page, "a fixed ID in any of these");
+    assert!(
+        reserved.contains(&seconds(Timing::ONE_HOST.window)),
+        "{reserved}"
+    );
+}
+
+#[test]
+fn the_page_about_stores_has_urls_of_every_store() {
+    let page = page("operate/stores.md");
+    let urls = ["sqlite", "mysql", "postgres", "zookeeper", "etcd", "redis"].map(|scheme| {
+        let start = format!("`{scheme}:");
+        let (_, url) = page.split_once(&start).expect(scheme);
+        format!("{scheme}:{}", url.split('`').next().expect("its end"))
+    });
+    for url in urls {
+        let read: Result<StoreUrl, _> = url.parse();
+        assert!(read.is_ok(), "{url}");
+    }
+}
+
+#[test]
+fn the_table_of_limits_has_the_defaults() {
+    let page = page("use/api.md");
+    let (_, page) = page.split_once("## Limits").expect("the section");
+    let (page, _) = page.split_once("\n## ").expect("its end");
+    let settings = settings(Role::Server);
+    let mut checked = 0;
+    for arg in settings.get_arguments() {
+        let name = arg.get_id().as_str();
+        let row = page
+            .lines()
+            .find(|row| row.ends_with(&format!("| `{name}` |")));
+        let Some(row) = row else { continue };
+        let words: Vec<_> = row.split([' ', ';', ',']).collect();
+        for default in [default(arg), default_of_rest(arg)].into_iter().flatten() {
+            let Ok(number) = default.parse::<u64>() else {
+                continue;
+            };
+            let unit = if name.ends_with("_ms") { 1_000 } else { 1 };
+            let shown = (number / unit).to_string();
+            let found =
+                [shown, (number / unit / 60).to_string()].map(|it| words.contains(&it.as_str()));
+            let grouped = row.replace(',', "").contains(&number.to_string());
+            assert!(
+                found.contains(&true) || grouped,
+                "{name} = {default}: {row}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked >= 7, "{checked}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Audit {
     }
 }
 
-/// Finds IDs that occur more than once, in little memory. Once there is no room for more, each ID goes
+/// Finds IDs that occur more than once, in little memory. Once memory is full, each ID goes
 /// into one of several files, where equal ones meet. For a thousand million IDs, one file is 63 MB.
 #[derive(Debug, Default)]
 struct Sorter {

@@ -171,7 +171,7 @@ impl Builder {
     /// A local service that makes the IDs while no server can, such as
     /// `vesta_service::LocalIdService`; the client returns to the servers by itself.
     ///
-    /// **It needs a machine ID of its own, in the namespace and with the layout of the servers**,
+    /// **It needs its own machine ID, in the namespace and with the layout of the servers**,
     /// or its IDs could repeat theirs. (Vesta's layouts also tell them apart by genMethod: a server
     /// writes 1, an embedded service 0.)
     ///

@@ -48,3 +48,19 @@ pub(crate) fn at(path: &str) -> Option<usize> {
         .iter()
         .position(|method| method.service == service && method.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_about_security_has_the_scope_of_every_method() {
+        let page = include_str!("../../docs/operate/security.md");
+        for method in TABLE {
+            let start = format!("| `{}` |", method.scope);
+            let row = page.lines().find(|line| line.starts_with(&start));
+            let row = row.unwrap_or_else(|| panic!("no row of {}", method.scope));
+            assert!(row.contains(&format!("`{}`", method.name)), "{row}");
+        }
+    }
+}

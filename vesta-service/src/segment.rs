@@ -4,7 +4,7 @@
 //!  store.rs        the port: operations that a database provides
 //!  kv.rs           tags as the entries of any store
 //!  stride.rs       every second number, or every third                          pure
-//!  buffer.rs       the state of one tag: what to issue, what to fetch          pure
+//!  buffer.rs       the state of one tag: its chunks, and when to fetch          pure
 //!  buffer/plan.rs  how much to fetch, and how early                            pure
 //!  buffer/report.rs  errors of a tag without numbers, and its status         pure
 //!  buffer/lent.rs  ranges that other systems issue                           pure
@@ -27,7 +27,7 @@
 //!
 //! - The **size** of a request follows the pace at which the callers use up the available numbers; time
 //!   without numbers does not count. It is enough for one second, or for eight times the duration of a
-//!   fetch, but for no longer than 5 s. It is in whole steps of the table, and at least one. If callers
+//!   fetch, but for at most 5 s. It is in whole steps of the table, and at least one. If callers
 //!   had to wait, it is at least twice the previous size. It does not grow beyond 1,000,000.
 //! - It is **bounded by recent use**: together with the unused numbers it is no more than twice the numbers
 //!   used in the last 10 s, and two steps. So a burst from idle triples the size from fetch to fetch. With

@@ -23,6 +23,28 @@ fn it_names_every_endpoint_and_every_kind_of_error() {
 }
 
 #[test]
+fn the_page_about_security_has_the_scope_of_every_endpoint() {
+    let page = include_str!("../../../docs/operate/security.md");
+    let mut checked = 0;
+    for endpoint in ENDPOINTS
+        .iter()
+        .filter(|endpoint| !endpoint.needs.is_empty())
+    {
+        let start = format!("| `{}` |", endpoint.needs);
+        let row = page.lines().find(|line| line.starts_with(&start));
+        let row = row.unwrap_or_else(|| panic!("no row of {}", endpoint.needs));
+        let path = endpoint
+            .path
+            .split_once('{')
+            .map(|(fixed, _)| format!("`{fixed}…`"));
+        let path = path.unwrap_or_else(|| format!("`{}`", endpoint.path));
+        assert!(row.contains(&path), "{path}: {row}");
+        checked += 1;
+    }
+    assert!(checked >= 15, "{checked}");
+}
+
+#[test]
 fn it_names_every_format_with_an_example_and_every_layout() {
     for format in IdFormat::ALL {
         let row = GUIDE

@@ -171,7 +171,7 @@ impl World {
         command
     }
 
-    /// A program started by another user, who may not have access to the build folder.
+    /// A program started by another user, which may lack access to the build folder.
     fn of_nobody(&self, program: &Path) -> Command {
         let copy = self.folder.join(program.file_name().expect("a program"));
         if !copy.exists() {

@@ -195,7 +195,7 @@ fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
 
 /// A word changed by compare-and-swap.
 #[derive(Debug)]
-#[repr(align(128))] // a cache line (pair) of its own: the data read next to it rarely changes
+#[repr(align(128))] // its own cache line (pair): the data read next to it rarely changes
 pub(crate) struct Word(AtomicU64);
 
 impl Word {

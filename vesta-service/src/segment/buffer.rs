@@ -349,7 +349,7 @@ impl Buffer {
         }
     }
 
-    /// The tag is no longer in the table, or the service ends: the available numbers are given up. The
+    /// The tag left the table, or the service ends: the available numbers are given up. The
     /// caller takes the open chunk away from its users.
     pub(crate) fn drop_all(&mut self, health: Health) {
         if self.health == health {

@@ -295,7 +295,7 @@ fn lock_and_read(path: &Path) -> Result<(File, [Option<Slot>; 2]), BuildError> {
     Ok((file, slots))
 }
 
-/// One record in a namespace of its own: opening the file checked it against namespace and layout.
+/// One record in a separate namespace: opening the file checked it against namespace and layout.
 impl KvStore for FileStore {
     fn describe(&self) -> String {
         format!("state file {}", self.path.display())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A fetch requests numbers for this time, or for the time of eight fetches, at the last observed pace.
 const SPAN: Duration = Duration::from_secs(1);
-/// But for no longer than this: unused numbers are lost if the process is killed.
+/// But for at most this long: unused numbers are lost if the process is killed.
 const LONGEST_SPAN: Duration = Duration::from_secs(5);
 /// Numbers used in this time justify twice as many unused ones.
 const WINDOW: Duration = Duration::from_secs(10);
