@@ -45,8 +45,8 @@ pub use events::{Event, EventKind};
 pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, Own, StateFolder};
 pub use kv::{KvStore, Put, Suspicion};
-use leases::Look;
 pub use leases::{Leases, Snapshot};
+use leases::{Look, block_of, machines_of};
 pub(crate) use record::Amendment;
 pub use record::{Cas, Doubt, Namespace, Record};
 pub(crate) use slot::{

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::area::outcome;
 use super::history::ended;
 use super::kv::Put;
-use super::leases::bucket;
+use super::leases::{block_of, bucket};
 use super::state::{Answer, Write};
-use super::{Cas, Entry, Leases, Marks, StoreError};
+use super::{Area, Cas, Entry, Leases, Marks, StoreError};
 use crate::error::ask_store;
 
 /// Maximum number of changes per request, so that a request stays short.
@@ -17,6 +17,8 @@ const READ_ONE_BY_ONE: usize = 8;
 
 /// Change of one entry, and the indices of the writes that asked for it.
 struct Change {
+    /// Block of machine IDs that the entry belongs to.
+    block: u64,
     put: Put,
     /// If the change is of marks: the bucket with all marks that are asked for at once.
     marks: Option<Marks>,
@@ -43,7 +45,7 @@ impl Leases {
                 _ => true,
             });
         let mut changes: Vec<_> = gathered(possible).into_values().collect();
-        changes.sort_by(|one, other| one.put.key.cmp(&other.put.key));
+        changes.sort_by(|one, other| (one.block, &one.put.key).cmp(&(other.block, &other.put.key)));
         let outcomes = self.put_all(&changes);
         for (change, outcome) in changes.iter().zip(outcomes) {
             for asker in &change.askers {
@@ -60,7 +62,8 @@ impl Leases {
         let mut outcomes = Vec::with_capacity(changes.len());
         // Once the store is unreachable, the remaining chunks fail at once.
         let mut away: Option<StoreError> = None;
-        for chunk in changes.chunks(AT_ONCE) {
+        let blocks = changes.chunk_by(|one, other| one.block == other.block);
+        for chunk in blocks.flat_map(|block| block.chunks(AT_ONCE)) {
             match &away {
                 Some(error) => outcomes.extend(all(chunk, error)),
                 None => outcomes.extend(self.put_apart(chunk, &mut away)),
@@ -113,15 +116,19 @@ impl Leases {
     }
 
     fn put_chunk(&self, chunk: &[Change]) -> Result<Vec<Cas<String>>, StoreError> {
-        let area = self.area();
+        let block = chunk[0].block;
+        let area = self.block(block);
         let puts: Vec<_> = chunk.iter().map(|change| change.put.clone()).collect();
+        if puts.iter().any(|put| put.old.is_none()) {
+            ask_store(|| self.name_block(block))?;
+        }
         let done = ask_store(|| area.store.put_all(&area.name, &puts))?;
         let refused = puts
             .iter()
             .zip(&done)
             .filter(|(_, done)| !**done)
             .map(|(put, _)| &*put.key);
-        let mut current = self.current(&refused.collect::<Vec<_>>())?;
+        let mut current = current(&area, &refused.collect::<Vec<_>>())?;
         let outcome = |(put, done): (Put, bool)| match done {
             true => Cas::Done,
             false => Cas::Conflict(current.remove(&put.key)),
@@ -129,29 +136,12 @@ impl Leases {
         Ok(puts.into_iter().zip(done).map(outcome).collect())
     }
 
-    /// Reads the texts of some entries.
-    fn current(&self, keys: &[&str]) -> Result<BTreeMap<String, String>, StoreError> {
-        let area = self.area();
-        if keys.len() > READ_ONE_BY_ONE {
-            return Ok(ask_store(|| area.list())?.into_iter().collect());
-        }
-        let mut found = BTreeMap::new();
-        for key in keys {
-            if let Some(text) = ask_store(|| area.store.get(&area.name, key))? {
-                found.insert((*key).to_owned(), text);
-            }
-        }
-        Ok(found)
-    }
-
     fn answer(&self, change: &Change, write: &Write, outcome: Outcome) -> Answer {
         let answered = outcome.and_then(|outcome| match (write, &change.marks) {
-            (Write::Record { new, .. }, _) => self
-                .typed(&change.put.key, outcome, new)
-                .map(Answer::Record),
+            (Write::Record { new, .. }, _) => self.typed(change, outcome, new).map(Answer::Record),
             // The bucket as it now is, including other marks.
             (Write::Marks { .. }, Some(all)) => {
-                let current = match self.typed(&change.put.key, outcome, all)? {
+                let current = match self.typed(change, outcome, all)? {
                     Cas::Done => Some(all.clone()),
                     Cas::Conflict(current) => current,
                 };
@@ -164,7 +154,7 @@ impl Leases {
 
     fn typed<T: Entry>(
         &self,
-        key: &str,
+        Change { block, put, .. }: &Change,
         found: Cas<String>,
         new: &T,
     ) -> Result<Cas<T>, StoreError> {
@@ -173,9 +163,25 @@ impl Leases {
             Cas::Conflict(current) => (false, current),
         };
         outcome(done, new, || {
-            current.map(|text| self.area().read(key, &text)).transpose()
+            current
+                .map(|text| self.block(*block).read(&put.key, &text))
+                .transpose()
         })
     }
+}
+
+/// Reads the texts of some entries.
+fn current(area: &Area, keys: &[&str]) -> Result<BTreeMap<String, String>, StoreError> {
+    if keys.len() > READ_ONE_BY_ONE {
+        return Ok(ask_store(|| area.list())?.into_iter().collect());
+    }
+    let mut found = BTreeMap::new();
+    for key in keys {
+        if let Some(text) = ask_store(|| area.store.get(&area.name, key))? {
+            found.insert((*key).to_owned(), text);
+        }
+    }
+    Ok(found)
 }
 
 /// The same error for each change.
@@ -222,9 +228,11 @@ fn gathered<'a>(
             old,
             new,
         };
+        let block = block_of(*machine);
         let replaced = changes.insert(
             key,
             Change {
+                block,
                 put,
                 marks,
                 askers: vec![asker],

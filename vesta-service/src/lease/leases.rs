@@ -1,25 +1,35 @@
 //! Machine IDs of one namespace over a [`KvStore`]: the layout of the namespace's area, shared by all stores.
 //!
 //! ```text
-//!  lease/orders    namespace    uuid, fingerprint of the layout, floor
-//!                  births-0     marks: which of the machine IDs 0 to 63 were ever created
-//!                  17           record of machine ID 17
+//!  lease/orders     namespace    uuid, fingerprint of the layout, floor
+//!                   births-0     marks: which of the machine IDs 0 to 63 were ever created
+//!                   17           record of machine ID 17
+//!                   block-3      some machine IDs from 3,072 to 4,095 were created
+//!  block/orders/3   births-48    marks of the machine IDs 3,072 to 3,135
+//!                   3075         record of machine ID 3,075
 //! ```
+//! A claim reads one block of 1,024 machine IDs, however many the namespace has. The first block lies in the
+//! namespace's own area, each other one in an area of its own.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::codec::{Entry, Marks};
+use super::codec::{Entry, Marks, SCHEMA};
 use super::{
     Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError, Suspicion,
 };
 
 const NAMESPACE: &str = "namespace";
 const MARKS: &str = "births-";
+/// Key that names a block other than the first, once a machine ID of it was created.
+const BLOCK_OF: &str = "block-";
+/// Number of machine IDs that a claim reads.
+const BLOCK: u64 = 1024;
 /// Number of machine IDs whose marks share an entry: few enough that first starts hardly contend.
 const BUCKET: u64 = 64;
 
@@ -30,6 +40,8 @@ pub struct Leases {
     namespace: String,
     /// Shared by the clones: one check serves all machine IDs of a process.
     last_look: Arc<Mutex<Option<Look>>>,
+    /// Blocks known to be named in the namespace's area.
+    named: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 /// Result of a check whether the store may forget.
@@ -54,7 +66,7 @@ pub struct Snapshot {
     pub(super) marks: BTreeMap<u64, Marks>,
 }
 
-/// Area of a namespace that has a single machine ID, created and marked.
+/// Entries of an area of a namespace that has a single machine ID, created and marked.
 pub(super) fn entries(
     area: &str,
     name: &str,
@@ -62,23 +74,46 @@ pub(super) fn entries(
     machine: u64,
     record: &Record,
 ) -> Vec<(String, String)> {
-    if area != area_of(name) {
-        return Vec::new();
+    let (block, mut entries) = (block_of(machine), Vec::new());
+    if area == area_of(name, 0) {
+        entries.push((NAMESPACE.into(), namespace.encode()));
+        entries.extend((block > 0).then(|| (format!("{BLOCK_OF}{block}"), block_text(block))));
     }
-    let births = [(machine, record.birth)].into();
-    let marks = Marks {
-        namespace: namespace.uuid,
-        births,
-    };
-    vec![
-        (NAMESPACE.into(), namespace.encode()),
-        (bucket(machine), marks.encode()),
-        (machine.to_string(), record.encode()),
-    ]
+    if area == area_of(name, block) {
+        let births = [(machine, record.birth)].into();
+        let marks = Marks {
+            namespace: namespace.uuid,
+            births,
+        };
+        entries.push((bucket(machine), marks.encode()));
+        entries.push((machine.to_string(), record.encode()));
+    }
+    entries
 }
 
-fn area_of(namespace: &str) -> String {
-    format!("lease/{namespace}")
+/// Area of a block of machine IDs.
+fn area_of(namespace: &str, block: u64) -> String {
+    match block {
+        0 => format!("lease/{namespace}"),
+        _ => format!("block/{namespace}/{block}"),
+    }
+}
+
+/// Block that a machine ID belongs to.
+pub(super) const fn block_of(machine: u64) -> u64 {
+    machine / BLOCK
+}
+
+/// Machine IDs of a block.
+pub(super) const fn machines_of(block: u64) -> RangeInclusive<u64> {
+    block * BLOCK..=block * BLOCK + (BLOCK - 1)
+}
+
+/// Value of the key that names a block; the same whoever writes it.
+fn block_text(block: u64) -> String {
+    let machines = machines_of(block);
+    let (first, last) = (machines.start(), machines.end());
+    format!(r#"{{"schema":{SCHEMA},"machines":"{first}-{last}"}}"#)
 }
 
 impl Snapshot {
@@ -127,12 +162,13 @@ impl Leases {
     pub fn new(store: Arc<dyn KvStore>, namespace: &str) -> Self {
         let area = Area {
             store,
-            name: area_of(namespace),
+            name: area_of(namespace, 0),
         };
         Self {
             area,
             namespace: namespace.into(),
             last_look: Arc::default(),
+            named: Arc::default(),
         }
     }
 
@@ -141,9 +177,24 @@ impl Leases {
         &self.area.store
     }
 
-    /// Entries of the namespace in the store.
-    pub(super) const fn area(&self) -> &Area {
-        &self.area
+    /// Entries of a block in the store.
+    pub(super) fn block(&self, block: u64) -> Area {
+        Area {
+            store: self.store().clone(),
+            name: area_of(&self.namespace, block),
+        }
+    }
+
+    /// Names a block in the namespace's area before a machine ID of it is created, so that
+    /// [`snapshot`](Self::snapshot) finds it.
+    pub(super) fn name_block(&self, block: u64) -> Result<(), StoreError> {
+        if block > 0 && !self.named.lock().contains(&block) {
+            let (area, key) = (&self.area, format!("{BLOCK_OF}{block}"));
+            area.store
+                .put_if(&area.name, &key, None, &block_text(block))?;
+            self.named.lock().insert(block);
+        }
+        Ok(())
     }
 
     /// The name of the namespace.
@@ -292,29 +343,50 @@ impl Leases {
     /// [`StoreError`] if the store does not answer, the namespace does not exist, or an entry is
     /// damaged.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        let (mut namespace, mut records, mut marks) = (None, BTreeMap::new(), BTreeMap::new());
-        for (key, text) in self.area.list()? {
-            if key == NAMESPACE {
-                namespace = Some(self.area.read(&key, &text)?);
-            } else if let Some(bucket) = key.strip_prefix(MARKS).and_then(number) {
-                marks.insert(bucket, self.area.read(&key, &text)?);
-            } else if let Some(machine) = number(&key) {
-                records.insert(machine, self.area.read(&key, &text)?);
-            } else {
-                return Err(self
-                    .area
-                    .damaged(&key, "no version of Vesta writes such an entry"));
-            }
+        let mut all = self.read_block(0)?;
+        for block in std::mem::take(&mut all.further) {
+            let Read { records, marks, .. } = self.read_block(block)?;
+            all.records.extend(records);
+            all.marks.extend(marks);
         }
-        let namespace = match namespace {
-            Some(namespace) => namespace,
-            None => self.opened()?,
-        };
-        Ok(Snapshot {
+        self.snapshot_of(all)
+    }
+
+    /// Reads the namespace and one block of its machine IDs.
+    pub(super) fn snapshot_of_block(&self, block: u64) -> Result<Snapshot, StoreError> {
+        self.snapshot_of(self.read_block(block)?)
+    }
+
+    fn snapshot_of(&self, read: Read) -> Result<Snapshot, StoreError> {
+        let Read {
             namespace,
             records,
             marks,
+            ..
+        } = read;
+        Ok(Snapshot {
+            namespace: namespace.map_or_else(|| self.opened(), Ok)?,
+            records,
+            marks,
         })
+    }
+
+    fn read_block(&self, block: u64) -> Result<Read, StoreError> {
+        let (area, mut read) = (self.block(block), Read::default());
+        for (key, text) in area.list()? {
+            if key == NAMESPACE && block == 0 {
+                read.namespace = Some(area.read(&key, &text)?);
+            } else if let Some(further) = key.strip_prefix(BLOCK_OF).and_then(number) {
+                read.further.push(further);
+            } else if let Some(bucket) = key.strip_prefix(MARKS).and_then(number) {
+                read.marks.insert(bucket, area.read(&key, &text)?);
+            } else if let Some(machine) = number(&key) {
+                read.records.insert(machine, area.read(&key, &text)?);
+            } else {
+                return Err(area.damaged(&key, "no version of Vesta writes such an entry"));
+            }
+        }
+        Ok(read)
     }
 
     /// Reads the record of one machine ID; `None` if it was never created.
@@ -322,7 +394,7 @@ impl Leases {
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the record is damaged.
     pub fn record(&self, machine: u64) -> Result<Option<Record>, StoreError> {
-        self.area.get(&machine.to_string())
+        self.block(block_of(machine)).get(&machine.to_string())
     }
 
     /// Replaces a record in one atomic step, if it still is the old one; `None` stands for no record.
@@ -335,12 +407,17 @@ impl Leases {
         old: Option<&Record>,
         new: &Record,
     ) -> Result<Cas<Record>, StoreError> {
-        self.area.put(&machine.to_string(), old, new)
+        if old.is_none() {
+            self.name_block(block_of(machine))?;
+        }
+        self.block(block_of(machine))
+            .put(&machine.to_string(), old, new)
     }
 
     /// Locks a machine ID against the other processes of this machine; see [`KvStore::lock`].
     pub(crate) fn lock(&self, machine: u64) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
-        self.area.store.lock(&self.area.name, &machine.to_string())
+        let Area { store, name } = self.block(block_of(machine));
+        store.lock(&name, &machine.to_string())
     }
 
     /// Marks the birth of a record, replacing the mark that an earlier snapshot shows. For operators' tools,
@@ -359,8 +436,9 @@ impl Leases {
                 .filter(|marks| marks.namespace == record.namespace)
                 .and_then(|marks| marks.births.get(&machine).copied())
         };
+        let area = self.block(block_of(machine));
         loop {
-            let old = self.area.get(&bucket(machine))?;
+            let old = area.get(&bucket(machine))?;
             let birth = birth_in(old.as_ref());
             if birth == Some(record.birth) {
                 return Ok(true);
@@ -374,11 +452,21 @@ impl Leases {
             let mut new = known.unwrap_or_default();
             new.namespace = record.namespace;
             new.births.insert(machine, record.birth);
-            if self.area.put(&bucket(machine), old.as_ref(), &new)? == Cas::Done {
+            if area.put(&bucket(machine), old.as_ref(), &new)? == Cas::Done {
                 return Ok(true);
             }
         }
     }
+}
+
+/// What one area of a namespace has.
+#[derive(Default)]
+struct Read {
+    namespace: Option<Namespace>,
+    /// Blocks in other areas.
+    further: Vec<u64>,
+    records: BTreeMap<u64, Record>,
+    marks: BTreeMap<u64, Marks>,
 }
 
 /// Key of the bucket that holds the mark of a machine ID.

@@ -352,6 +352,7 @@ impl Protocol {
             .collect();
         let choice = Choice::Any(0..=u64::from(small(self.machines)) - 1);
         let survey = Survey {
+            block: choice.range(),
             records: &records,
             earlier: Some(&records),
             locals: &locals,

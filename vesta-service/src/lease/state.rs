@@ -25,7 +25,7 @@ use vesta_intf::{IdMeta, UnixMillis};
 
 use super::{
     Amendment, BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Look, Marks, Namespace, Record,
-    Snapshot, StoreError, Suspicion, Timing,
+    Snapshot, StoreError, Suspicion, Timing, block_of,
 };
 use crate::clock::{ClockPair, MAX_LEAD};
 use crate::sequence::Rules;
@@ -69,7 +69,7 @@ pub(crate) struct Plan {
     pub(crate) claim_timeout: Duration,
     pub(crate) host: String,
     pub(crate) pid: u32,
-    /// Index at which the search among unused machine IDs begins.
+    /// Index at which the search among unused machine IDs begins, counted from the first of the range.
     pub(crate) start_at: u64,
     /// The store's record may lack up to one window of what was acknowledged: a claim keeps that distance
     /// from it.
@@ -111,6 +111,20 @@ impl Plan {
     pub(crate) fn window_ticks(&self, may_forget: bool, wide: bool) -> u64 {
         let millis = u64::try_from(self.window(may_forget, wide).as_millis()).unwrap_or(u64::MAX);
         (millis / self.meta.spec().unit.millis()).max(1)
+    }
+
+    /// Block that a search reads first: that of a machine ID which this host remembers, or else the one that its
+    /// index falls into. So the hosts of a large namespace spread over its blocks.
+    pub(crate) fn home_block(&self, locals: &BTreeMap<u64, Local>) -> u64 {
+        let range = self.choice.range();
+        if let Some((machine, _)) = locals.range(range.clone()).next() {
+            return block_of(*machine);
+        }
+        let index = match self.order {
+            ClaimOrder::Stable => self.start_at % (range.end() - range.start() + 1),
+            ClaimOrder::Lowest => 0,
+        };
+        block_of(range.start() + index)
     }
 
     /// Distance ahead of the clock at which a claim begins: beyond every window that the store may have
@@ -265,9 +279,10 @@ pub(crate) enum Ask {
     Namespace,
     /// Compare the store's clock with this host's.
     Clock,
-    /// Read the whole namespace and what this host remembers. If the namespace does not exist and is not
-    /// remembered, it is created.
-    Survey,
+    /// Read a block of the namespace's machine IDs, and what this host remembers. The first survey of a search
+    /// names no block; [`Plan::home_block`] is read. If the namespace does not exist and is not remembered, it is
+    /// created.
+    Survey(Option<u64>),
     /// Read the namespace itself, and whether the store may forget: a [`Look`] no older than [`DOUBT_CHECK`].
     Doubt,
     /// Add facts to the namespace.
@@ -287,6 +302,8 @@ pub(crate) enum Ask {
 pub(crate) struct Findings {
     /// Reason why the store may forget what it acknowledged, if it may.
     pub(crate) doubt: Option<Suspicion>,
+    /// Block of machine IDs that was read.
+    pub(crate) block: u64,
     pub(crate) snapshot: Snapshot,
     /// Records that this host remembers, by machine ID.
     pub(crate) locals: BTreeMap<u64, Local>,

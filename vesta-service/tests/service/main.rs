@@ -4,6 +4,7 @@ mod common;
 
 #[cfg(feature = "async")]
 mod async_calls;
+mod blocks;
 mod capacity;
 mod claims;
 mod clock_faults;

@@ -1,13 +1,16 @@
 //! Candidates: machine IDs to try, in order. Pure.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use crate::lease::{Choice, ClaimOrder, Local, Record};
 use crate::sequence::Rules;
 
 /// Candidate query: the facts that the choice depends on.
 pub(in crate::lease) struct Survey<'a> {
-    /// Every record of the namespace.
+    /// Machine IDs that were read.
+    pub(in crate::lease) block: RangeInclusive<u64>,
+    /// Every record of the block.
     pub(in crate::lease) records: &'a BTreeMap<u64, Record>,
     /// The same records, as seen by the previous survey.
     pub(in crate::lease) earlier: Option<&'a BTreeMap<u64, Record>>,
@@ -37,7 +40,7 @@ pub(in crate::lease) struct Candidate {
 }
 
 /// Unused machine IDs tried per survey. A try costs two small requests, another survey reads the whole
-/// namespace. Of 1,000 processes that start at once on an empty pool of 1,024, few need a second survey.
+/// block. Of 1,000 processes that start at once on an empty pool of 1,024, few need a second survey.
 const UNUSED_AT_ONCE: usize = 16;
 
 impl Survey<'_> {
@@ -46,7 +49,7 @@ impl Survey<'_> {
     /// them but is within its grace. The grace keeps machine IDs stable; it does not keep processes from
     /// starting.
     pub(in crate::lease) fn candidates(&self) -> Vec<Candidate> {
-        let range = self.choice.range();
+        let range = self.range();
         let mut known: Vec<_> = self
             .records
             .range(range)
@@ -68,9 +71,27 @@ impl Survey<'_> {
         found
     }
 
+    /// Machine IDs that may be claimed, among those that were read.
+    fn range(&self) -> RangeInclusive<u64> {
+        let (block, range) = (&self.block, self.choice.range());
+        *block.start().max(range.start())..=*block.end().min(range.end())
+    }
+
+    /// The index at which to begin, counted from the first machine ID of this part of the range.
+    fn start_in(&self, part: &RangeInclusive<u64>) -> u64 {
+        let whole = self.choice.range();
+        let count = whole.end() - whole.start() + 1;
+        let start = whole.start() + self.start_at % count;
+        if part.contains(&start) {
+            start - part.start()
+        } else {
+            self.start_at
+        }
+    }
+
     /// True if a record in the range can become free within this many ticks.
     pub(in crate::lease) fn may_end_within(&self, ticks: u64) -> bool {
-        self.records.range(self.choice.range()).any(|(_, record)| {
+        self.records.range(self.range()).any(|(_, record)| {
             !self.is_elsewhere(record)
                 && self.rules.tick(record.bound) <= self.rules.tick(self.now) + ticks
         })
@@ -112,7 +133,7 @@ impl Survey<'_> {
     }
 
     fn unused(&self) -> Vec<Candidate> {
-        let range = self.choice.range();
+        let range = self.range();
         let (first, count) = (*range.start(), range.end() - range.start() + 1);
         let from = |start_at: u64, step: u64| {
             std::iter::successors(Some(start_at % count), move |at| Some((at + step) % count))
@@ -128,7 +149,8 @@ impl Survey<'_> {
             ClaimOrder::Stable => {
                 // Runs of two pools either coincide or are disjoint, and each run fills the pages that it is
                 // on.
-                let start = self.start_at - self.start_at % self.count.max(1) as u64;
+                let start = self.start_in(&range);
+                let start = start - start % self.count.max(1) as u64;
                 let distance = |machine: u64| (machine - first + count - start % count) % count;
                 let home: Vec<u64> = from(start, 1).take(self.count).collect();
                 let beyond = home.last().map_or(0, |last| distance(*last));
@@ -233,6 +255,7 @@ mod tests {
 
     fn survey<'a>(records: &'a Records, choice: &'a Choice) -> Survey<'a> {
         Survey {
+            block: 0..=1023,
             records,
             earlier: None,
             locals: const { &BTreeMap::new() },

@@ -1,6 +1,10 @@
 //! Search for a machine ID: survey, choose, attempt, wait, survey again. Pure.
+//!
+//! A survey reads one block of the range. While nothing can be claimed, the search goes on to the next block.
+//! Only once it has been through all of them, it waits and goes through them again: what has not changed since
+//! belongs to expired owners.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +14,9 @@ use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
 use super::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Findings, MAX_SKEW, Now, Plan};
 use crate::clock::ClockPair;
-use crate::lease::{Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError};
+use crate::lease::{
+    Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError, block_of, machines_of,
+};
 use crate::wait::retry_pause;
 
 /// Time for which a start retries a store that does not answer, unless it waits for the store.
@@ -39,8 +45,17 @@ pub(in crate::lease) struct Claiming {
     clock: Option<ClockPair>,
     /// Survey whose namespace lacks facts, and the facts, which are written first.
     unwritten: Option<Box<(Arc<Findings>, Amendment)>>,
-    /// The previous survey.
-    earlier: Option<Arc<Findings>>,
+    /// The block to survey, unless this is the first survey.
+    block: Option<u64>,
+    /// Number of blocks without a candidate that could be claimed, since the search last went through all.
+    passed: u64,
+    /// What those blocks leave to say.
+    left: Left,
+    /// Surveys that the records are compared with, by block.
+    earlier: BTreeMap<u64, Arc<Findings>>,
+    /// True while owners within their grace may be replaced, if the range has several blocks: once none of
+    /// these had any other candidate.
+    grace: bool,
     glances: u32,
     /// Index at which the search among unused machine IDs begins; a random one after a lost race.
     start_at: u64,
@@ -60,9 +75,28 @@ struct Round {
     in_grace: bool,
     contested: bool,
     in_use_here: bool,
+    left: Left,
+}
+
+/// Reasons why a search may go on, or ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct Left {
+    /// Earliest bound of a machine ID that is too far ahead of the clock.
     ahead: Option<UnixMillis>,
+    /// A machine ID whose record was deleted or replaced.
     lost: Option<u64>,
+    /// A record may become free in time.
     may_end: bool,
+}
+
+impl Left {
+    fn and(self, other: Self) -> Self {
+        Self {
+            ahead: self.ahead.into_iter().chain(other.ahead).min(),
+            lost: self.lost.or(other.lost),
+            may_end: self.may_end || other.may_end,
+        }
+    }
 }
 
 impl Claiming {
@@ -77,7 +111,11 @@ impl Claiming {
             compared: false,
             clock: None,
             unwritten: None,
-            earlier: None,
+            block: None,
+            passed: 0,
+            left: Left::default(),
+            earlier: BTreeMap::new(),
+            grace: false,
             glances: 0,
             start_at: plan.start_at,
         }
@@ -105,7 +143,7 @@ impl Claiming {
         let Some(round) = &mut self.round else {
             return match plan.meta.tick_at(now.wall) {
                 Ok(_) if !self.compared => Action::Ask(Ask::Clock),
-                Ok(_) => Action::Ask(Ask::Survey),
+                Ok(_) => Action::Ask(Ask::Survey(self.block)),
                 Err(error) => Action::Refused(BuildError::Time(error)),
             };
         };
@@ -132,7 +170,26 @@ impl Claiming {
             self.glances += 1;
             return self.wait(GLANCE, now);
         }
-        if let Some(used_until) = round.ahead {
+        let findings = round.findings;
+        self.left = self.left.and(round.left);
+        let (first, blocks) = blocks(plan);
+        let watched = self.earlier.contains_key(&findings.block);
+        if !watched || self.grace || blocks == 1 {
+            self.earlier.insert(findings.block, findings.clone());
+        }
+        self.passed += 1;
+        self.block = Some(first + (findings.block - first + 1) % blocks);
+        if !timed_out && self.passed < blocks {
+            return self.next(plan, now);
+        }
+        self.passed = 0;
+        if !timed_out && watched && !self.grace && blocks > 1 {
+            self.grace = true;
+            return self.next(plan, now);
+        }
+        self.grace = false;
+        let left = std::mem::take(&mut self.left);
+        if let Some(used_until) = left.ahead {
             let ahead = Duration::from_millis(used_until.since(now.wall).unwrap_or(0));
             let wait = ahead.saturating_sub(ROLLBACK_LEAD) + Duration::from_millis(1);
             if !timed_out && wait <= CLAIM_TIMEOUT {
@@ -149,12 +206,11 @@ impl Claiming {
                 });
             }
         }
-        if timed_out || !round.may_end {
-            return Action::Refused(round.exhausted(plan, now));
+        if timed_out || !left.may_end {
+            return Action::Refused(self.exhausted(plan, left, now));
         }
         // An expired owner counts as gone only if its record also stays unchanged while it is
         // watched, measured by this process's own clock.
-        self.earlier = Some(round.findings);
         self.wait(plan.timing.renew_every * 3 / 2, now)
     }
 
@@ -255,17 +311,20 @@ impl Claiming {
             plan.rules
                 .position(now.wall_tick + plan.ticks(Plan::distance(doubt, now.wall)))
         });
-        let mut remembered = locals.values().chain(own);
-        let unknown = remembered.find(|local| !local.is_known_to(snapshot, allowed));
+        let machines = machines_of(findings.block);
+        let remembered = locals.values().chain(own);
+        let mut inside = remembered.filter(|local| machines.contains(&local.machine));
+        let unknown = inside.find(|local| !local.is_known_to(snapshot, allowed));
         if let Some(local) = unknown {
             return Err(forgotten(plan, local));
         }
         let tick = plan.meta.tick_at(now.wall).map_err(BuildError::Time)?;
         let survey = Survey {
             records: &snapshot.records,
+            block: machines,
             earlier: self
                 .earlier
-                .as_ref()
+                .get(&findings.block)
                 .map(|findings| &findings.snapshot.records),
             locals,
             choice: &plan.choice,
@@ -281,7 +340,11 @@ impl Claiming {
             random: now.number(),
             count: plan.count,
         };
-        let queue = survey.candidates().into();
+        let with_grace = self.grace || blocks(plan).1 == 1;
+        let candidates = survey.candidates().into_iter();
+        let queue = candidates
+            .filter(|candidate| with_grace || !candidate.in_grace)
+            .collect();
         let may_end = survey.may_end_within(plan.ticks(CLAIM_TIMEOUT).max(1));
         self.round = Some(Box::new(Round {
             findings,
@@ -292,12 +355,53 @@ impl Claiming {
             in_grace: false,
             contested: false,
             in_use_here: false,
-            ahead: None,
-            lost: None,
-            may_end,
+            left: Left {
+                may_end,
+                ..Left::default()
+            },
         }));
         Ok(())
     }
+
+    fn exhausted(&self, plan: &Plan, left: Left, now: &Now) -> BuildError {
+        let range = plan.choice.range();
+        if let Some(machine) = left.lost.filter(|_| range.start() == range.end()) {
+            return BuildError::RecordLost {
+                store: plan.store.clone(),
+                namespace: plan.namespace.clone(),
+                machine,
+            };
+        }
+        let inside = || {
+            let surveys = self.earlier.values();
+            surveys.flat_map(|findings| findings.snapshot.records.range(range.clone()))
+        };
+        let holders = inside()
+            .filter(|(_, record)| record.owner != 0)
+            .map(|(machine, record)| (*machine, plain(&record.host), record.pid))
+            .collect();
+        let free = inside()
+            .filter(|(_, record)| record.owner == 0)
+            .map(|(_, record)| plan.used_until(record.bound));
+        let now = now.wall;
+        let ahead = free
+            .chain(left.ahead)
+            .filter(|until| *until > now)
+            .min()
+            .map(|until| (until, now));
+        BuildError::Exhausted {
+            holders,
+            range,
+            ahead,
+        }
+    }
+}
+
+/// First block of a plan's range, and the number of its blocks.
+fn blocks(plan: &Plan) -> (u64, u64) {
+    let range = plan.choice.range();
+    let [first, last] = [range.start(), range.end()].map(|machine| block_of(*machine));
+    (first, last - first + 1)
 }
 
 impl Round {
@@ -323,7 +427,8 @@ impl Round {
                                 .retain(|candidate| candidate.in_grace <= self.in_grace);
                         }
                         Verdict::TooFarAhead(until) => {
-                            self.ahead = Some(self.ahead.map_or(until, |ahead| ahead.min(until)));
+                            let ahead = &mut self.left.ahead;
+                            *ahead = Some(ahead.map_or(until, |ahead| ahead.min(until)));
                         }
                         Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
                             return Some(Err(BuildError::Time(IdError::TimeExhausted)));
@@ -336,7 +441,7 @@ impl Round {
                                 namespace,
                                 "machine ID skipped: its record was deleted or replaced"
                             );
-                            self.lost = Some(machine);
+                            self.left.lost = Some(machine);
                         }
                     }
                 }
@@ -419,36 +524,6 @@ impl Round {
             .is_some()
         {
             self.contested = true;
-        }
-    }
-
-    fn exhausted(self, plan: &Plan, now: &Now) -> BuildError {
-        let range = plan.choice.range();
-        if let Some(machine) = self.lost.filter(|_| range.start() == range.end()) {
-            return BuildError::RecordLost {
-                store: plan.store.clone(),
-                namespace: plan.namespace.clone(),
-                machine,
-            };
-        }
-        let inside = || self.findings.snapshot.records.range(range.clone());
-        let holders = inside()
-            .filter(|(_, record)| record.owner != 0)
-            .map(|(machine, record)| (*machine, plain(&record.host), record.pid))
-            .collect();
-        let free = inside()
-            .filter(|(_, record)| record.owner == 0)
-            .map(|(_, record)| plan.used_until(record.bound));
-        let now = now.wall;
-        let ahead = free
-            .chain(self.ahead)
-            .filter(|until| *until > now)
-            .min()
-            .map(|until| (until, now));
-        BuildError::Exhausted {
-            holders,
-            range,
-            ahead,
         }
     }
 }

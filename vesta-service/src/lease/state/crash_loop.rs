@@ -56,12 +56,13 @@ impl World {
             Ok(match ask {
                 Ask::Namespace => Answer::Namespace(leases.open(&META.fingerprint())?),
                 Ask::Clock => Answer::Clock(None),
-                Ask::Survey => {
+                Ask::Survey(_) => {
                     leases.open(&META.fingerprint())?;
                     let snapshot = leases.snapshot()?;
                     let (doubt, locals, own) = (None, BTreeMap::new(), Vec::new());
                     Answer::Survey(Arc::new(Findings {
                         doubt,
+                        block: 0,
                         snapshot,
                         locals,
                         own,

@@ -104,7 +104,8 @@ impl Rounds {
                 .map(|(number, uuid)| (number, amended[&uuid].clone())),
         );
         let clock = &self.factory.clock;
-        let (mut namespace, mut survey, mut look, mut compared) = (None, None, None, None);
+        let (mut namespace, mut look, mut compared) = (None, None, None);
+        let mut surveys = BTreeMap::<Option<u64>, Vec<usize>>::new();
         for (number, ask) in rest {
             let driver = &mut self.drivers[number];
             let plan = driver.plan();
@@ -128,12 +129,12 @@ impl Rounds {
                         Ok(Answer::Clock(pair))
                     })
                 }),
-                Ask::Survey => {
+                Ask::Survey(block) => {
                     driver.lock = None;
                     if let Some(place) = driver.place {
                         self.host.give_up(place); // unlocks the file, so that the survey finds it
                     }
-                    survey.get_or_insert_with(Vec::new).push(number);
+                    surveys.entry(block).or_default().push(number);
                     continue;
                 }
                 Ask::Record(machine) => {
@@ -145,12 +146,12 @@ impl Rounds {
             };
             answers.push((number, answer));
         }
-        if let Some(numbers) = survey {
+        for (block, numbers) in surveys {
             let (plan, host) = (self.drivers[numbers[0]].plan(), &mut self.host);
             // The reach of a doubt counts from the later clock.
             let theirs = self.said.clock.map(|pair| pair.latest(clock.monotonic()));
             let wall = clock.wall().max(theirs.unwrap_or_default());
-            let answer = store.ask(|leases| survey_all(leases, plan, host, wall));
+            let answer = store.ask(|leases| survey(leases, plan, host, block, wall));
             answers.extend(numbers.into_iter().map(|number| (number, answer.clone())));
         }
         if let Some(Answer::Clock(Some(pair))) = compared {
@@ -217,10 +218,11 @@ fn create(leases: &Leases, plan: &Plan, doubt: Option<Doubt>) -> Result<Namespac
 }
 
 /// Input of the searches.
-fn survey_all(
+fn survey(
     leases: &Leases,
     plan: &Plan,
     host: &mut HostState,
+    block: Option<u64>,
     wall: UnixMillis,
 ) -> Result<Answer, StoreError> {
     let store = leases.store();
@@ -242,9 +244,11 @@ fn survey_all(
         }
     };
     let own = host.own(Some(namespace.uuid));
-    let snapshot = leases.snapshot()?;
+    let block = block.unwrap_or_else(|| plan.home_block(&locals));
+    let snapshot = leases.snapshot_of_block(block)?;
     Ok(Answer::Survey(Arc::new(Findings {
         doubt,
+        block,
         snapshot,
         locals,
         own,
