@@ -14,6 +14,7 @@ mod grpc;
 mod health;
 mod in_flight;
 mod methods;
+mod registry;
 mod routes;
 mod segments;
 mod serials;

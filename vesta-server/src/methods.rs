@@ -39,6 +39,10 @@ methods! {
     NEXT_IDS = SegmentService NextIds SEGMENTS;
     NEXT = SerialService Next SERIALS;
     PARSE = SerialService Parse SERIALS;
+    OPEN = RegistryService Open REGISTRY;
+    LIST = RegistryService List REGISTRY;
+    GET = RegistryService Get REGISTRY;
+    PUT = RegistryService Put REGISTRY;
 }
 
 /// Index of the method at a path.

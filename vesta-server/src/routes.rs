@@ -14,6 +14,7 @@ use vesta_boot::net::Requests;
 use vesta_boot::{Running, Span};
 use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
+use vesta_intf::grpc::v1::registry_service_server::RegistryServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 use vesta_intf::grpc::v1::serial_service_server::SerialServiceServer;
 
@@ -21,6 +22,7 @@ use crate::grpc::Ids;
 use crate::health::Health;
 use crate::in_flight::{Answer, opened};
 use crate::methods::{METHODS, STREAM_IDS, STREAM_RUNS};
+use crate::registry::{self, Registry};
 use crate::segments::Segments;
 use crate::serials::Serials;
 use crate::{access, deadline, methods};
@@ -44,6 +46,8 @@ impl Services {
         let segments = Segments(Arc::clone(&running));
         let serials = Serials(Arc::clone(&running));
         let serials = SerialServiceServer::new(serials).max_decoding_message_size(DECODE_LIMIT);
+        let registry = RegistryServiceServer::new(Registry(Arc::clone(&running)))
+            .max_decoding_message_size(registry::DECODE_LIMIT);
         let health = HealthServer::new(Health(Arc::clone(&running)));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
@@ -53,6 +57,7 @@ impl Services {
         let proof = "both descriptor sets are generated and checked by a test";
         let others = Routes::new(health.max_decoding_message_size(DECODE_LIMIT))
             .add_service(serials)
+            .add_service(registry)
             .add_service(
                 reflection()
                     .build_v1()

@@ -161,10 +161,16 @@ impl Builder {
         timing.takeover_grace = timing.takeover_grace.max(timing.window * 3);
         // A state file is its own local record, and never forgets.
         let remembers = !is_state_file(&choice);
+        let usual_window = store.usual_window(); // the first question to the store: it connects
         let host = crate::os::host_name();
+        let start_at = crc32fast::hash((host.clone() + &store.describe()).as_bytes()).into();
+        let host = match store.via() {
+            Some(server) => format!("{host} via {server}"),
+            None => host,
+        };
         let plan = Plan {
             // Pools in files that do not see each other rarely start with the same machine ID.
-            start_at: crc32fast::hash((host.clone() + &store.describe()).as_bytes()).into(),
+            start_at,
             store: store.describe(),
             namespace: self.namespace.clone(),
             meta: self.layout,
@@ -184,7 +190,7 @@ impl Builder {
             },
             // Other processes may borrow ahead. A state file has no other processes to announce it to.
             usual_window: match remembers {
-                true => store.timing().window + Duration::from_millis(MAX_BORROW_MILLIS),
+                true => usual_window + Duration::from_millis(MAX_BORROW_MILLIS),
                 false => timing.window,
             },
             doubtful_window: self.doubtful_window,

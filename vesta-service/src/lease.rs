@@ -10,6 +10,7 @@
 //!  kv.rs           port: the functions that a store implements
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
+//!  registry.rs     what a registry accepts from others                  pure
 //!  events.rs       events for people; history.rs: past claims
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
@@ -26,6 +27,7 @@ mod leases;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod model;
 mod record;
+mod registry;
 mod slot;
 mod state;
 mod timing;
@@ -49,6 +51,7 @@ pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
 pub(crate) use record::Amendment;
 pub use record::{Cas, Doubt, Namespace, Record};
+pub use registry::{Place, identity};
 pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,
 };

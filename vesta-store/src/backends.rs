@@ -1,6 +1,8 @@
 //! Backends, one folder each: connecting and checking (`mod`), the URL (`config`), the functions of
 //! the port (`kv`), and error mapping (`errors`).
 
+#[cfg(any(feature = "etcd", feature = "registry"))]
+mod channel;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(feature = "mysql")]
@@ -9,6 +11,8 @@ pub(crate) mod mysql;
 pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
+#[cfg(feature = "registry")]
+pub(crate) mod registry;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
@@ -21,7 +25,8 @@ pub(crate) mod zookeeper;
     feature = "mysql",
     feature = "postgres",
     feature = "redis",
-    feature = "etcd"
+    feature = "etcd",
+    feature = "registry"
 ))]
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

@@ -72,6 +72,27 @@ pub trait Fixture: Send + Sync {
     }
 }
 
+/// A name whose area has the most characters that an area may have.
+const LONG_NAME: &str = match std::str::from_utf8(&[b'a'; 394]) {
+    Ok(name) => name,
+    Err(_) => unreachable!(),
+};
+
+/// Names of the namespaces that the suite uses, beside `round-0` to `round-99`.
+pub const NAMESPACES: [&str; 10] = [
+    world::NAMESPACE,
+    "other",
+    "raced",
+    "a",
+    "A",
+    "a.b",
+    "a-",
+    "ab",
+    LONG_NAME,
+    // One character shorter.
+    LONG_NAME.split_at(393).0,
+];
+
 /// A named promise: panics if the backend does not keep it.
 pub type Promise = fn(&dyn Backend);
 

@@ -12,17 +12,19 @@ pub enum Kind {
     Redis,
     Zookeeper,
     Etcd,
+    Registry,
 }
 
 impl Kind {
     /// Every kind.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Sqlite,
         Self::Mysql,
         Self::Postgres,
         Self::Redis,
         Self::Zookeeper,
         Self::Etcd,
+        Self::Registry,
     ];
 
     /// The kind with this scheme, ignoring case.
@@ -35,7 +37,10 @@ impl Kind {
 
     /// The name of the kind and of its cargo feature.
     pub const fn name(self) -> &'static str {
-        self.facts().schemes[0]
+        match self {
+            Self::Registry => "registry",
+            _ => self.facts().schemes[0],
+        }
     }
 
     pub(crate) const fn facts(self) -> Facts {
@@ -78,6 +83,12 @@ impl Kind {
                 options: "ca",
                 example: "etcd://etcd1:2379,etcd2:2379,etcd3:2379/vesta",
                 built_in: cfg!(feature = "etcd"),
+            },
+            Self::Registry => Facts {
+                schemes: &["vesta", "vestas"],
+                options: "ca",
+                example: "vesta://host1:50051,host2:50051 or vestas://:TOKEN@host:50051",
+                built_in: cfg!(feature = "registry"),
             },
         }
     }

@@ -1,5 +1,6 @@
 //! Options for opening a store.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ pub struct Options {
     /// Location of segment tags; `None` for the store's default: Leaf's table where the store supports
     /// it.
     pub segment_table: Option<SegmentTable>,
+    /// State directory of this host, in which a registry's identity is kept; `None` to compare identities only
+    /// within this process.
+    pub state_dir: Option<PathBuf>,
     /// True if a database file on a network file system is accepted with a warning.
     pub network_fs: bool,
     /// Operator's statement that only one of two databases replicating from each other is ever written
@@ -95,6 +99,7 @@ impl Default for Options {
             auto_init: true,
             request_timeout: None,
             segment_table: None,
+            state_dir: None,
             network_fs: false,
             one_writer: false,
         }

@@ -43,6 +43,11 @@ pub(crate) trait Client: Sized + Send + Sync + 'static {
         vec![self.shown()]
     }
 
+    /// As [`KvStore::via`].
+    fn via(&self) -> Option<String> {
+        None
+    }
+
     /// Index of the server to connect to first.
     fn first_server(&self) -> usize {
         0
@@ -72,6 +77,11 @@ pub(crate) trait Kv: Client {
 
     /// True if its servers may be configured to lose acknowledged writes.
     const MAY_FORGET: bool = false;
+
+    /// As [`KvStore::usual_window`], called after a request.
+    fn usual_window(&self) -> Duration {
+        Self::TIMING.window
+    }
 
     fn list(
         &self,
@@ -247,6 +257,15 @@ impl<C: Kv> KvStore for Remote<C> {
             request_timeout: self.shared.limit,
             ..C::TIMING
         }
+    }
+
+    fn usual_window(&self) -> Duration {
+        let _ = self.doubt(); // a registry says it with its first answer
+        self.shared.client.usual_window()
+    }
+
+    fn via(&self) -> Option<String> {
+        self.shared.client.via()
     }
 
     fn list(&self, area: &str) -> Result<Entries> {

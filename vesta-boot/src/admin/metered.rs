@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 use vesta_service::clock::{Clock, ClockPair, SystemClock};
@@ -77,6 +78,14 @@ impl KvStore for Metered {
 
     fn timing(&self) -> Timing {
         self.store.timing()
+    }
+
+    fn usual_window(&self) -> Duration {
+        self.store.usual_window()
+    }
+
+    fn via(&self) -> Option<String> {
+        self.store.via()
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

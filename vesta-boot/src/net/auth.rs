@@ -25,6 +25,8 @@ bitflags! {
         const METRICS = 1 << 4;
         /// Full access to the admin listener, including new tags.
         const ADMIN = 1 << 5;
+        /// The registry: claiming machine IDs, and fetching ranges of tags.
+        const REGISTRY = 1 << 6;
     }
 }
 
@@ -63,6 +65,9 @@ pub struct Token {
     pub(crate) digest: [u8; 32],
     #[serde(deserialize_with = "scopes")]
     pub(crate) scopes: Scopes,
+    /// Namespaces of the registry for which the token is valid; all if there are none.
+    #[serde(default)]
+    pub(crate) namespaces: Vec<String>,
 }
 
 // No error quotes a value: it may be a token.
@@ -94,7 +99,15 @@ impl Token {
             name: name.into(),
             digest: sha256(text.as_bytes()),
             scopes,
+            namespaces: Vec::new(),
         }
+    }
+
+    /// Restricts the token to some namespaces of the registry.
+    #[must_use]
+    pub fn of_namespaces(self, names: &[&str]) -> Self {
+        let namespaces = names.iter().map(|&name| name.to_owned()).collect();
+        Self { namespaces, ..self }
     }
 }
 

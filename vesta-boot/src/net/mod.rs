@@ -53,6 +53,13 @@ pub struct Security {
 }
 
 impl Security {
+    /// Namespaces of the registry for which a caller's token is valid; all if there are none.
+    pub fn namespaces(&self, caller: Caller) -> &[String] {
+        let tokens = self.auth.as_ref().map_or(&[][..], Auth::tokens);
+        let token = caller.0.and_then(|index| tokens.get(index));
+        token.map_or(&[], |token| &token.namespaces)
+    }
+
     /// Authorizes a call, as [`Auth::check`] does, if callers need tokens.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use clap::{Arg, ArgAction};
 
 use super::values::Values;
-use super::{Ids, Limits, Log, Segments, Serials, Store, ids, listeners, machine};
+use super::{Ids, Limits, Log, Registry, Segments, Serials, Store, ids, listeners, machine};
 use crate::settings::role::Role;
 use crate::start::error::Error;
 
@@ -18,6 +18,7 @@ pub(super) struct Sections {
     pub(super) store: Store,
     pub(super) segments: Segments,
     pub(super) serials: Serials,
+    pub(super) registry: Registry,
     pub(super) limits: Limits,
     pub(super) log: Log,
 }
@@ -31,6 +32,7 @@ impl Sections {
             Store::args(),
             Segments::args(),
             Serials::args(),
+            Registry::args(),
             Limits::args(),
             Log::args(),
         ]
@@ -48,6 +50,7 @@ impl Sections {
             store: Store::read(values, layout)?,
             segments: Segments::read(values, layout)?,
             serials: Serials::read(values, layout)?,
+            registry: Registry::read(values, layout)?,
             limits: Limits::read(values, layout)?,
             log: Log::read(values, layout)?,
         })
@@ -82,6 +85,7 @@ fn complete(arg: Arg, role: Role) -> Arg {
     let of_another = match name {
         "grpc.listen" | "grpc.gen_method" => role != Role::Vesta,
         "compat" => role == Role::Server,
+        "registry.namespaces" => role == Role::Rest,
         _ => false,
     };
     let mut arg = arg

@@ -20,6 +20,7 @@ pub mod moment;
 mod parse;
 mod print;
 mod read;
+mod registry;
 pub(crate) mod role;
 mod segments;
 pub(crate) mod serial_keys;
@@ -48,6 +49,7 @@ use machine::Trust;
 pub use machine::{Machine, Number};
 pub use print::layout_table;
 pub(crate) use read::unknown_variables;
+pub use registry::Registry;
 pub use role::Role;
 pub use segments::Segments;
 pub use serials::Serials;
@@ -103,6 +105,8 @@ pub struct Config {
     pub segments: Segments,
     /// Serials; off without a store.
     pub serials: Serials,
+    /// The registry; off without namespaces.
+    pub registry: Registry,
     /// Limits of calls, connections and threads.
     pub limits: Limits,
     /// Log lines.
@@ -130,6 +134,7 @@ impl Config {
             store,
             segments,
             serials,
+            registry,
             limits,
             log,
         } = Sections::read(values)?;
@@ -163,6 +168,7 @@ impl Config {
             allow_network_fs,
             segments,
             serials,
+            registry,
             limits,
             log,
             clock: None,
@@ -170,6 +176,7 @@ impl Config {
         config.check_compat()?;
         config.segments.check(&config.serials)?;
         config.serials.check()?;
+        config.registry.check(&config.machine, values.role)?;
         listeners::check(&config, values)?;
         Ok(config)
     }

@@ -74,7 +74,9 @@ fn own(machine: &Machine) -> Option<Timing> {
         Machine::Pool { store, .. } => Some(match store.kind() {
             Kind::Sqlite => Timing::ONE_HOST,
             Kind::Redis => Timing::IN_MEMORY,
-            Kind::Mysql | Kind::Postgres | Kind::Zookeeper | Kind::Etcd => Timing::NETWORK,
+            Kind::Mysql | Kind::Postgres | Kind::Zookeeper | Kind::Etcd | Kind::Registry => {
+                Timing::NETWORK
+            }
         }),
         // A fixed machine ID should be available again soon after a crash.
         Machine::Reserved { .. } => Some(Timing::ONE_HOST),
@@ -176,6 +178,7 @@ mod tests {
             "zookeeper://127.0.0.1:1/vesta",
             "etcd://127.0.0.1:1",
             "etcds://127.0.0.1:1",
+            "vesta://127.0.0.1:1",
         ] {
             let store: StoreUrl = url.parse().expect("a right URL");
             let opened = vesta_store::open(&store);

@@ -11,6 +11,7 @@ use vesta_service::{LocalIdService, MachineSource};
 use vesta_store::StoreUrl;
 
 use super::error::Error;
+use super::running::Offered;
 use super::stores::{
     host_name, not_opened, open, open_segments, options, options_of_tags, refuse_unfit, serials,
     worker_nodes,
@@ -19,7 +20,7 @@ use crate::admin::metered::Metered;
 use crate::admin::pool::Pool;
 use crate::commands::ticks::TickConverter;
 use crate::net::TinyidTokens;
-use crate::settings::{Compat, Config, Machine, Number};
+use crate::settings::{Compat, Config, Machine, Number, Registry};
 
 /// A service with its pool, segments and facts about its store.
 #[derive(Debug, Clone)]
@@ -38,6 +39,19 @@ pub struct Assembled {
     pub(crate) store: Option<Arc<Metered>>,
     /// Origin of IDs, for metrics.
     pub(crate) origin: Origin,
+}
+
+impl Assembled {
+    /// The store that others may use, if this server is a registry.
+    pub(crate) fn registry(&self, settings: &Registry) -> Option<Offered> {
+        let store = self.store.clone();
+        store
+            .filter(|_| !settings.namespaces.is_empty())
+            .map(|store| Offered {
+                store,
+                checked: true,
+            })
+    }
 }
 
 /// Origin of IDs, for metrics.

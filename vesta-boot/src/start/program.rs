@@ -171,11 +171,12 @@ fn serve(
         .map(|(((front, config), listener), metrics)| {
             let service = assembled.service.with_gen_method(config.ids.gen_method);
             let running = Running {
-                config,
                 service: Arc::new(service.map_err(Error::setting)?),
                 segments: assembled.segments.clone(),
                 tinyid: assembled.tinyid.clone(),
                 serials: assembled.serials.clone(),
+                registry: assembled.registry(&config.registry),
+                config,
                 security: security.of_front(front.role, role),
                 metrics: Arc::clone(metrics),
                 leaving: leaving.clone(),

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use vesta_intf::{IdError, NotReady};
 use vesta_service::LocalIdService;
+use vesta_service::lease::KvStore;
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::SerialService;
 
@@ -41,6 +42,8 @@ pub struct Running {
     pub tinyid: Option<Arc<TinyidTokens>>,
     /// Serials, if they are on.
     pub serials: Option<Arc<SerialService>>,
+    /// The store that others may use, if this server is a registry.
+    pub registry: Option<Offered>,
     /// Protection of the listeners.
     pub security: Security,
     /// The counters.
@@ -49,6 +52,15 @@ pub struct Running {
     pub leaving: CancellationToken,
     /// Cancelled when the program must stop.
     pub shutdown: CancellationToken,
+}
+
+/// A store that others may use.
+#[derive(Debug, Clone)]
+pub struct Offered {
+    /// The store.
+    pub store: Arc<dyn KvStore>,
+    /// True if only changes are made that an owner of machine IDs would make; false for tests of the store itself.
+    pub checked: bool,
 }
 
 impl Running {

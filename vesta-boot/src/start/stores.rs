@@ -16,7 +16,7 @@ use crate::settings::serial_keys;
 use crate::settings::{Config, Machine};
 
 /// This host's name, according to the kernel.
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     rustix::system::uname()
         .nodename()
         .to_string_lossy()
@@ -27,6 +27,7 @@ pub(crate) fn options(config: &Config) -> Options {
     Options {
         auto_init: config.store.auto_init,
         request_timeout: config.store.request_timeout,
+        state_dir: Some(config.state_dir.clone()),
         network_fs: config.allow_network_fs,
         one_writer: config.one_writer,
         ..Options::default()

@@ -182,6 +182,94 @@ pub struct ParsedSerial {
     #[prost(string, optional, tag = "5")]
     pub check: ::core::option::Option<::prost::alloc::string::String>,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpenRegistryRequest {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpenRegistryResponse {
+    /// The store, for people.
+    #[prost(string, tag = "1")]
+    pub store: ::prost::alloc::string::String,
+    /// Host name of the server, for people.
+    #[prost(string, tag = "2")]
+    pub server: ::prost::alloc::string::String,
+    /// Random number of the data behind the server: two servers with the same number share a store.
+    #[prost(fixed64, tag = "3")]
+    pub identity: u64,
+    /// Longest window in milliseconds that a process uses on this store without announcing it.
+    #[prost(uint64, tag = "4")]
+    pub usual_window_ms: u64,
+    /// Reason why the store may forget what it acknowledged; unset if it keeps that.
+    #[prost(message, optional, tag = "5")]
+    pub doubt: ::core::option::Option<StoreDoubt>,
+    /// The store's own clock, in milliseconds since 1970; unset if it has none.
+    #[prost(uint64, optional, tag = "6")]
+    pub now_ms: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreDoubt {
+    /// The reason, for people.
+    #[prost(string, tag = "1")]
+    pub why: ::prost::alloc::string::String,
+    /// True if the server of the store took over from another one at some time.
+    #[prost(bool, tag = "2")]
+    pub took_over: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListEntriesRequest {
+    #[prost(string, tag = "1")]
+    pub area: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListEntriesResponse {
+    /// In any order.
+    #[prost(message, repeated, tag = "1")]
+    pub entries: ::prost::alloc::vec::Vec<StoreEntry>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreEntry {
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetEntryRequest {
+    #[prost(string, tag = "1")]
+    pub area: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetEntryResponse {
+    /// Unset if the entry does not exist.
+    #[prost(string, optional, tag = "1")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PutEntriesRequest {
+    #[prost(string, tag = "1")]
+    pub area: ::prost::alloc::string::String,
+    /// 1 to 128, in ascending order of their keys.
+    #[prost(message, repeated, tag = "2")]
+    pub puts: ::prost::alloc::vec::Vec<PutEntry>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutEntry {
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    /// Value that the entry must still have; unset if it must not exist.
+    #[prost(string, optional, tag = "2")]
+    pub old: ::core::option::Option<::prost::alloc::string::String>,
+    /// Value to put.
+    #[prost(string, tag = "3")]
+    pub new: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutEntriesResponse {
+    /// Whether each change was made.
+    #[prost(bool, repeated, tag = "1")]
+    pub done: ::prost::alloc::vec::Vec<bool>,
+}
 /// Generated client implementations.
 pub mod id_service_client {
     #![allow(
@@ -1732,6 +1820,545 @@ pub mod serial_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "vesta.v1.SerialService";
     impl<T> tonic::server::NamedService for SerialServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod registry_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// The store of a server, for processes that cannot reach it themselves: small texts, changed by compare-and-set.
+    /// For Vesta's own libraries and programs, which name it by the URL vesta://HOST:PORT. A server where it is not
+    /// enabled answers FAILED_PRECONDITION.
+    ///
+    /// UNAVAILABLE stands for a store that does not answer, so that the outcome of a Put is unknown;
+    /// FAILED_PRECONDITION for one that refuses until an operator acts.
+    #[derive(Debug, Clone)]
+    pub struct RegistryServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> RegistryServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> RegistryServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            RegistryServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// What the store is, and whether it may forget what it acknowledged.
+        pub async fn open(
+            &mut self,
+            request: impl tonic::IntoRequest<super::OpenRegistryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::OpenRegistryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/vesta.v1.RegistryService/Open",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("vesta.v1.RegistryService", "Open"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All entries of an area, in messages of some entries each.
+        pub async fn list(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListEntriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ListEntriesResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/vesta.v1.RegistryService/List",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("vesta.v1.RegistryService", "List"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// One entry.
+        pub async fn get(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetEntryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetEntryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/vesta.v1.RegistryService/Get",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("vesta.v1.RegistryService", "Get"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes entries of one area, each by itself, if it still has the old value.
+        pub async fn put(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PutEntriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutEntriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/vesta.v1.RegistryService/Put",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("vesta.v1.RegistryService", "Put"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod registry_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with RegistryServiceServer.
+    #[async_trait]
+    pub trait RegistryService: std::marker::Send + std::marker::Sync + 'static {
+        /// What the store is, and whether it may forget what it acknowledged.
+        async fn open(
+            &self,
+            request: tonic::Request<super::OpenRegistryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::OpenRegistryResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the List method.
+        type ListStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ListEntriesResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// All entries of an area, in messages of some entries each.
+        async fn list(
+            &self,
+            request: tonic::Request<super::ListEntriesRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ListStream>, tonic::Status>;
+        /// One entry.
+        async fn get(
+            &self,
+            request: tonic::Request<super::GetEntryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetEntryResponse>,
+            tonic::Status,
+        >;
+        /// Changes entries of one area, each by itself, if it still has the old value.
+        async fn put(
+            &self,
+            request: tonic::Request<super::PutEntriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutEntriesResponse>,
+            tonic::Status,
+        >;
+    }
+    /// The store of a server, for processes that cannot reach it themselves: small texts, changed by compare-and-set.
+    /// For Vesta's own libraries and programs, which name it by the URL vesta://HOST:PORT. A server where it is not
+    /// enabled answers FAILED_PRECONDITION.
+    ///
+    /// UNAVAILABLE stands for a store that does not answer, so that the outcome of a Put is unknown;
+    /// FAILED_PRECONDITION for one that refuses until an operator acts.
+    #[derive(Debug)]
+    pub struct RegistryServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> RegistryServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for RegistryServiceServer<T>
+    where
+        T: RegistryService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/vesta.v1.RegistryService/Open" => {
+                    #[allow(non_camel_case_types)]
+                    struct OpenSvc<T: RegistryService>(pub Arc<T>);
+                    impl<
+                        T: RegistryService,
+                    > tonic::server::UnaryService<super::OpenRegistryRequest>
+                    for OpenSvc<T> {
+                        type Response = super::OpenRegistryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::OpenRegistryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as RegistryService>::open(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = OpenSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/vesta.v1.RegistryService/List" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSvc<T: RegistryService>(pub Arc<T>);
+                    impl<
+                        T: RegistryService,
+                    > tonic::server::ServerStreamingService<super::ListEntriesRequest>
+                    for ListSvc<T> {
+                        type Response = super::ListEntriesResponse;
+                        type ResponseStream = T::ListStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListEntriesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as RegistryService>::list(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/vesta.v1.RegistryService/Get" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetSvc<T: RegistryService>(pub Arc<T>);
+                    impl<
+                        T: RegistryService,
+                    > tonic::server::UnaryService<super::GetEntryRequest> for GetSvc<T> {
+                        type Response = super::GetEntryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetEntryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as RegistryService>::get(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/vesta.v1.RegistryService/Put" => {
+                    #[allow(non_camel_case_types)]
+                    struct PutSvc<T: RegistryService>(pub Arc<T>);
+                    impl<
+                        T: RegistryService,
+                    > tonic::server::UnaryService<super::PutEntriesRequest>
+                    for PutSvc<T> {
+                        type Response = super::PutEntriesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PutEntriesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as RegistryService>::put(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PutSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for RegistryServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "vesta.v1.RegistryService";
+    impl<T> tonic::server::NamedService for RegistryServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -4,6 +4,7 @@ mod bounds;
 mod connections;
 mod health_and_limits;
 mod methods;
+mod registry;
 mod segments;
 mod serials;
 mod support;

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tonic::transport::{Channel, Endpoint};
-use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
+use vesta_boot::{CancellationToken, Config, Metrics, Offered, Role, Running, Security};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
 use vesta_server::Timeouts;
@@ -59,7 +59,23 @@ impl Server {
     pub(crate) fn with_tags(
         layout: IdMeta,
         timeouts: Timeouts,
+        tags: (Option<Arc<SegmentService>>, Option<Arc<SerialService>>),
+        adjust: impl FnOnce(&mut Config),
+    ) -> Self {
+        Self::with_stores(layout, timeouts, tags, None, adjust)
+    }
+
+    /// A registry, which gives this store to others.
+    pub(crate) fn registry(offered: Offered, adjust: impl FnOnce(&mut Config)) -> Self {
+        let (layout, timeouts) = (IdMeta::MAX_PEAK, Timeouts::default());
+        Self::with_stores(layout, timeouts, (None, None), Some(offered), adjust)
+    }
+
+    fn with_stores(
+        layout: IdMeta,
+        timeouts: Timeouts,
         (segments, serials): (Option<Arc<SegmentService>>, Option<Arc<SerialService>>),
+        registry: Option<Offered>,
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
         let clock = ManualClock::at(NOW);
@@ -95,6 +111,7 @@ impl Server {
             segments,
             tinyid: None,
             serials,
+            registry,
             security: security.clone(),
             metrics: Arc::clone(&metrics),
             leaving: leaving.clone(),

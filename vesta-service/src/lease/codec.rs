@@ -216,7 +216,7 @@ impl Entry for Marks {
 pub(crate) struct Fields<'a>(BTreeMap<&'a str, Value>);
 
 impl<'t> Fields<'t> {
-    fn parse(text: &'t str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &'t str) -> Result<Self, String> {
         let fields: BTreeMap<_, _> =
             serde_json::from_str(text).map_err(|e| format!("it is not a JSON object: {e}"))?;
         match fields.get("schema").and_then(Value::as_u64) {

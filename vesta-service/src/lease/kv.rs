@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
@@ -44,6 +45,16 @@ pub trait KvStore: Send + Sync + fmt::Debug {
 
     /// Durations that fit this store.
     fn timing(&self) -> Timing;
+
+    /// Longest window that a process uses on this store without announcing it in its namespace.
+    fn usual_window(&self) -> Duration {
+        self.timing().window
+    }
+
+    /// Host of the server through which the store is reached, for people; `None` if it is reached directly.
+    fn via(&self) -> Option<String> {
+        None
+    }
 
     /// Every entry of an area as key and value, in any order; none if the area does not exist. An entry that
     /// changes meanwhile may be returned as it was before or after the change.

@@ -24,10 +24,10 @@ use super::{
     Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError, Suspicion,
 };
 
-const NAMESPACE: &str = "namespace";
-const MARKS: &str = "births-";
+pub(super) const NAMESPACE: &str = "namespace";
+pub(super) const MARKS: &str = "births-";
 /// Key that names a block other than the first, once a machine ID of it was created.
-const BLOCK_OF: &str = "block-";
+pub(super) const BLOCK_OF: &str = "block-";
 /// Number of machine IDs that a claim reads.
 const BLOCK: u64 = 1024;
 /// Number of machine IDs whose marks share an entry: few enough that first starts hardly contend.
@@ -106,11 +106,12 @@ pub(super) const fn block_of(machine: u64) -> u64 {
 
 /// Machine IDs of a block.
 pub(super) const fn machines_of(block: u64) -> RangeInclusive<u64> {
-    block * BLOCK..=block * BLOCK + (BLOCK - 1)
+    let first = block.saturating_mul(BLOCK);
+    first..=first.saturating_add(BLOCK - 1)
 }
 
 /// Value of the key that names a block; the same whoever writes it.
-fn block_text(block: u64) -> String {
+pub(super) fn block_text(block: u64) -> String {
     let machines = machines_of(block);
     let (first, last) = (machines.start(), machines.end());
     format!(r#"{{"schema":{SCHEMA},"machines":"{first}-{last}"}}"#)
@@ -474,7 +475,14 @@ pub(super) fn bucket(machine: u64) -> String {
     format!("{MARKS}{}", machine / BUCKET)
 }
 
-fn number(key: &str) -> Option<u64> {
+/// Machine IDs whose marks a bucket holds.
+pub(super) const fn marked_by(bucket: u64) -> RangeInclusive<u64> {
+    let first = bucket.saturating_mul(BUCKET);
+    first..=first.saturating_add(BUCKET - 1)
+}
+
+/// Parses a number in its only form.
+pub(super) fn number(key: &str) -> Option<u64> {
     key.parse()
         .ok()
         .filter(|number: &u64| number.to_string() == key)

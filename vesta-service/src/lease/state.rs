@@ -99,8 +99,10 @@ impl Plan {
         if wide { own } else { own.min(usual) }
     }
 
-    fn renew_every(&self, may_forget: bool) -> Duration {
+    /// Interval of renewals: short enough for the window in use.
+    fn renew_every(&self, may_forget: bool, wide: bool) -> Duration {
         let own = self.timing.renew_every;
+        let own = own.min(self.window(may_forget, wide) / 3);
         if may_forget {
             own.min(Timing::IN_MEMORY.renew_every)
         } else {

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Barrier};
 
-use vesta_service::lease::{KvStore, Put};
+use vesta_service::lease::{Cas, KvStore, Leases, Put, Record};
 
-use super::{Backend, Fixture};
+use super::{Backend, Fixture, LONG_NAME};
 
-const AREA: &str = "lease/suite";
+/// An area whose texts no registry checks.
+const AREA: &str = "segment/tags";
 
 /// Runs a rule on a fresh store.
 fn with_store(backend: &dyn Backend, rule: impl FnOnce(&dyn Fixture, Arc<dyn KvStore>)) {
@@ -158,35 +159,57 @@ pub(super) fn of_concurrent_puts_exactly_one_takes_effect(backend: &dyn Backend)
 /// This holds if one name is a prefix of another, and if only the case differs.
 pub(super) fn areas_do_not_touch_each_other(backend: &dyn Backend) {
     with_store(backend, |_, store| {
-        let areas = [
-            "lease/a",
-            "lease/A",
-            "lease/a.b",
-            "lease/a-",
-            "lease/ab",
-            "lease/a/b",
-            "segment/a",
-        ];
-        for area in areas {
-            for key in ["1", "namespace", "births-0", "NAMESPACE", "10"] {
-                let value = format!("{key} of {area}");
-                assert!(
-                    store.put_if(area, key, None, &value).expect("it answers"),
-                    "{value}"
-                );
+        let names = ["a", "A", "a.b", "a-", "ab"];
+        // In the namespace's own area, and in the areas `block/NAME/1` and `block/NAME/11`.
+        let machines = [1, 10, 1024, 11 * 1024];
+        for name in names {
+            let leases = Leases::new(store.clone(), name);
+            let namespace = leases.open(name).expect("it answers").uuid;
+            for machine in machines {
+                let record = Record {
+                    namespace,
+                    host: name.into(),
+                    ..Record::default()
+                };
+                let put = leases.change(machine, None, &record);
+                assert_eq!(put.expect("it answers"), Cas::Done, "{name} {machine}");
             }
         }
-        for area in areas {
-            let expected = ["1", "10", "NAMESPACE", "births-0", "namespace"];
-            let expected = expected.map(|key| entry(key, &format!("{key} of {area}")));
-            assert_eq!(list(&*store, area), expected);
-            assert_eq!(
-                store.get(area, "10").expect("it answers"),
-                Some(format!("10 of {area}"))
+        let tags = ["segment/tags", "serial/tags", "serial/counters"];
+        for (area, key) in tags
+            .iter()
+            .flat_map(|area| [(area, "1"), (area, "namespace")])
+        {
+            assert!(store.put_if(area, key, None, area).expect("it answers"));
+        }
+        for name in names {
+            let found = Leases::new(store.clone(), name)
+                .snapshot()
+                .expect("it answers");
+            assert_eq!(found.namespace.fingerprint, name);
+            assert!(found.records.keys().eq(&machines), "{name}: {found:?}");
+            assert!(
+                found.records.values().all(|it| it.host == name),
+                "{found:?}"
             );
         }
-        for absent in ["lease", "lease/", "lease/b", "lease/a%", "lease/a_"] {
-            assert_eq!(list(&*store, absent), [], "{absent}");
+        for area in tags {
+            assert_eq!(
+                list(&*store, area),
+                ["1", "namespace"].map(|key| entry(key, area))
+            );
+        }
+        // A store may also refuse them.
+        for absent in [
+            "lease",
+            "lease/",
+            "lease/b",
+            "lease/a%",
+            "lease/a_",
+            "block/a",
+            "block/a/2",
+        ] {
+            assert_eq!(store.list(absent).unwrap_or_default(), [], "{absent}");
         }
         assert_eq!(store.get("lease/a", "0").expect("it answers"), None);
     });
@@ -204,11 +227,15 @@ pub(super) fn values_of_16_kib_come_back(backend: &dyn Backend) {
         assert!(put(&*store, "1", Some(&one), &two));
         assert_eq!(list(&*store, AREA), [entry("1", &two)]);
 
-        let (area, key) = (format!("lease/{}", "a".repeat(394)), "k".repeat(1600));
-        assert!(store.put_if(&area, &key, None, "long").expect("it answers"));
-        assert_eq!(list(&*store, &area), [entry(&key, "long")]);
-        assert_eq!(list(&*store, &area[..399]), []);
-        assert_eq!(store.get(&area, &key[..1599]).expect("it answers"), None);
+        let key = "k".repeat(1600);
+        assert!(put(&*store, &key, None, "long"));
+        assert_eq!(get(&*store, &key).as_deref(), Some("long"));
+        assert_eq!(get(&*store, &key[..1599]), None);
+        let longest = Leases::new(store.clone(), LONG_NAME);
+        let opened = longest.open("long").expect("it answers");
+        assert_eq!(longest.find().expect("it answers"), Some(opened));
+        let shorter = Leases::new(store, &LONG_NAME[..393]);
+        assert_eq!(shorter.find().expect("it answers"), None);
     });
 }
 
@@ -278,7 +305,7 @@ pub(super) fn batched_puts_take_effect_one_by_one(backend: &dyn Backend) {
         let mut kept = list(&*store, AREA);
         kept.sort();
         assert_eq!(kept, expected.map(|(key, value)| entry(key, value)));
-        assert_eq!(list(&*store, "lease/other"), []);
+        assert_eq!(list(&*store, "serial/tags"), []);
 
         // The maximum number at once, twice, by clients that each win some of the entries.
         let keys: Vec<_> = (0..128).map(|key| format!("{key:03}")).collect();

@@ -50,7 +50,7 @@ impl Holding {
         record: Record,
         now: &Now,
     ) -> Self {
-        let due = now.monotonic + now.spread(plan.renew_every(doubt.is_some()));
+        let due = now.monotonic + now.spread(plan.renew_every(doubt.is_some(), false));
         Self {
             machine,
             doubt,
@@ -82,7 +82,9 @@ impl Holding {
     /// Brings forward what is due within a fifth of a renewal interval; within a fiftieth, if the last
     /// request was not answered.
     pub(in crate::lease) fn hurry(&mut self, plan: &Plan, now: &Now) {
-        let soon = plan.renew_every(self.doubt.is_some()) / if self.unanswered { 50 } else { 5 };
+        let wide = self.is_wide(now);
+        let soon =
+            plan.renew_every(self.doubt.is_some(), wide) / if self.unanswered { 50 } else { 5 };
         if self.due <= now.monotonic + soon {
             self.due = self.due.min(now.monotonic);
         }
@@ -162,11 +164,7 @@ impl Holding {
         self.compared = false;
         self.ahead = now.tick.saturating_sub(limit);
         // The bound counts from the clock, not from the old bound: that would run away.
-        // SAFETY.md, rule 10: a longer window is used only after the namespace has shown it for ten minutes.
-        let wide = self
-            .announced
-            .is_some_and(|since| now.monotonic >= since + WIDE_AFTER);
-        let window = plan.window_ticks(self.doubt.is_some(), wide);
+        let window = plan.window_ticks(self.doubt.is_some(), self.is_wide(now));
         let bound = plan
             .rules
             .position(now.tick.min(limit).saturating_add(window));
@@ -265,7 +263,13 @@ impl Holding {
     }
 
     fn pause(&self, plan: &Plan, now: &Now) -> Duration {
-        now.spread(plan.renew_every(self.doubt.is_some()))
+        now.spread(plan.renew_every(self.doubt.is_some(), self.is_wide(now)))
+    }
+
+    /// SAFETY.md, rule 10: a longer window is used only after the namespace has shown it for ten minutes.
+    fn is_wide(&self, now: &Now) -> bool {
+        self.announced
+            .is_some_and(|since| now.monotonic >= since + WIDE_AFTER)
     }
 }
 

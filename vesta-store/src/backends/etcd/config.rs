@@ -1,11 +1,7 @@
 //! URL of an etcd cluster.
 
-use std::fs;
-
-use tonic::transport::{Certificate, ClientTlsConfig};
-use vesta_service::lease::StoreError;
-
 use super::pb::AuthenticateRequest;
+use crate::backends::channel::Roots;
 use crate::{OpenError, StoreUrl};
 
 const DEFAULT_PORT: u16 = 2379;
@@ -23,15 +19,6 @@ pub(super) struct Config {
     pub(super) tls: Option<Roots>,
 }
 
-/// CAs that must have issued a member's certificate.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Roots {
-    /// Public web CAs.
-    Web,
-    /// The certificates in this file.
-    File(String),
-}
-
 impl TryFrom<&StoreUrl> for Config {
     type Error = OpenError;
 
@@ -44,15 +31,7 @@ impl TryFrom<&StoreUrl> for Config {
             }),
             _ => return Err(url.malformed("the user or the password is empty")),
         };
-        let tls = match (url.has_scheme("etcds"), url.option("ca")) {
-            (false, None) => None,
-            (false, Some(_)) => {
-                return Err(url.malformed("the option `ca` is for TLS; begin with etcds://"));
-            }
-            (true, None) => Some(Roots::Web),
-            (true, Some("")) => return Err(url.malformed("the option `ca` names one file")),
-            (true, Some(file)) => Some(Roots::File(file.into())),
-        };
+        let tls = Roots::of(url, "etcds")?;
         let prefix = if url.path.is_empty() {
             DEFAULT_PREFIX
         } else {
@@ -73,27 +52,6 @@ impl TryFrom<&StoreUrl> for Config {
             login,
             tls,
         })
-    }
-}
-
-impl Config {
-    pub(super) fn client_tls(&self) -> Result<Option<ClientTlsConfig>, StoreError> {
-        let file = match &self.tls {
-            None => return Ok(None),
-            Some(Roots::Web) => return Ok(Some(ClientTlsConfig::new().with_webpki_roots())),
-            Some(Roots::File(file)) => file,
-        };
-        let refuse = |why: &dyn std::fmt::Display| {
-            StoreError::permanent(format!("the certificates in {file} cannot be used: {why}"))
-        };
-        let text = fs::read_to_string(file).map_err(|error| refuse(&error))?;
-        // A file without certificates would otherwise only show as a failed connection.
-        if !text.contains("-----BEGIN CERTIFICATE-----") {
-            return Err(refuse(&"it has no PEM block `CERTIFICATE`"));
-        }
-        Ok(Some(
-            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(text)),
-        ))
     }
 }
 

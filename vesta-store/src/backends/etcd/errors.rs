@@ -1,11 +1,12 @@
 //! Maps etcd errors to `StoreError`.
 
-use std::error::Error;
+use std::error::Error as _;
 
 use tonic::{Code, Status};
 use vesta_service::lease::StoreError;
 
 use crate::backends::ServerMessage;
+use crate::backends::channel::whole_story;
 
 /// True if the status comes from etcd itself, not from the connection or an intermediary.
 fn is_etcds(status: &Status) -> bool {
@@ -14,19 +15,6 @@ fn is_etcds(status: &Status) -> bool {
 
 pub(super) fn needs_no_login(status: &Status) -> bool {
     is_etcds(status) && status.message().contains("authentication is not enabled")
-}
-
-/// Joins the chain of causes: the actual reason is often nested deeply.
-pub(super) fn whole_story(begins: &str, mut source: Option<&dyn Error>) -> String {
-    let mut story = begins.to_owned();
-    while let Some(error) = source {
-        let what = error.to_string();
-        if what != "transport error" && !story.contains(&what) {
-            story = format!("{story}: {what}");
-        }
-        source = error.source();
-    }
-    story
 }
 
 /// Maps a status to the error for the caller.

@@ -26,11 +26,12 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use vesta_service::lease::StoreError;
 
+use crate::backends::channel::endpoints;
 use crate::options::Purpose;
 use crate::remote::{Client, Remote};
 use crate::{OpenError, Options, StoreUrl};
 use config::Config;
-use errors::{explain, needs_no_login, whole_story};
+use errors::{explain, needs_no_login};
 use pb::auth_client::AuthClient;
 use pb::kv_client::KvClient;
 use pb::request_op::Request as Op;
@@ -93,8 +94,9 @@ impl Client for Etcd {
 
     fn new(url: &StoreUrl, options: &Options, _: Purpose) -> Result<Self, OpenError> {
         let config = Config::try_from(url)?;
-        let endpoints = endpoints(&config, options.limit(Self::TIMING));
-        let members = endpoints.map_err(|source| OpenError::Store {
+        let limit = options.limit(Self::TIMING);
+        let members = endpoints(&config.members, config.tls.as_ref(), limit);
+        let members = members.map_err(|source| OpenError::Store {
             store: config.shown.clone(),
             source,
         })?;
@@ -209,28 +211,6 @@ impl Etcd {
         }
         Ok(answer)
     }
-}
-
-fn endpoints(config: &Config, limit: Duration) -> Result<Vec<(String, Endpoint)>, StoreError> {
-    let tls = config.client_tls()?;
-    let endpoint = |member: &String| {
-        let unusable = |error: tonic::transport::Error| {
-            let begins = format!("{member} cannot be used");
-            StoreError::permanent(whole_story(&begins, Some(&error)))
-        };
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let endpoint = Endpoint::from_shared(format!("{scheme}://{member}"));
-        let endpoint = endpoint
-            .map_err(unusable)?
-            .tcp_nodelay(true)
-            .connect_timeout(limit);
-        let endpoint = match &tls {
-            Some(tls) => endpoint.tls_config(tls.clone()).map_err(unusable)?,
-            None => endpoint,
-        };
-        Ok((member.clone(), endpoint))
-    };
-    config.members.iter().map(endpoint).collect()
 }
 
 fn request<T>(message: T, token: Option<Token>) -> Request<T> {

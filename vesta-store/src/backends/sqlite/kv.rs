@@ -1,5 +1,7 @@
 //! Entries in the table `vesta_kv`.
 
+use std::time::Duration;
+
 use std::any::Any;
 
 use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
@@ -21,6 +23,11 @@ impl KvStore for Database {
             request_timeout: self.options.limit(Timing::ONE_HOST),
             ..Timing::ONE_HOST
         }
+    }
+
+    /// A registry may serve the file to other hosts, whose windows are those of the network.
+    fn usual_window(&self) -> Duration {
+        Timing::NETWORK.window
     }
 
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {

@@ -1,0 +1,53 @@
+//! Registry: the store of machine IDs, given to other processes over gRPC.
+
+use std::sync::Arc;
+
+use vesta_store::Kind;
+
+use super::parse::Parsed;
+use super::{Machine, Role};
+use crate::net::checked_name;
+use crate::start::error::Error;
+
+section! {
+    /// The registry: which namespaces others may use.
+    #[non_exhaustive]
+    "Registry" pub struct Registry |values, _layout| {
+        /// Namespaces offered to other processes; turns the registry on
+        ///
+        /// Separated by commas. Processes without a database name this server as their `machine.store`, `segment.store`
+        /// or `serial.store`: vesta://HOST:50051. Their entries lie in this server's own `machine.store`. A token needs
+        /// the scope `registry`. Only for `vesta-server` and `vesta serve`.
+        ///
+        /// Example: orders,users
+        pub namespaces: Arc<[String]> = "registry.namespaces" "NAMES" or "", namespaces;
+    }
+}
+
+fn namespaces(text: &str) -> Parsed<Arc<[String]>> {
+    let names = text
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    names.map(checked_name).collect()
+}
+
+impl Registry {
+    /// Refuses a registry without a store of its own.
+    pub(super) fn check(&self, machine: &Machine, role: Role) -> Result<(), Error> {
+        let store = machine.store().map(vesta_store::StoreUrl::kind);
+        let flaw = match (machine, store) {
+            _ if self.namespaces.is_empty() => return Ok(()),
+            _ if role == Role::Rest => {
+                "registry.namespaces is for gRPC; start vesta-server or `vesta serve` with it"
+            }
+            (_, Some(Kind::Registry)) => {
+                "registry.namespaces gives this server's own store to others, but machine.store is another \
+                 registry; let the others name that one"
+            }
+            (Machine::Pool { .. } | Machine::Reserved { .. }, Some(_)) => return Ok(()),
+            _ => "registry.namespaces needs a machine.store that leases machine IDs",
+        };
+        Error::refuse(flaw)
+    }
+}

@@ -1,0 +1,350 @@
+//! The registry: the store of a server keeps its promises for processes that reach only the server.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use vesta_boot::{Auth, Config, Offered, Outcome, Scopes, Token};
+use vesta_intf::ErrorKind;
+use vesta_server::METHODS;
+use vesta_service::lease::{KvStore, Leases, Record, StoreError, Suspicion, identity};
+use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_service::testing::{Answer, Intercept, MemoryStore, Request};
+use vesta_service::{LocalIdService, MachineSource};
+use vesta_store::conformance::{Backend, Fixture, NAMESPACES};
+use vesta_store::{Options, StoreUrl};
+
+use crate::support::Server;
+
+struct Registry;
+
+/// A server, and the store behind it. A restart takes another port.
+struct Served {
+    store: Arc<MemoryStore>,
+    server: Mutex<Server>,
+}
+
+fn serve(store: &Arc<MemoryStore>) -> Server {
+    let offered = Offered {
+        store: store.clone(),
+        checked: false,
+    };
+    Server::registry(offered, |config| {
+        let rounds = (0..100).map(|round| format!("round-{round}"));
+        let names = NAMESPACES.into_iter().map(str::to_owned);
+        config.registry.namespaces = names.chain(rounds).collect();
+        // A thousand starters share one processor with the server.
+        config.limits.request_timeout = Duration::from_secs(30);
+    })
+}
+
+fn url(login: &str, servers: &[&Server]) -> StoreUrl {
+    let servers: Vec<_> = servers.iter().map(|it| it.address.to_string()).collect();
+    let url = format!("vesta://{login}{}", servers.join(","));
+    url.parse().expect("a URL")
+}
+
+fn open(login: &str, servers: &[&Server]) -> Arc<dyn KvStore> {
+    vesta_store::open(&url(login, servers)).expect("it opens")
+}
+
+impl Backend for Registry {
+    fn fresh(&self) -> Box<dyn Fixture> {
+        let store = Arc::new(MemoryStore::new());
+        let server = Mutex::new(serve(&store));
+        Box::new(Served { store, server })
+    }
+}
+
+impl Fixture for Served {
+    fn connect(&self) -> Arc<dyn KvStore> {
+        open("", &[&self.server.lock().expect("no panic")])
+    }
+
+    fn restart(&self) {
+        *self.server.lock().expect("no panic") = serve(&self.store);
+    }
+
+    fn delete(&self, area: &str, key: &str) -> bool {
+        self.store.delete(area, key);
+        true
+    }
+}
+
+mod conformance {
+    vesta_store::conformance!(super::Registry);
+}
+
+/// A registry of the namespaces orders and users.
+fn offer(store: Arc<dyn KvStore>, adjust: impl FnOnce(&mut Config)) -> Server {
+    let offered = Offered {
+        store,
+        checked: true,
+    };
+    Server::registry(offered, |config| {
+        config.registry.namespaces = ["orders", "users"].map(str::to_owned).into();
+        adjust(config);
+    })
+}
+
+fn refused<T>(answer: Result<T, StoreError>) -> String {
+    let error = answer.map(drop).expect_err("refused");
+    assert!(error.is_permanent(), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn a_member_claims_and_issues_through_the_registry() {
+    let store = Arc::new(MemoryStore::new());
+    let (server, folder) = (offer(store.clone(), |_| ()), vesta_testkit::fast_folder());
+    let service = LocalIdService::builder()
+        .namespace("orders")
+        .machine(MachineSource::Pool {
+            store: open("", &[&server]),
+            range: None,
+        })
+        .state_dir(folder.path())
+        .build()
+        .expect("a machine ID is free");
+    service.gen_id().expect("an ID");
+    let machine = service.machine();
+    let record = Leases::new(store.clone(), "orders").record(machine);
+    let record = record.expect("memory").expect("it was claimed");
+    let via = format!(" via {}", vesta_boot::host_name());
+    assert!(record.host.ends_with(&via), "{}", record.host);
+    service.close();
+    let record = Leases::new(store, "orders").record(machine);
+    assert!(record.expect("memory").expect("it was claimed").released);
+    for method in ["Open", "List", "Get", "Put"] {
+        let at = METHODS
+            .iter()
+            .position(|it| *it == method)
+            .expect("a method");
+        assert!(server.metrics.requests(at, Outcome::Ok) > 0, "{method}");
+    }
+}
+
+#[test]
+fn numbers_of_a_tag_come_through_the_registry() {
+    let store = Arc::new(MemoryStore::new());
+    let server = offer(store.clone(), |_| ());
+    let segments = Arc::new(KvSegments::new(open("", &[&server])));
+    let tag = NewSegmentTag::new("orders", 100).expect("a tag");
+    assert!(segments.create(&tag).expect("it answers"));
+    let service = SegmentService::builder(segments)
+        .build()
+        .expect("a service");
+    let numbers = service.segment("orders").expect("a tag");
+    assert_eq!(
+        [(); 3].map(|()| numbers.next().expect("a number")),
+        [1, 2, 3]
+    );
+    let kept = KvSegments::new(store).tags().expect("memory");
+    assert_eq!(kept[0].max_id, 101);
+}
+
+#[test]
+fn a_namespace_that_is_not_offered_is_refused_by_name() {
+    let server = offer(Arc::new(MemoryStore::new()), |_| ());
+    let member = open("", &[&server]);
+    let said = refused(member.list("lease/other"));
+    assert!(
+        said.contains("`other` is not offered here; offered are orders, users"),
+        "{said}"
+    );
+    assert!(refused(member.get("registry", "identity")).contains("unknown area"));
+    member.list("block/users/7").expect("offered");
+    let at = METHODS
+        .iter()
+        .position(|it| *it == "List")
+        .expect("a method");
+    let outcome = Outcome::Error(ErrorKind::Internal);
+    assert_eq!(server.metrics.requests(at, outcome), 1);
+}
+
+#[test]
+fn a_token_is_valid_for_its_scope_and_its_namespaces() {
+    let server = offer(Arc::new(MemoryStore::new()), |config| {
+        let token = |name, scopes| Token::of_text(name, name, scopes);
+        config.auth = Some(Auth::new([
+            token("any", Scopes::REGISTRY),
+            token("orders", Scopes::REGISTRY).of_namespaces(&["orders"]),
+            token("maker", Scopes::GENERATE),
+        ]));
+    });
+    let list = |login: &str, area: &str| open(login, &[&server]).list(area);
+    list(":any@", "lease/users").expect("any namespace");
+    list(":any@", "segment/tags").expect("tags");
+    list(":orders@", "lease/orders").expect("its own namespace");
+    for (login, area, why) in [
+        (":orders@", "lease/users", "not valid for namespace `users`"),
+        (":orders@", "segment/tags", "valid for some namespaces only"),
+        (":maker@", "lease/orders", "needs the scope registry"),
+        (
+            ":wr0ng@",
+            "lease/orders",
+            "unknown token; write vesta://:TOKEN@host",
+        ),
+        ("", "lease/orders", "a token is needed"),
+    ] {
+        let said = refused(list(login, area));
+        assert!(said.contains(why) && !said.contains("wr0ng"), "{said}");
+    }
+}
+
+#[test]
+fn a_record_that_no_owner_would_write_does_not_reach_the_store() {
+    let store = Arc::new(MemoryStore::new());
+    let server = offer(store.clone(), |_| ());
+    let leases = Leases::new(open("", &[&server]), "orders");
+    let namespace = leases.open("a layout").expect("created").uuid;
+    let created = Record {
+        namespace,
+        birth: 1,
+        ..Record::default()
+    };
+    leases.change(7, None, &created).expect("created");
+    let claimed = Record {
+        epoch: 1,
+        owner: 5,
+        from: 100,
+        bound: 200,
+        ..created.clone()
+    };
+    leases.change(7, Some(&created), &claimed).expect("claimed");
+    let fallen = Record {
+        bound: 150,
+        ..claimed.clone()
+    };
+    let said = refused(leases.change(7, Some(&claimed), &fallen));
+    assert!(
+        said.contains("lease/orders: entry `7`: the bound falls"),
+        "{said}"
+    );
+    let kept = Leases::new(store, "orders").record(7).expect("memory");
+    assert_eq!(kept, Some(claimed));
+}
+
+#[test]
+fn a_server_with_another_store_is_refused() {
+    let [one, same, other] = {
+        let store = Arc::new(MemoryStore::new());
+        let other = Arc::new(MemoryStore::new());
+        [store.clone(), store, other].map(|store| offer(store, |_| ()))
+    };
+    open("", &[&one, &same])
+        .list("lease/orders")
+        .expect("one store");
+    let said = refused(open("", &[&one, &other]).list("lease/orders"));
+    assert!(said.contains("have different stores"), "{said}");
+}
+
+/// Also by a process that starts later, on the same host.
+#[test]
+fn another_identity_behind_the_same_url_is_refused() {
+    let store = Arc::new(MemoryStore::new());
+    let mut server = offer(store.clone(), |_| ());
+    let folder = vesta_testkit::fast_folder();
+    let options = Options {
+        state_dir: Some(folder.path().into()),
+        ..Options::default()
+    };
+    let address = url("", &[&server]);
+    let start = || vesta_store::open_with(&address, &options).expect("it opens");
+    let member = start();
+    member.list("lease/orders").expect("it answers");
+    let wipe = |store: &Arc<MemoryStore>| store.delete("registry", "identity");
+    // A server that was restarted with the same store is the same registry.
+    start().list("lease/orders").expect("it answers");
+    wipe(&store);
+    identity(&*store).expect("drawn anew");
+    let said = refused(start().list("lease/orders"));
+    assert!(
+        said.contains("another store answers than before at this URL"),
+        "{said}"
+    );
+    let [file] = &Vec::from_iter(fs::read_dir(folder.path()).expect("a folder"))[..] else {
+        panic!("one file");
+    };
+    let file = file.as_ref().expect("a file").path();
+    assert!(
+        said.contains(&format!("delete {}", file.display())),
+        "{said}"
+    );
+    fs::remove_file(file).expect("deleted on purpose");
+    start().list("lease/orders").expect("the new store");
+    server.stop();
+}
+
+#[test]
+fn errors_of_the_store_keep_their_class_and_its_facts_pass() {
+    let facts = Intercept::new(
+        Arc::new(MemoryStore::new()),
+        |request, store| match request {
+            Request::Now => Ok(Answer::Now(Some(vesta_intf::UnixMillis(5)))),
+            Request::Doubt => Ok(Answer::Doubt(Some(Suspicion {
+                why: "it has a replica".into(),
+                took_over: true,
+            }))),
+            Request::Get { key: "gone", .. } => Err(StoreError::unavailable(
+                "the database does not answer",
+                std::io::Error::other("broken pipe"),
+            )),
+            Request::Get { key: "full", .. } => Err(StoreError::permanent("the disk is full")),
+            Request::Get { key: "new", .. } => Err(StoreError::replaced("the file was replaced")),
+            request => request.send(store),
+        },
+    );
+    let server = offer(Arc::new(facts), |_| ());
+    let member = open("", &[&server]);
+    assert_eq!(
+        member.now().expect("it answers"),
+        Some(vesta_intf::UnixMillis(5))
+    );
+    let doubt = member.doubt().expect("it answers").expect("a doubt");
+    assert!(doubt.took_over && doubt.why == "it has a replica");
+    let class = |key: &str| {
+        let error = member.get("lease/orders", key).expect_err(key);
+        assert!(!error.is_replaced());
+        (error.is_permanent(), error.to_string())
+    };
+    let (permanent, said) = class("gone");
+    assert!(
+        !permanent && said.contains("does not answer: broken pipe"),
+        "{said}"
+    );
+    assert!(class("full").0);
+    assert!(!class("new").0, "a new start of the registry may heal it");
+}
+
+#[test]
+fn a_server_without_a_registry_says_so() {
+    let off = Server::start(vesta_intf::IdMeta::MAX_PEAK);
+    let said = refused(open("", &[&off]).list("lease/orders"));
+    assert!(
+        said.contains("the registry is off; set registry.namespaces"),
+        "{said}"
+    );
+    // Another server of the URL may be newer.
+    let service = tonic_health::server::health_reporter().1;
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
+    let listener = listener.expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+    let router = tonic::transport::Server::builder().add_service(service);
+    runtime.spawn(router.serve_with_incoming(incoming));
+    let older: StoreUrl = format!("vesta://{address}").parse().expect("a URL");
+    let error = vesta_store::open(&older)
+        .expect("it opens")
+        .list("lease/orders");
+    let error = error.expect_err("it has no such service");
+    assert!(
+        !error.is_permanent() && error.to_string().contains("of an older version"),
+        "{error}"
+    );
+    let server = offer(Arc::new(MemoryStore::new()), |_| ());
+    let both = format!("vesta://{address},{}", server.address);
+    let both = vesta_store::open(&both.parse().expect("a URL")).expect("it opens");
+    both.list("lease/orders").expect("from the newer one");
+}

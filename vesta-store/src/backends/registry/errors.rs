@@ -1,0 +1,60 @@
+//! Maps a registry's errors to `StoreError`. The class of the real store's error is kept.
+
+use std::error::Error as _;
+
+use tonic::{Code, Status};
+use vesta_service::lease::StoreError;
+
+use crate::backends::ServerMessage;
+use crate::backends::channel::whole_story;
+
+/// Maps a status to the error for the caller.
+pub(super) fn explain(server: &str, status: &Status) -> StoreError {
+    let what = format!(
+        "{server}: {}",
+        whole_story(status.message(), status.source())
+    );
+    let advice = match status.code() {
+        Code::Unauthenticated => {
+            return StoreError::permanent(format!("{what}; write vesta://:TOKEN@host"));
+        }
+        Code::PermissionDenied | Code::FailedPrecondition | Code::InvalidArgument => {
+            return StoreError::permanent(what);
+        }
+        // Another server of the URL may know it.
+        Code::Unimplemented => {
+            "the server offers no registry: it is not vesta-server, or of an older version"
+        }
+        Code::ResourceExhausted => "the registry refuses the request",
+        _ => "the registry does not answer",
+    };
+    StoreError::unavailable(advice, ServerMessage(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_has_its_class_and_advice() {
+        for (code, permanent, advice) in [
+            (Code::Unauthenticated, true, "vesta://:TOKEN@host"),
+            (Code::PermissionDenied, true, "h:1: said"),
+            (Code::FailedPrecondition, true, "h:1: said"),
+            (Code::InvalidArgument, true, "h:1: said"),
+            (Code::Unimplemented, false, "of an older version"),
+            (Code::ResourceExhausted, false, "refuses the request"),
+            (Code::Unavailable, false, "does not answer"),
+            (Code::DeadlineExceeded, false, "does not answer"),
+        ] {
+            let error = explain("h:1", &Status::new(code, "said"));
+            assert_eq!(error.is_permanent(), permanent, "{code:?}");
+            assert!(!error.is_replaced());
+            let text = error.to_string();
+            assert!(
+                text.contains(advice) && text.contains("h:1: said"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Entries of a registry. Compare-and-set is end to end: the server only passes it on.
+
+use std::time::Duration;
+
+use vesta_intf::grpc::v1::{GetEntryRequest, ListEntriesRequest, PutEntriesRequest, PutEntry};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{Put, StoreError, Suspicion, Timing};
+
+use super::{Connection, Registry, explain};
+use crate::remote::{Entries, Kv, Result};
+
+impl Kv for Registry {
+    const HAS_CLOCK: bool = true;
+    const MAY_FORGET: bool = true;
+
+    /// As the server says; until it has answered, the shortest one of any store on the network.
+    fn usual_window(&self) -> Duration {
+        let shortest = Timing::IN_MEMORY.window;
+        let opened = self.opened.get();
+        opened.map_or(shortest, |it| Duration::from_millis(it.usual_window_ms))
+    }
+
+    async fn list(&self, to: &mut Connection, area: &str) -> Result<Entries> {
+        let failed = |server: &str| {
+            let server = server.to_owned();
+            move |status| explain(&server, &status)
+        };
+        let request = self.request(ListEntriesRequest { area: area.into() });
+        let answer = to.client.list(request).await.map_err(failed(&to.server))?;
+        let (mut pages, mut entries) = (answer.into_inner(), Vec::new());
+        while let Some(page) = pages.message().await.map_err(failed(&to.server))? {
+            entries.extend(page.entries.into_iter().map(|it| (it.key, it.value)));
+        }
+        Ok(entries)
+    }
+
+    async fn get(&self, to: &mut Connection, area: &str, key: &str) -> Result<Option<String>> {
+        let [area, key] = [area, key].map(str::to_owned);
+        let answer = to
+            .client
+            .get(self.request(GetEntryRequest { area, key }))
+            .await;
+        let answer = answer.map_err(|status| explain(&to.server, &status))?;
+        Ok(answer.into_inner().value)
+    }
+
+    async fn put_all(&self, to: &mut Connection, area: &str, puts: &[Put]) -> Result<Vec<bool>> {
+        let put = |Put { key, old, new }: &Put| PutEntry {
+            key: key.clone(),
+            old: old.clone(),
+            new: new.clone(),
+        };
+        let request = self.request(PutEntriesRequest {
+            area: area.into(),
+            puts: puts.iter().map(put).collect(),
+        });
+        let answer = to.client.put(request).await;
+        let answer = answer.map_err(|status| explain(&to.server, &status))?;
+        let done = answer.into_inner().done;
+        if done.len() != puts.len() {
+            let flaw = format!("{}: the response does not fit the request", to.server);
+            return Err(StoreError::permanent(flaw));
+        }
+        Ok(done)
+    }
+
+    async fn doubt(&self, to: &mut Connection) -> Result<Option<Suspicion>> {
+        let doubt = self.open(to).await?.doubt;
+        Ok(doubt.map(|doubt| Suspicion {
+            why: doubt.why,
+            took_over: doubt.took_over,
+        }))
+    }
+
+    async fn now(&self, to: &mut Connection) -> Result<Option<UnixMillis>> {
+        Ok(self.open(to).await?.now_ms.map(UnixMillis))
+    }
+}
