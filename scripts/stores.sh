@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd, PgBouncer. Each listens on a free
+# Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd, PgBouncer, and vesta-server as a
+# registry, built before. Each listens on a free
 # loopback port, with data, random password and log in its own folder below DIR. They are as durable as real ones.
 # Missing programs are installed if apt-get can; nothing else on this machine is touched. Linux only.
 #
-#   scripts/stores.sh start DIR [STORE…]    default: mysql postgres redis zookeeper etcd. A killed
+#   scripts/stores.sh start DIR [STORE…]    default: mysql postgres redis zookeeper etcd registry. A killed
 #                                           one starts again with its data and port
 #   scripts/stores.sh env DIR               their URLs, as lines for `eval`: export VESTA_TEST_MYSQL=…
 #   scripts/stores.sh stop DIR [STORE…]     stops what was started there; the data stays
@@ -24,14 +25,14 @@
 set -euo pipefail
 umask 077
 
-ALL=(mysql postgres redis zookeeper etcd)
+ALL=(mysql postgres redis zookeeper etcd registry)
 REPLICAS=(mysql-replica postgres-replica redis-replica)
 POOLERS=(pgbouncer)
 # Time limit of a start. A quiet machine needs less than 5 s.
 PATIENCE=60
 
 usage() {
-  sed -n '2,26s/^# \{0,1\}//p' "$0"
+  sed -n '2,27s/^# \{0,1\}//p' "$0"
 }
 
 fail() {
@@ -52,6 +53,7 @@ lacks() {
     redis) first_missing redis-server redis-cli ;;
     zookeeper) if [ ! -e "$ZOOKEEPER_JAR" ]; then echo "no $ZOOKEEPER_JAR"; else first_missing java; fi ;;
     etcd) first_missing etcd ;;
+    registry) [ -x "$VESTA_SERVER" ] || echo "no $VESTA_SERVER: cargo build -p vesta-server" ;;
     pgbouncer) first_missing pgbouncer ;;
   esac
 }
@@ -76,6 +78,8 @@ missing() {
 }
 
 PATH=$PATH:/usr/sbin:/sbin
+VESTA_SERVER=$(realpath -m "$(dirname "$0")/../${CARGO_TARGET_DIR:-target}/debug/vesta-server")
+case ${CARGO_TARGET_DIR:-} in /*) VESTA_SERVER=$CARGO_TARGET_DIR/debug/vesta-server ;; esac
 ZOOKEEPER_JAR=/usr/share/java/zookeeper.jar
 
 # The folder of initdb: Debian keeps it out of PATH.
@@ -442,6 +446,28 @@ start_etcd() {
 
 answers_etcd() {
   ask "$port" 'GET /health HTTP/1.0\r\n\r\n' | grep -q '"health":"true"'
+}
+
+# Its store is a SQLite file; the password is the token.
+start_registry() {
+  local sha256
+  sha256=$(printf '%s' "$password" | sha256sum)
+  cat >"$home/vesta.toml" <<TOML
+registry.namespaces = "*"
+state_dir = "$home/data"
+listen = "127.0.0.1:$port"
+admin.listen = "127.0.0.1:$second_port"
+[[auth.tokens]]
+name = "members"
+sha256 = "${sha256%% *}"
+scopes = ["registry"]
+TOML
+  daemon "$VESTA_SERVER" --config "$home/vesta.toml"
+  url=vesta://:$password@127.0.0.1:$port
+}
+
+answers_registry() {
+  ask "$second_port" 'GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n' | grep -q ' 200 '
 }
 
 # Starts a store and waits until it answers. `port` and `second_port` are free ones, unless it has run

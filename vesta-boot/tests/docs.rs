@@ -338,7 +338,16 @@ fn the_page_about_stores_has_the_durations_of_the_code() {
 #[test]
 fn the_page_about_stores_has_urls_of_every_store() {
     let page = page("operate/stores.md");
-    let urls = ["sqlite", "mysql", "postgres", "zookeeper", "etcd", "redis"].map(|scheme| {
+    let schemes = [
+        "sqlite",
+        "mysql",
+        "postgres",
+        "zookeeper",
+        "etcd",
+        "vesta",
+        "redis",
+    ];
+    let urls = schemes.map(|scheme| {
         let start = format!("`{scheme}:");
         let (_, url) = page.split_once(&start).expect(scheme);
         format!("{scheme}:{}", url.split('`').next().expect("its end"))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _, stdin};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, exit, id};
 use std::sync::Arc;
@@ -54,6 +55,9 @@ impl Clock for Stepped {
     }
 }
 
+/// Second argument of a server that is a registry.
+const REGISTRY: &str = "registry";
+
 /// Runs a server whose clock is off by the first argument, then by each line of standard input. It ends
 /// with its parent process.
 pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
@@ -70,8 +74,12 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     });
     println!("  process     {}", id());
     let clock: Arc<dyn Clock> = Arc::new(Stepped);
-    let done = Invocation::read(Role::Rest, args)
-        .and_then(|it| vesta_boot::start(Some(clock), Role::Rest, &FRONTS[..1], it));
+    let (role, front) = match args.next() {
+        Some(kind) if kind == REGISTRY => (Role::Server, &FRONTS[1..]),
+        _ => (Role::Rest, &FRONTS[..1]),
+    };
+    let done =
+        Invocation::read(role, args).and_then(|it| vesta_boot::start(Some(clock), role, front, it));
     done.map_or_else(|error| error.report("vesta"), |()| ExitCode::SUCCESS)
 }
 
@@ -167,6 +175,8 @@ impl Dice {
 struct Chaos<'a> {
     args: &'a ChaosArgs,
     folder: &'a Path,
+    /// Address of the registry, if there is one.
+    registry: Option<SocketAddr>,
     over: CancellationToken,
 }
 
@@ -180,6 +190,11 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     let chaos = Chaos {
         args,
         folder: folder.path(),
+        registry: args
+            .registry
+            .then(free_address)
+            .transpose()
+            .map_err(failed)?,
         over: told.child_token(),
     };
     let ChaosArgs {
@@ -225,6 +240,11 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     }
 }
 
+/// An address of loopback that was free a moment ago.
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
 fn failed(error: io::Error) -> Error {
     Error::software("cannot watch the servers", error)
 }
@@ -246,18 +266,21 @@ impl Chaos<'_> {
         let (mut next, mut said) = (Duration::from_secs(1), Duration::from_secs(2));
         // At the end the servers stop first, then the receiver, and with them the threads that wait
         // for either.
+        let all = processes + u16::from(self.registry.is_some());
         scope(|threads| {
             let _over = self.over.drop_guard_ref();
             let (send, received) = sync_channel(64);
             let mut places = Vec::new();
-            for number in 0..processes {
+            for number in 0..all {
                 places.push(Place {
                     child: self.start(number, 0)?,
                     off: 0,
                     paused: None,
                 });
                 let send = send.clone();
-                threads.spawn(move || self.ask(number, &send));
+                if number < processes {
+                    threads.spawn(move || self.ask(number, &send));
+                }
             }
             loop {
                 match received.recv_timeout(TURN) {
@@ -288,7 +311,7 @@ impl Chaos<'_> {
                     // Draws equally often whatever the servers do: a seed always gives the same
                     // faults.
                     next += Duration::from_millis(300 + dice.below(1200));
-                    let place = &mut places[dice.below(processes.into()) as usize];
+                    let place = &mut places[dice.below(all.into()) as usize];
                     let (kind, pause) = (dice.below(100), dice.below(7000));
                     let off = dice.below(8001).cast_signed() - 4000;
                     let kind = [65, 85].partition_point(|most| *most <= kind);
@@ -359,32 +382,34 @@ impl Chaos<'_> {
 
     fn start(&self, number: u16, off: i64) -> Result<Child, Error> {
         let file = |kind| File::create(self.file(number, kind)).map_err(failed);
+        let serves = self.registry.filter(|_| number == self.args.processes);
+        let (kind, listen) = match serves {
+            Some(address) => (REGISTRY, address.to_string()),
+            None => ("member", "127.0.0.1:0".to_owned()),
+        };
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command
-            .args([MEMBER, &off.to_string(), "--namespace"])
+            .args([MEMBER, &off.to_string(), kind, "--namespace"])
             .arg(self.namespace());
-        command.args([
-            "--listen",
-            "127.0.0.1:0",
-            "--admin-listen",
-            "off",
-            "--log-level",
-            "error",
-        ]);
+        command.args(["--listen", &listen, "--admin-listen", "off"]);
+        command.args(["--log-level", "error"]);
         command
             .arg("--state-dir")
             .arg(self.folder.join("state"))
             .arg("--machine-store");
-        match &self.args.store {
-            Some(store) => command.arg(store),
+        let file_store = format!("sqlite:{}", self.folder.join("pool.db").display());
+        match (&self.args.store, self.registry) {
+            (Some(store), _) => command.arg(store),
+            (None, Some(_)) if serves.is_some() => command
+                .args([&file_store, "--registry-namespaces"])
+                .arg(self.namespace()),
+            (None, Some(registry)) => command.arg(format!("vesta://{registry}")),
             // A small pool, so that machine IDs are soon reused; other stores take minutes to free those
             // of dead processes.
-            None => command
-                .arg(format!("sqlite:{}", self.folder.join("pool.db").display()))
-                .args([
-                    "--machine-range",
-                    &format!("0-{}", 2 * self.args.processes - 1),
-                ]),
+            (None, None) => command.arg(file_store).args([
+                "--machine-range",
+                &format!("0-{}", 2 * self.args.processes - 1),
+            ]),
         };
         // Drops settings meant for other servers.
         let is_setting = |name: &OsString| name.as_encoded_bytes().starts_with(b"VESTA_");

@@ -254,6 +254,7 @@ mod tests {
             segments: None,
             tinyid: None,
             serials: None,
+            registry: None,
             security: Security::default(),
             metrics: Arc::new(Metrics::new(METHODS)),
             leaving: CancellationToken::new(),

@@ -75,6 +75,7 @@ impl Server {
             segments: Some(Arc::new(segments)),
             tinyid: None,
             serials: Some(Arc::new(serials)),
+            registry: None,
             security: Security::default(),
             metrics: Arc::new(Metrics::new(crate::METHODS)),
             leaving: CancellationToken::new(),

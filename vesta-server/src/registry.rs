@@ -1,7 +1,7 @@
 //! Implementation of `vesta.v1.RegistryService`: this server's own store, for processes that cannot reach it.
 //!
-//! The server keeps no state of its own: compare-and-set stays end to end, so several servers of one store are
-//! interchangeable. What an owner of machine IDs would not write is refused.
+//! The server keeps no state: compare-and-set stays end to end, so several servers of one store are interchangeable.
+//! Changes that no owner of a machine ID would make are refused.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -45,7 +45,10 @@ impl Registry {
             &*self.0.config.registry.namespaces,
             self.0.security.namespaces(caller),
         );
-        let known = |names: &[String], name: &str| names.iter().any(|known| known == name);
+        let known = |names: &[String], name: &str| {
+            let is_it = |known: &String| known == name || known == "*";
+            names.iter().any(is_it)
+        };
         match place.namespace() {
             Some(name) if !known(offered, name) => Err(Status::failed_precondition(format!(
                 "namespace `{name}` is not offered here; offered are {} (registry.namespaces)",

@@ -15,7 +15,7 @@ section! {
     "Registry" pub struct Registry |values, _layout| {
         /// Namespaces offered to other processes; turns the registry on
         ///
-        /// Separated by commas. Processes without a database name this server as their `machine.store`, `segment.store`
+        /// Separated by commas; `*` offers all. Processes without a database name this server as their `machine.store`, `segment.store`
         /// or `serial.store`: vesta://HOST:50051. Their entries lie in this server's own `machine.store`. A token needs
         /// the scope `registry`. Only for `vesta-server` and `vesta serve`.
         ///
@@ -29,11 +29,15 @@ fn namespaces(text: &str) -> Parsed<Arc<[String]>> {
         .split(',')
         .map(str::trim)
         .filter(|name| !name.is_empty());
-    names.map(checked_name).collect()
+    let name = |name| match name {
+        "*" => Ok("*".to_owned()),
+        name => checked_name(name),
+    };
+    names.map(name).collect()
 }
 
 impl Registry {
-    /// Refuses a registry without a store of its own.
+    /// Refuses a registry that has no store to offer.
     pub(super) fn check(&self, machine: &Machine, role: Role) -> Result<(), Error> {
         let store = machine.store().map(vesta_store::StoreUrl::kind);
         let flaw = match (machine, store) {

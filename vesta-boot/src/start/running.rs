@@ -156,6 +156,7 @@ mod tests {
             segments: None,
             tinyid: None,
             serials: None,
+            registry: None,
             security: Security::default(),
             metrics: Arc::default(),
             leaving: CancellationToken::new(),

@@ -41,6 +41,7 @@ fn running() -> Running {
         segments: None,
         tinyid: None,
         serials: None,
+        registry: None,
         security: Security::default(),
         metrics: Arc::default(),
         leaving: CancellationToken::new(),

@@ -68,6 +68,7 @@ impl Server {
             segments,
             tinyid: None,
             serials: None,
+            registry: None,
             security: security.clone(),
             metrics: Arc::clone(&metrics),
             leaving: shutdown.child_token(),

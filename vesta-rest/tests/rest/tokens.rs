@@ -39,6 +39,7 @@ fn guarded() -> web::Data<Running> {
         security,
         metrics,
         serials,
+        registry: None,
         ..running(service(), Some(leafs()))
     })
 }

@@ -13,6 +13,7 @@ mod ledger;
 mod ledger_tests;
 mod plan;
 mod process;
+mod registry;
 mod rest;
 mod run;
 mod servers;

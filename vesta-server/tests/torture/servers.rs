@@ -7,7 +7,14 @@ use vesta_testkit::fleet::StoreServers;
 
 use crate::front::Front;
 
-const ALL: [&str; 5] = ["mysql", "postgres", "redis", "zookeeper", "etcd"];
+const ALL: [&str; 6] = [
+    "mysql",
+    "postgres",
+    "redis",
+    "zookeeper",
+    "etcd",
+    "registry",
+];
 /// Stores that can have a replica, promoted by hand.
 const REPLICATED: [&str; 3] = ["mysql", "postgres", "redis"];
 /// Mistakes of an administrator, and their repairs.

@@ -111,6 +111,31 @@ impl World {
         world
     }
 
+    /// A world whose leases have the durations of its store.
+    pub(crate) fn with_own_durations(
+        name: &'static str,
+        kind: Kind,
+        url: String,
+        folder: &Path,
+    ) -> Self {
+        let (layout, meta) = ("max-peak", IdMeta::MAX_PEAK);
+        Self {
+            name,
+            kind,
+            url: Some(url),
+            folder: folder.join(name),
+            namespace: format!("{}-{name}", namespace_of(folder)),
+            layout,
+            settings: Vec::new(),
+            ledger: Mutex::new(Ledger::new(meta, |finding| println!("FOUND: {finding}"))),
+            counts: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn refused_calls(&self) -> u64 {
+        self.counts.lock().expect("no panic").refused_calls
+    }
+
     /// The state directory of a slot. For a pool in a file, it is the folder of the pool.
     pub(crate) fn state(&self, host: &str) -> PathBuf {
         match self.kind {

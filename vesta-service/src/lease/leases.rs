@@ -9,7 +9,7 @@
 //!                   3075         record of machine ID 3,075
 //! ```
 //! A claim reads one block of 1,024 machine IDs, however many the namespace has. The first block lies in the
-//! namespace's own area, each other one in an area of its own.
+//! namespace's own area, each other one in a separate area.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,7 +110,7 @@ pub(super) const fn machines_of(block: u64) -> RangeInclusive<u64> {
     first..=first.saturating_add(BLOCK - 1)
 }
 
-/// Value of the key that names a block; the same whoever writes it.
+/// Value of the key that names a block; each block has one.
 pub(super) fn block_text(block: u64) -> String {
     let machines = machines_of(block);
     let (first, last) = (machines.start(), machines.end());
@@ -460,7 +460,7 @@ impl Leases {
     }
 }
 
-/// What one area of a namespace has.
+/// Contents of one area of a namespace.
 #[derive(Default)]
 struct Read {
     namespace: Option<Namespace>,

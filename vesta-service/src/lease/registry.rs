@@ -2,7 +2,7 @@
 //!
 //! A registry does not trust its members: a record that no owner would write is refused before it reaches the
 //! store. The old value of each change is compared by the store, so old and new together show what the writer
-//! did. What only operators do, such as freeing or repairing a machine ID, is done on the registry's own host.
+//! did. Operators' commands, such as freeing a machine ID, are for the registry's own host.
 
 use std::ops::RangeInclusive;
 

@@ -9,7 +9,8 @@
         feature = "postgres",
         feature = "redis",
         feature = "zookeeper",
-        feature = "etcd"
+        feature = "etcd",
+        feature = "registry"
     )),
     allow(dead_code, unused_macros, reason = "needed for servers only")
 )]
@@ -173,5 +174,10 @@ mod processes {
     #[cfg(feature = "etcd")]
     mod etcd {
         on_a_server!(crate::stores::ETCD);
+    }
+    #[cfg(feature = "registry")]
+    mod registry {
+        on_a_server!(crate::stores::REGISTRY);
+        on_segments_of_a_server!(crate::stores::REGISTRY);
     }
 }

@@ -20,8 +20,11 @@ pub(crate) fn passwords_are_never_shown(store: &Store) {
     let Parts { login, host, rest } = Parts::of(&good.url);
     let own = login.split_once(':').map(|(_, password)| password);
     let user = login.split(':').next().filter(|user| !user.is_empty());
-    let with = |login: &str, host: &str| format!("{}://{login}@{host}{rest}", store.name);
-    let planted = format!("{}:{PLANTED}", user.unwrap_or("vesta"));
+    let scheme = good.url.split(':').next().unwrap_or_default();
+    let with = |login: &str, host: &str| format!("{scheme}://{login}@{host}{rest}");
+    // A registry has tokens, but no users.
+    let user = user.unwrap_or(if scheme == "vesta" { "" } else { "vesta" });
+    let planted = format!("{user}:{PLANTED}");
     let nowhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|one| one.local_addr());
     let nowhere = nowhere.expect("a free port").to_string();
     let has_ids = |event: &Event| matches!(event, Event::Ids(_)).then_some(());
@@ -62,7 +65,7 @@ pub(crate) fn passwords_are_never_shown(store: &Store) {
             &|event| is_trying(event).or(is_settled(event)),
         );
     }
-    run(format!("{}:{planted}", store.name), &is_settled);
+    run(format!("{scheme}:{planted}"), &is_settled);
     for option in ["password", "auth", PLANTED] {
         run(
             format!("{}?{option}={PLANTED}", with(&planted, &nowhere)),

@@ -37,6 +37,11 @@ pub(crate) const ETCD: Store = Store {
     is_server: true,
 };
 
+pub(crate) const REGISTRY: Store = Store {
+    name: "registry",
+    is_server: true,
+};
+
 impl Store {
     /// Its URL. A store that is a file is in this folder.
     pub(crate) fn url(&self, folder: &Path) -> String {

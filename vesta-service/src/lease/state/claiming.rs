@@ -1,8 +1,8 @@
 //! Search for a machine ID: survey, choose, attempt, wait, survey again. Pure.
 //!
 //! A survey reads one block of the range. While nothing can be claimed, the search goes on to the next block.
-//! Only once it has been through all of them, it waits and goes through them again: what has not changed since
-//! belongs to expired owners.
+//! Only once it has been through all of them, it waits and goes through them again: records that have not changed
+//! since then belong to expired owners.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(in crate::lease) struct Claiming {
     block: Option<u64>,
     /// Number of blocks without a candidate that could be claimed, since the search last went through all.
     passed: u64,
-    /// What those blocks leave to say.
+    /// Reasons of those blocks to go on, or to end.
     left: Left,
     /// Surveys that the records are compared with, by block.
     earlier: BTreeMap<u64, Arc<Findings>>,

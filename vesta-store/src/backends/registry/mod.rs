@@ -40,7 +40,7 @@ pub(crate) struct Registry {
     shown: String,
     servers: Vec<(String, Endpoint)>,
     token: Option<MetadataValue<Ascii>>,
-    /// What the first server said.
+    /// Facts from the server that answered first.
     opened: OnceLock<OpenRegistryResponse>,
     /// File with the identity of the store that answered first.
     pin: Option<PathBuf>,

@@ -1,0 +1,214 @@
+//! Thirty members without a database, and two registries of one store that are killed, paused, cut off, and
+//! stood in for by a registry of another store. Members are killed and paused, too.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_service::lease::Leases;
+use vesta_store::conformance::Proxy;
+use vesta_testkit::programs::Program;
+use vesta_testkit::{Rng, folder, full_or};
+
+use crate::callers::Api;
+use crate::plan::Kind;
+use crate::process::{Process, program};
+use crate::watch::Watch;
+use crate::world::World;
+
+const MEMBERS: usize = 30;
+/// Faults between which the members go on, in milliseconds.
+const PACE: u64 = 400;
+
+mod torture {
+    #[test]
+    fn thirty_members_of_two_registries_repeat_nothing() {
+        super::thirty_members_of_two_registries_repeat_nothing();
+    }
+}
+
+/// A registry that can be stopped, behind an address that can be cut off.
+struct Registry {
+    folder: PathBuf,
+    address: SocketAddr,
+    proxy: Proxy,
+    running: Option<Program>,
+}
+
+impl Registry {
+    fn start(folder: PathBuf, store: &Path, namespace: &str) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        drop(listener);
+        let proxy = Proxy::start(address).expect("a free port");
+        let mut registry = Self {
+            folder,
+            address,
+            proxy,
+            running: None,
+        };
+        registry.serve(store, namespace);
+        registry
+    }
+
+    /// Starts it with the store in this file.
+    fn serve(&mut self, store: &Path, namespace: &str) {
+        let mut command = Command::new(program("vesta-server"));
+        let store = format!("sqlite:{}", store.display());
+        let listen = self.address.to_string();
+        command.env_clear().args(["--listen", &listen]);
+        command.args(["--admin-listen", "off", "--log-level", "error"]);
+        command.args([
+            "--machine-store",
+            &store,
+            "--registry-namespaces",
+            namespace,
+        ]);
+        command.arg("--state-dir").arg(&self.folder);
+        self.running = Program::serve(&mut command).ok();
+        assert!(self.running.is_some(), "a registry starts");
+    }
+
+    fn kill(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.kill();
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        self.running.as_ref().expect("it runs").signal(name);
+    }
+}
+
+fn thirty_members_of_two_registries_repeat_nothing() {
+    let (seconds, without) = full_or((180, 25), (20, 6));
+    let (folder, watch) = (folder(), Arc::new(Watch::new()));
+    let mut rng = Rng::new(37);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("a runtime");
+    let api = Api::Grpc(runtime.handle().clone());
+
+    let store = folder.path().join("registry.db");
+    let namespace = vesta_testkit::namespace_of(folder.path());
+    let served = format!("{namespace}-registry");
+    let mut registries = ["a", "b"].map(|name| {
+        let folder = folder.path().join(name);
+        Registry::start(folder, &store, &served)
+    });
+    let addresses = registries
+        .each_ref()
+        .map(|it| it.proxy.address().to_string());
+    let url = format!("vesta://{}", addresses.join(","));
+    let kind = Kind::Network {
+        can_fail_over: false,
+        can_refuse: false,
+    };
+    let world = World::with_own_durations("registry", kind, url, folder.path());
+    let world = Arc::new(world);
+    let member = |number: usize, rng: &mut Rng| {
+        let name = format!("member {number}");
+        let state = world.state(&name);
+        fs::create_dir_all(&state).expect("a folder");
+        let mut command = world.command(&program("vesta-server"), &state, 0, rng);
+        Process::start(&mut command, &name, &world, &watch, api.clone())
+    };
+    let mut members: Vec<_> = (0..MEMBERS)
+        .map(|number| member(number, &mut rng))
+        .collect();
+    let mut ended = Vec::new();
+
+    let (mut counts, mut paused) = ([0; 5], None::<usize>);
+    while watch.elapsed() < Duration::from_secs(seconds) {
+        watch.over.within(Duration::from_millis(PACE));
+        if let Some(number) = paused.take() {
+            members[number].resume();
+        }
+        let (number, at) = (
+            usize::try_from(rng.below(MEMBERS as u64)).expect("small"),
+            usize::from(rng.percent(50)),
+        );
+        let away = Duration::from_millis(rng.span(2000));
+        let registry = &mut registries[at];
+        let what = rng.weighed(&[(30, 0), (15, 1), (25, 2), (15, 3), (15, 4)]);
+        counts[what] += 1;
+        match what {
+            0 => {
+                members[number].kill();
+                let again = member(number, &mut rng);
+                ended.push(std::mem::replace(&mut members[number], again));
+            }
+            1 => {
+                members[number].pause();
+                paused = Some(number);
+            }
+            2 => {
+                registry.kill();
+                watch.over.within(away);
+                registry.serve(&store, &served);
+            }
+            3 => {
+                registry.signal("STOP");
+                watch.over.within(away);
+                registry.signal("CONT");
+            }
+            _ => {
+                registry.proxy.refuse();
+                watch.over.within(away);
+                registry.proxy.heal();
+            }
+        }
+    }
+    if let Some(number) = paused {
+        members[number].resume();
+    }
+    let [kills, pauses, registry_kills, registry_pauses, cuts] = counts;
+
+    // A registry of another store stands in: nobody claims there.
+    let others = folder.path().join("other.db");
+    for registry in &mut registries {
+        registry.kill();
+    }
+    registries[0].serve(&others, &served);
+    watch.over.within(Duration::from_secs(2));
+    registries[0].kill();
+    let other = format!("sqlite:{}", others.display())
+        .parse()
+        .expect("a URL");
+    let other = Leases::new(vesta_store::open(&other).expect("it opens"), &served);
+    assert_eq!(
+        other.find().expect("it answers"),
+        None,
+        "somebody claimed there"
+    );
+
+    // Without any registry, members go on with what they have reserved.
+    let (ids, refused) = (world.ledger().ids, world.refused_calls());
+    watch.over.within(Duration::from_secs(without));
+    let (made, errors) = (world.ledger().ids - ids, world.refused_calls() - refused);
+    for registry in &mut registries {
+        registry.serve(&store, &served);
+    }
+    watch.over.set();
+    for process in members.iter().chain(&ended) {
+        process.kill();
+        assert!(process.join());
+    }
+    let ledger = world.ledger();
+    println!(
+        "registry  | {MEMBERS} members: {kills} kills, {pauses} pauses; registries: {registry_kills} kills, \
+         {registry_pauses} pauses, {cuts} times cut off; {} IDs of {} machine IDs, {} twice; {without} s without \
+         a registry: {made} IDs, {errors} errors",
+        ledger.ids,
+        ledger.machines(),
+        ledger.duplicates,
+    );
+    assert!(ledger.findings.is_empty(), "{:#?}", ledger.findings);
+    assert_eq!(errors, 0, "without a registry");
+    assert!(made > 0 && ledger.ids >= full_or(20_000_000, 2_000_000));
+}
