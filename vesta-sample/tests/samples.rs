@@ -106,6 +106,26 @@ fn batch_takes_ids_from_memory() {
 }
 
 #[test]
+fn member_prints_ids_with_a_machine_id_of_the_registry() {
+    let registry = Server::with("vesta-server", &["--registry-namespaces", "orders"], |_| ());
+    let url = format!("vesta://{}", registry.program.address());
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        output(
+            Command::new(env!("CARGO_BIN_EXE_member"))
+                .arg(&url)
+                .arg(folder.path()),
+        )
+    };
+    let (first, second) = (run(), run());
+    assert_eq!(first.matches("machine").count(), 3, "{first}");
+    assert!(
+        first_number(&second) > first_number(&first),
+        "{first}{second}"
+    );
+}
+
+#[test]
 fn segment_prints_numbers_of_a_key() {
     let server = Server::with(
         "vesta-server",

@@ -11,7 +11,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use vesta_service::clock::{Clock as _, SystemClock};
-use vesta_service::{LocalIdService, MachineSource};
+use vesta_service::lease::{Leases, Record};
+use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_store::{Kind, StoreUrl};
 
 const DELAY: Duration = Duration::from_millis(5);
@@ -26,16 +27,82 @@ fn main() {
     if stores.is_empty() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("vesta.db");
+        let url = format!("sqlite:{}", path.display());
         for number in numbers {
-            measure(&format!("sqlite:{}", path.display()), number);
+            measure(&url, number);
         }
+        among_others(&url);
     }
     for url in stores.split_whitespace() {
         let slow = through_a_slow_line(url);
         for number in numbers {
             measure(&slow, number);
         }
+        among_others(&slow);
     }
+}
+
+/// First starts in an empty namespace, and in one with 16,660 records of other hosts, in turns. 980 of each 1,024
+/// machine IDs are taken.
+fn among_others(url: &str) {
+    const MACHINES: u64 = 17 * 1024;
+    const ROUNDS: usize = 15;
+    let clock = SystemClock::new();
+    let open = || vesta_store::open(&url.parse().unwrap()).expect("a store");
+    let namespace = |what: &str| format!("bench-{what}-{}", std::process::id());
+    let leases = Leases::new(open(), &namespace("full"));
+    let taken = || (0..MACHINES).filter(|machine| machine % 1024 < 980);
+    let uuid = leases
+        .open(&IdMeta::UID.fingerprint())
+        .expect("a store")
+        .uuid;
+    let owned = |birth| Record {
+        namespace: uuid,
+        birth,
+        epoch: 1,
+        owner: 7,
+        bound: u64::MAX >> 20,
+        host: "orders-6d4cf56db6-x7k2p".into(),
+        ..Record::default()
+    };
+    for machine in taken() {
+        leases
+            .change(machine, None, &owned(machine))
+            .expect("a store");
+    }
+    let seen = leases.snapshot().expect("a store");
+    for machine in taken() {
+        leases
+            .mark_birth(&seen, machine, &owned(machine))
+            .expect("a store");
+    }
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..ROUNDS {
+        for (what, times) in ["empty", "full"].iter().zip(&mut times) {
+            let (folder, begun) = (tempfile::tempdir().expect("a folder"), clock.monotonic());
+            let namespace = match *what {
+                "empty" => namespace(&format!("empty-{round}")),
+                _ => namespace("full"),
+            };
+            let service = LocalIdService::builder()
+                .layout(IdMeta::UID)
+                .namespace(namespace)
+                .machine(MachineSource::Pool {
+                    store: open(),
+                    range: Some(0..=MACHINES - 1),
+                })
+                .state_dir(folder.path())
+                .build()
+                .expect("a machine ID is free");
+            service.gen_id().expect("an ID");
+            times.push(clock.monotonic() - begun);
+        }
+    }
+    let [empty, full] = times.each_mut().map(|times| median(times));
+    let more = (full.as_secs_f64() / empty.as_secs_f64() - 1.0) * 100.0;
+    println!(
+        "start to first ID: {empty:.1?} in an empty namespace, {full:.1?} among {OTHERS} records ({more:+.0} %)"
+    );
 }
 
 fn measure(url: &str, number: usize) {

@@ -60,7 +60,7 @@ impl Registry {
         let store = format!("sqlite:{}", store.display());
         let listen = self.address.to_string();
         command.env_clear().args(["--listen", &listen]);
-        command.args(["--admin-listen", "off", "--log-level", "error"]);
+        command.args(["--admin-listen", "127.0.0.1:0", "--log-level", "error"]);
         command.args([
             "--machine-store",
             &store,
