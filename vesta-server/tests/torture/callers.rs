@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tonic::transport::{Channel, Endpoint};
+use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::{GenIdRequest, GenIdsRequest, GenRunsRequest, StreamIdsRequest};
-use vesta_intf::{MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
+use vesta_intf::{ErrorKind, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
 use vesta_testkit::Rng;
 
 use crate::ledger::{Answer, Receiver};
@@ -37,8 +38,8 @@ impl Api {
     }
 }
 
-/// The call got an error, and no IDs.
-pub(crate) struct Refused;
+/// The call got an error, and no IDs. Its kind, if the error says it.
+pub(crate) struct Refused(Option<ErrorKind>);
 
 /// One kind of client.
 trait Client {
@@ -95,8 +96,11 @@ impl Caller {
                     ));
                 }
             };
-            if client.call(&mut rng, &mut take).is_err() {
+            if let Err(Refused(kind)) = client.call(&mut rng, &mut take) {
                 self.world.count(|counts| &mut counts.refused_calls);
+                if kind == Some(ErrorKind::AwaitingLease) {
+                    self.world.count(|counts| &mut counts.awaiting);
+                }
                 if self.server.ends_within(AGAIN) {
                     return;
                 }
@@ -111,8 +115,8 @@ struct Grpc {
 }
 
 impl From<tonic::Status> for Refused {
-    fn from(_: tonic::Status) -> Self {
-        Self
+    fn from(status: tonic::Status) -> Self {
+        Self(Some(kind_of(&status)))
     }
 }
 
@@ -180,7 +184,7 @@ impl Client for Rest {
             2 => ("/api/snowflake/get/torture".to_owned(), 1),
             _ => (format!("/v1/ids?count={count}"), count),
         };
-        let ids = self.get(&path).map_err(|_| Refused)?;
+        let ids = self.get(&path).map_err(|_| Refused(None))?;
         take(Answer::Ids(ids), expected);
         Ok(())
     }

@@ -36,6 +36,8 @@ pub(crate) struct Counts {
     pub(crate) fail_overs: u64,
     /// Calls that got an error.
     pub(crate) refused_calls: u64,
+    /// Those of them whose server had no window left.
+    pub(crate) awaiting: u64,
 }
 
 pub(crate) struct World {
@@ -132,8 +134,8 @@ impl World {
         }
     }
 
-    pub(crate) fn refused_calls(&self) -> u64 {
-        self.counts.lock().expect("no panic").refused_calls
+    pub(crate) fn awaiting(&self) -> u64 {
+        self.counts.lock().expect("no panic").awaiting
     }
 
     /// The state directory of a slot. For a pool in a file, it is the folder of the pool.
