@@ -137,6 +137,9 @@ func answer(words []string, pairs map[string]string) (string, error) {
 		}()
 		return "", nil
 	case "close":
+		if client == nil {
+			return "", nil
+		}
 		return "", client.Close()
 	case "run":
 		return "", run(int(number(words[1])), int(number(words[2])), words[3])

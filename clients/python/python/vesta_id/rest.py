@@ -282,6 +282,7 @@ class RestClient:
                 connection.sock.settimeout(left)
         if response.length:
             raise http.client.IncompleteRead(body, response.length)
+        response.close()  # frees the connection for the next request
         return response, body
 
 
