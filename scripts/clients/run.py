@@ -145,7 +145,7 @@ class Driver:
         self.name = name
         # Node's way to trust another authority.
         environment = os.environ | ({"NODE_EXTRA_CA_CERTS": ca} if ca else {})
-        self.process = subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open("/tmp/drv.err","a"), text=True, env=environment)
+        self.process = subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
     def send(self, line: str) -> None:
         self.process.stdin.write(f"{line}\n")
