@@ -25,7 +25,7 @@ have() {
 clients=() left_out=()
 
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
-  clients+=("python=python3 '$PWD/scripts/clients/driver.py' '$PWD/clients/python/python'")
+  clients+=("python=python3 '$PWD/scripts/clients/driver.py' '$PWD/clients/python/python/vesta_id'")
 else
   left_out+=("Python (its driver needs Python 3.10)")
 fi
@@ -50,6 +50,7 @@ go=$(command -v go || true)
 if [ -n "$go" ]; then
   (cd clients/go && "$go" vet ./...)
   (cd scripts/clients/driver && "$go" vet ./... && "$go" build -o "$made/go" .)
+  export GO=$go
   clients+=("go='$made/go'")
 else
   left_out+=("Go (there is no go; scripts/clients.sh --full installs it)")

@@ -30,6 +30,9 @@ type Config struct {
 	AllowPlaintext bool          // sends the token without encryption to other hosts too
 }
 
+// String leaves out the token.
+func (c Config) String() string { return strings.Join(c.Servers, ",") }
+
 // Explained has the fields of an ID, its layout, and the moment at which its tick begins.
 type Explained struct {
 	ID        uint64    `json:"id,string"`
@@ -128,6 +131,9 @@ func New(config Config) (*Client, error) {
 	c.closing, c.close = context.WithCancel(context.Background())
 	return c, nil
 }
+
+// String leaves out the token.
+func (c *Client) String() string { return "vesta.Client " + c.config.String() }
 
 // Next returns a new ID, from memory; if that is empty, it waits for a server.
 func (c *Client) Next(ctx context.Context) (uint64, error) {

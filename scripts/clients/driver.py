@@ -8,7 +8,7 @@ import threading
 import time
 
 sys.path.insert(0, sys.argv[1])
-from vesta_id.rest import RestClient, RestError  # noqa: E402
+from rest import RestClient, RestError  # noqa: E402  # alone: the package needs its compiled part
 
 client: RestClient
 begun: threading.Thread

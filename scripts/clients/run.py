@@ -333,6 +333,49 @@ def find_a_planted_duplicate(clients: dict) -> None:
     print("a planted duplicate is found through each client")
 
 
+PAGES = {
+    "python": ("python", "docs/use/python.md"),
+    "node": ("js", "docs/use/node.md", "clients/node/README.md"),
+    "java": ("java", "docs/use/java.md", "clients/java/README.md"),
+    "go": ("go", "docs/use/go.md", "clients/go/README.md"),
+}
+
+
+def run_example(name: str, command: str, example: str, folder: Path) -> str:
+    """What the first program of a page prints."""
+    words, root = shlex.split(command), HERE.parents[1]
+    if name == "python":
+        (folder / "vesta_id").mkdir()
+        (folder / "vesta_id/__init__.py").touch()
+        (folder / "vesta_id/rest.py").symlink_to(root / "clients/python/python/vesta_id/rest.py")
+        file, run = "example.py", [words[0], "example.py"]
+    elif name == "node":
+        (folder / "node_modules").mkdir()
+        (folder / "node_modules/vesta-id").symlink_to(root / "clients/node")
+        file, run = "example.mjs", [words[0], "example.mjs"]
+    elif name == "java":
+        file, run = "Example.java", [*words[:-1], "Example.java"]
+    else:
+        module = "github.com/vesta-id/vesta/clients/go"
+        (folder / "go.mod").write_text(f"module example\ngo 1.21\nrequire {module} v0.1.0\nreplace {module} => {root}/clients/go\n")
+        file, run = "main.go", [os.environ.get("GO", "go"), "run", "."]
+    (folder / file).write_text(example)
+    return subprocess.run(run, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def examples(url: str, clients: dict) -> None:
+    for name, command in clients.items():
+        language, *pages = PAGES[name]
+        for page in pages:
+            text = (HERE.parents[1] / page).read_text()
+            example = text.split(f"```{language}\n", 1)[1].split("```", 1)[0]
+            assert "http://127.0.0.1:8088" in example, page
+            with tempfile.TemporaryDirectory() as folder:
+                printed = run_example(name, command, example.replace("http://127.0.0.1:8088", url), Path(folder))
+            assert int(printed.split()[0]) > 2**60, f"{page}: {printed}"
+    print("the first program of each page prints an ID")
+
+
 def certificate(folder: Path) -> str:
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=vesta -addext subjectAltName=IP:127.0.0.1"
     subprocess.run([*command.split(), "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
@@ -359,6 +402,8 @@ def test(programs: Path, clients: dict, folder: Path) -> None:
         with ThreadPoolExecutor() as pool:
             played = pool.map(lambda it: play_all(*it, table, shared), clients.items())
             results = dict(zip(clients, played))
+        if only == "*":
+            examples(shared["real"].url, clients)
     failures = [failure for _, list_ in results.values() for failure in list_]
     if failures:
         sys.exit(1)

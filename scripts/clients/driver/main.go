@@ -95,7 +95,7 @@ func answer(words []string, pairs map[string]string) (string, error) {
 		}
 		made, err := vesta.New(config)
 		client = made
-		return "", err
+		return fmt.Sprintf("%+v %+v", made, config), err
 	case "take":
 		ids := make([]uint64, number(words[1]))
 		for i := range ids {
