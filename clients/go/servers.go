@@ -55,7 +55,8 @@ func (c *Client) call(ctx context.Context, path string, read func([]byte) error)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !err.Retry || time.Now().Add(delay).After(deadline) {
+		// Another attempt needs time, or its time-out would hide this error.
+		if !err.Retry || time.Now().Add(delay).After(deadline.Add(-c.config.MaxWait/8)) {
 			return err
 		}
 		if err := wait(ctx, c.closing.Done(), delay); err != nil {

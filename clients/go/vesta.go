@@ -182,6 +182,9 @@ func (c *Client) NextN(ctx context.Context, n int) ([]uint64, error) {
 			return ids, nil
 		}
 		if failed := c.failed; !c.filling && failed != nil && (!failed.Retry || !c.nextTry.Before(deadline)) {
+			if failed.Retry {
+				failed = c.unanswered("")
+			}
 			return nil, failed
 		}
 		if !now.Before(deadline) {

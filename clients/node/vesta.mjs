@@ -101,7 +101,7 @@ export class VestaClient {
         if (this.#left >= count) return this.#pop(count);
         const failed = this.#filling ? undefined : this.#failed;
         if (failed && (!failed.retry || this.#nextTry >= deadline)) {
-          throw new VestaError(failed.message, { ...failed, cause: failed });
+          throw failed.retry ? this.#unanswered("") : new VestaError(failed.message, { ...failed, cause: failed });
         }
         if (now >= deadline) throw this.#unanswered(`no ID within ${this.#maxWait} ms: `);
         await this.#changed((this.#filling ? deadline : Math.min(this.#nextTry, deadline)) - now);
@@ -148,7 +148,8 @@ export class VestaClient {
         return await this.#ask(path, read, deadline);
       } catch (error) {
         const delay = this.#delay(error);
-        if (!error.retry || performance.now() + delay >= deadline) throw error;
+        // Another attempt needs time, or its time-out would hide this error.
+        if (!error.retry || performance.now() + delay >= deadline - this.#maxWait / 8) throw error;
         await this.#changed(delay);
       }
     }

@@ -229,7 +229,8 @@ def play(scenario: dict, driver: Driver, shared: dict) -> None:
 
         for stub in stubs.values():
             stub.actions = json.loads(filled(json.dumps(stub.actions)))
-        options = {"servers": ",".join(urls.values())} | scenario.get("client", {})
+        # Long enough for a busy machine where the scenario is not about waiting.
+        options = {"servers": ",".join(urls.values()), "max_wait": 20_000} | scenario.get("client", {})
         made = driver.ask(filled("new " + " ".join(f"{name}={value}" for name, value in options.items())))
         for text in [*scenario.get("refused", []), *(["refused "] if "refused" in scenario else ["ok"])]:
             assert text in made, made
@@ -287,7 +288,7 @@ def kill_servers(programs: Path, folder: Path, clients: dict, count: int = 200_0
     servers = [Real(programs / "vesta-rest", folder / f"killed-{machine}", machine) for machine in (5, 6)]
     drivers = [Driver(name, command) for name, command in clients.items()]
     for driver in drivers:
-        assert driver.ask(f"new servers={servers[0].url},{servers[1].url} batch=2000").startswith("ok")
+        assert driver.ask(f"new servers={servers[0].url},{servers[1].url} batch=2000 max_wait=20000").startswith("ok")
     first_progress = threading.Event()
 
     def follow(driver: Driver) -> str:
@@ -322,7 +323,7 @@ def find_a_planted_duplicate(clients: dict) -> None:
     same = {"body": {"runs": [{"first": "1", "step": "1", "count": 10}]}}
     for name, command in clients.items():
         with contextlib.closing(Stub([same])) as stub, contextlib.closing(Driver(name, command)) as driver:
-            assert driver.ask(f"new servers={stub.url} batch=10").startswith("ok")
+            assert driver.ask(f"new servers={stub.url} batch=10 max_wait=20000").startswith("ok")
             said = driver.ask("take 30")
             try:
                 check({"ids": 30}, said, 0, str)

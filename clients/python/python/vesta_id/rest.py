@@ -165,7 +165,7 @@ class RestClient:
                     return self._pop(count)
                 failed = None if self._filling else self._failed
                 if failed and (not failed.retry or self._next_try >= deadline):
-                    raise copy.copy(failed)  # its traceback is of this thread
+                    raise self._unanswered("") if failed.retry else copy.copy(failed)  # with a traceback of this thread
                 if now >= deadline:
                     raise self._unanswered(f"no ID within {self._max_wait:g} s: ")
                 self._ready.wait((deadline if self._filling else self._next_try) - now)
@@ -189,8 +189,8 @@ class RestClient:
         expiry, runs, failed = time.monotonic() + self._max_age, [], None
         try:
             runs = self._ask(f"/v1/runs?count={count}", lambda body: _runs(body, count))
-        except RestError as error:
-            failed = error
+        except Exception as error:  # any other one would end the refills for good
+            failed = error if isinstance(error, RestError) else RestError(repr(error), "INTERNAL")
         with self._ready:
             self._filling, self._failed = False, failed
             if failed:
@@ -207,7 +207,8 @@ class RestClient:
                 return self._ask(path, read, deadline)
             except RestError as error:
                 delay = self._delay(error)
-                if not error.retry or time.monotonic() + delay >= deadline:
+                # Another attempt needs time, or its time-out would hide this error.
+                if not error.retry or time.monotonic() + delay >= deadline - self._max_wait / 8:
                     raise
             time.sleep(delay)
 

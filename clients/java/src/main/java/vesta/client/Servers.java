@@ -73,7 +73,8 @@ final class Servers {
                 return ask(path, read, deadline);
             } catch (VestaException e) {
                 long delay = delay(e);
-                if (!e.retry() || now() + delay >= deadline) {
+                // Another attempt needs time, or its time-out would hide this error.
+                if (!e.retry() || now() + delay >= deadline - maxWait / 8) {
                     throw e;
                 }
                 try {

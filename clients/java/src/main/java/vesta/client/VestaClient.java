@@ -236,7 +236,7 @@ public final class VestaClient implements IdService, AutoCloseable {
                     return pop(count);
                 }
                 if (!filling && failed != null && (!failed.retry() || nextTry >= deadline)) {
-                    throw failed.again();
+                    throw failed.retry() ? servers.unanswered("") : failed.again();
                 }
                 if (now >= deadline) {
                     throw servers.unanswered("no ID within " + maxWait / 1_000_000 + " ms: ");
@@ -272,18 +272,19 @@ public final class VestaClient implements IdService, AutoCloseable {
             got = servers.ask("/v1/runs?count=" + count, body -> runs(body, count, expiry), Long.MAX_VALUE);
         } catch (VestaException e) {
             error = e;
+        } finally {
+            lock.lock();
+            filling = false;
+            failed = error;
+            if (error != null) {
+                nextTry = now() + servers.delay(error);
+            } else if (!got.isEmpty() && !servers.closed) {
+                runs.addAll(got);
+                left += count;
+            }
+            changed.signalAll();
+            lock.unlock();
         }
-        lock.lock();
-        filling = false;
-        failed = error;
-        if (error != null) {
-            nextTry = now() + servers.delay(error);
-        } else if (!servers.closed) {
-            runs.addAll(got);
-            left += count;
-        }
-        changed.signalAll();
-        lock.unlock();
     }
 
     private static List<Run> runs(String body, int count, long expiry) {
