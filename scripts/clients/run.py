@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,7 +20,9 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 HERE = Path(__file__).parent
 PATIENCE = 60  # seconds for anything that must happen
@@ -377,6 +380,60 @@ def examples(url: str, clients: dict) -> None:
     print("the first program of each page prints an ID")
 
 
+PAGE = """<script type="module">
+import { VestaClient } from "./vesta.mjs";
+const say = (text) => fetch(`/said?${encodeURIComponent(text)}`);
+try {
+  const ids = new VestaClient({ servers: ["URL"], token: "TOKEN", maxWait: 20000 });
+  const [id] = await ids.nextMany(20000);
+  const { machine, moment } = await ids.explain(id);
+  await ids.make({ time: 1, seq: 1 << 20 }).catch((error) => say(`${id} ${machine} ${moment.getTime() > 0} ${error.kind}`));
+} catch (error) {
+  say(error.message);
+}
+</script>"""
+
+
+def browser(programs: Path, folder: Path) -> None:
+    """The module of Node on a page of another origin."""
+    said, told = [], threading.Event()
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path, _, query = self.path.partition("?")
+            body, media = page.encode(), "text/html"
+            if path == "/said":
+                said.append(unquote(query))
+                told.set()
+            elif path == "/vesta.mjs":
+                body, media = (HERE.parents[1] / "clients/node/vesta.mjs").read_bytes(), "text/javascript"
+            self.send_response(200)
+            self.send_header("content-type", media)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        origin = f"http://127.0.0.1:{site.server_port}"
+        server = Real(programs / "vesta-rest", folder / "browser", 11, "--cors-origins", origin, config=AUTH)
+        page = PAGE.replace("URL", server.url).replace("TOKEN", TOKENS["maker"])
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+        chromium = subprocess.Popen(["chromium", *flags, "--remote-debugging-port=0", origin], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            assert told.wait(PATIENCE), "the page said nothing"
+        finally:
+            chromium.terminate()
+            chromium.wait(PATIENCE)
+            site.shutdown()
+            server.close()
+    id, *rest = said[0].split()
+    assert id.isdecimal() and int(id) % 1024 == 11 and rest == ["11", "true", "OUT_OF_RANGE"], said
+    print("a page in Chromium takes IDs")
+
+
 def certificate(folder: Path) -> str:
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=vesta -addext subjectAltName=IP:127.0.0.1"
     subprocess.run([*command.split(), "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
@@ -412,6 +469,8 @@ def test(programs: Path, clients: dict, folder: Path) -> None:
         print(f"{count} scenarios: {name}")
     print(kill_servers(programs, folder, clients))
     find_a_planted_duplicate(clients)
+    if "node" in clients and shutil.which("chromium"):
+        browser(programs, folder)
     print(f"took {time.monotonic() - start:.0f} s")
 
 
@@ -438,7 +497,8 @@ def main() -> None:
     if arguments[:1] == ["--bench"]:
         work, arguments = bench, arguments[1:]
     clients = dict(argument.split("=", 1) for argument in arguments[1:])
-    with tempfile.TemporaryDirectory() as folder:
+    # The browser may still write into its profile.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         work(Path(arguments[0]).resolve(), clients, Path(folder))
 
 

@@ -20,7 +20,7 @@ import time
 import weakref
 from collections import deque
 from datetime import datetime
-from typing import Callable, Iterable, NamedTuple, TypeVar
+from typing import Any, Callable, Iterable, NamedTuple, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 __all__ = ["Explained", "RestClient", "RestError"]
@@ -57,8 +57,9 @@ class _Server:
         if token and parts.scheme == "http" and not plaintext and not re.fullmatch(r"localhost|127(\.\d+){3}|::1", host):
             raise ValueError(f"{url} would get the token in plain text; use https:// or allow_plaintext=True")
         self.url, self.base, port = url.rstrip("/"), parts.path.rstrip("/"), parts.port
-        tls = {"context": context or ssl.create_default_context()} if parts.scheme == "https" else {}
-        self.open = lambda: (http.client.HTTPSConnection if tls else http.client.HTTPConnection)(host, port, **tls)
+        tls = context or ssl.create_default_context() if parts.scheme == "https" else None
+        self.open: Callable[[], http.client.HTTPConnection] = lambda: (
+            http.client.HTTPSConnection(host, port, context=tls) if tls else http.client.HTTPConnection(host, port))
         self.idle: list[http.client.HTTPConnection] = []
         self.paused_until = 0.0
         self.failure: RestError | None = None
@@ -91,7 +92,7 @@ class RestClient:
     def _reset(self) -> None:
         # Also in the child of a fork: its parent issues the IDs in memory, and may have held the lock.
         self._ready = threading.Condition()
-        self._runs: deque[list] = deque()  # [next ID, step, IDs left, time of expiry]
+        self._runs: deque[list[Any]] = deque()  # [next ID, step, IDs left, time of expiry]
         self._left = self._awaited = 0
         self._filling = False
         self._failed: RestError | None = None
@@ -324,6 +325,10 @@ def _moment(text: str) -> datetime:
 
 _CLIENTS: weakref.WeakSet[RestClient] = weakref.WeakSet()
 
+def _in_child() -> None:
+    for client in list(_CLIENTS):
+        client._reset()
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: [client._reset() for client in list(_CLIENTS)])
+    os.register_at_fork(after_in_child=_in_child)
