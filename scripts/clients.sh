@@ -10,11 +10,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 full='' bench=()
-case ${1:-} in
-  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0" && exit 0 ;;
-  --full) full=yes && shift ;;
-  --bench) bench=(--bench) && shift ;;
-esac
+while [[ ${1:-} = -* ]]; do
+  case $1 in
+    --full) full=yes ;;
+    --bench) bench=(--bench) ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0" && exit 0 ;;
+  esac
+  shift
+done
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 programs=${1:-$target/debug}
 made=$target/clients
