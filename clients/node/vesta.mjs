@@ -21,7 +21,8 @@ export class VestaClient {
   #waiting = new Set(); // functions that wake a waiting call
   #at = 0; // the server that answered last
   #last = new VestaError("", { kind: "DEADLINE_EXCEEDED" });
-  #closing = new AbortController();
+  #closed = false;
+  #requests = new Set(); // AbortController of each
 
   constructor({ servers, token, batch = 10_000, maxWait = 2000, maxAge = 60_000, allowPlaintext = false }) {
     const urls = [servers].flat();
@@ -82,8 +83,8 @@ export class VestaClient {
 
   /** Drops the IDs in memory. Calls in progress and later ones fail with the kind `SEALED`. */
   close() {
-    this.#closing.abort();
-    [this.#runs, this.#left] = [[], 0];
+    [this.#closed, this.#runs, this.#left] = [true, [], 0];
+    for (const request of this.#requests) request.abort();
     this.#wake();
   }
 
@@ -129,7 +130,7 @@ export class VestaClient {
     try {
       const runs = await this.#ask(`/v1/runs?count=${count}`, (body) => readRuns(body, count, expiry));
       this.#failed = undefined;
-      if (!this.#closing.signal.aborted) {
+      if (!this.#closed) {
         this.#runs.push(...runs);
         this.#left += count;
       }
@@ -199,30 +200,29 @@ export class VestaClient {
   async #get(server, path, limit) {
     const { url } = server;
     let response, body;
-    const timer = new AbortController();
-    const stop = () => timer.abort();
-    const late = setTimeout(stop, limit);
-    this.#closing.signal.addEventListener("abort", stop);
+    const request = new AbortController();
+    const timer = setTimeout(() => request.abort(), limit);
+    this.#requests.add(request);
     try {
-      const options = { headers: this.#headers, signal: timer.signal, cache: "no-store", redirect: "manual", credentials: "omit" };
+      const options = { headers: this.#headers, signal: request.signal, cache: "no-store", redirect: "manual", credentials: "omit" };
       response = await fetch(url + path, options);
       body = await response.text();
     } catch (cause) {
       this.#open();
-      const [kind, why] = timer.signal.aborted
+      const [kind, why] = request.signal.aborted
         ? ["DEADLINE_EXCEEDED", `no answer within ${Math.round(limit)} ms`]
         : ["UNAVAILABLE", cause.cause?.message || cause.cause?.code || cause.message];
       throw new VestaError(`${url}: ${why}`, { kind, server: url, retry: true, cause });
     } finally {
-      clearTimeout(late);
-      this.#closing.signal.removeEventListener("abort", stop);
+      clearTimeout(timer);
+      this.#requests.delete(request);
     }
     if (response.status === 200) return body;
     throw refusal(url, response, body);
   }
 
   #open() {
-    if (this.#closing.signal.aborted) throw new VestaError("the client is closed", { kind: "SEALED" });
+    if (this.#closed) throw new VestaError("the client is closed", { kind: "SEALED" });
   }
 
   /** Resolves after a refill, or after so many milliseconds. */
