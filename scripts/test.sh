@@ -264,6 +264,9 @@ scripts/ops.sh || failed "the alerts and the dashboard"
 scripts/deploy.sh || failed "the files of deploy/"
 scripts/docs.sh || failed "the commands of the documents"
 scripts/interop.sh || failed "clients in other languages"
+if [ $tier = full ]; then with=--full; else with=; fi
+# shellcheck disable=SC2086 # one word or none
+scripts/clients.sh $with || failed "the clients of clients/"
 scripts/outside.sh || failed "a program that has Vesta as its one dependency"
 scripts/browser.sh || failed "the page in a browser"
 if [ $tier = full ]; then

@@ -75,6 +75,26 @@ pub struct ManyIds {
     pub ids: Vec<IdText>,
 }
 
+/// Consecutive IDs: `first`, `first + step`, and so on.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(example = json!({"first": "2407837855670862845", "step": "1024", "count": 10000}))]
+pub struct Run {
+    /// The first and smallest ID, in decimal.
+    pub first: IdText,
+    /// The distance between neighbours, in decimal; at least 1.
+    pub step: IdText,
+    /// Number of IDs; at least 1.
+    pub count: u32,
+}
+
+/// Many IDs as runs.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(example = json!({"runs": [{"first": "2407837855670862845", "step": "1024", "count": 10000}]}))]
+pub struct Runs {
+    /// The runs, ordered by their first IDs. They overlap only where the server holds several machine IDs.
+    pub runs: Vec<Run>,
+}
+
 /// The fields of an ID as numbers, in the key order of the Java Vesta.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

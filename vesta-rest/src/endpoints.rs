@@ -6,8 +6,8 @@ use vesta_boot::Scopes;
 
 use crate::dto::{
     Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, OneOrMany,
-    OneOrManySerials, Parts, SegmentCache, SegmentRow, SerialParsed, TinyidNumbers, TinyidSegment,
-    UidParsed,
+    OneOrManySerials, Parts, Runs, SegmentCache, SegmentRow, SerialParsed, TinyidNumbers,
+    TinyidSegment, UidParsed,
 };
 use crate::endpoint::{Endpoint, Verb};
 use crate::handlers::{leaf, pages, segments, serials, tinyid, uid, v1, vesta};
@@ -66,6 +66,10 @@ endpoints! {
         "A new ID" "Never the same ID twice; sent with `Cache-Control: no-store`.";
     Get "/v1/ids" GENERATE v1::ids [COUNT, FORMAT] -> [json::<ManyIds>()] or [CANNOT_MAKE]
         "Several new IDs, strictly ascending" "All or nothing: as many as requested, or an error.";
+    Get "/v1/runs" GENERATE v1::runs [RUN_COUNT] -> [json::<Runs>()] or [CANNOT_MAKE]
+        "Many new IDs as runs, in a few dozen bytes"
+        "A run is the IDs `first`, `first + step`, and so on, `count` of them. The counts add up to the count \
+         requested: all or nothing. Sent with `Cache-Control: no-store`.";
     Any "/expid" READ vesta::expid [ID, FORMAT, LAYOUT] -> [json::<Fields>()]
         "The fields of an ID" BY_LAYOUT;
     Any "/transtime" READ vesta::transtime [TICKS, TZ] -> [text("2018-01-04T10:08:23.000+08:00")]

@@ -48,6 +48,54 @@ fn golden_values_of_the_original() {
     }
 }
 
+/// The values that the clients of other languages are tested with.
+#[test]
+fn golden_values_of_the_clients() {
+    let table = include_str!("../../../scripts/clients/golden.txt");
+    let rows = table.lines().filter(|line| !line.starts_with('#'));
+    let mut checked = 0;
+    for row in rows {
+        let numbers: Vec<u64> = row.split(' ').map(|text| text.parse().unwrap()).collect();
+        let [
+            named,
+            version,
+            id_type,
+            gen_method,
+            time,
+            seq,
+            machine,
+            raw,
+            millis,
+        ] = numbers[..]
+        else {
+            panic!("{row}");
+        };
+        let meta = IdMeta::MAX_PEAK.of_type_value(id_type).unwrap();
+        let id = Id {
+            gen_method,
+            machine,
+            seq,
+            time,
+            id_type,
+            version,
+        };
+        assert_eq!(meta.pack(&id).unwrap(), raw, "{row}");
+        assert_eq!(meta.unpack(raw).unwrap(), id, "{row}");
+        assert_eq!(meta.moment_of(time).unwrap(), UnixMillis(millis), "{row}");
+        let defaults = [
+            (3, machine, 1021),
+            (4, gen_method, 2),
+            (5, id_type, 0),
+            (6, version, 0),
+        ];
+        for (at_least, part, default) in defaults {
+            assert!(named >= at_least || part == default, "{row}");
+        }
+        checked += 1;
+    }
+    assert_eq!(checked, 400);
+}
+
 /// Only Vesta has `js-safe`. Computed by multiplication in another language: 2026-01-01T00:00:00Z is
 /// 347184000 s after the epoch, 2015-01-01T00:00:00+08:00, and 347184000 * 2^22 + 42 * 2^8 + 7 =
 /// 1456195239946759; with all bits set it is 2^53 - 1, JavaScript's `Number.MAX_SAFE_INTEGER`.

@@ -1,12 +1,13 @@
 //! The JSON API. IDs in it are strings.
 
 use actix_web::HttpResponse;
-use vesta_intf::{Id, IdError, IdFormat, MakeId, rounded};
+use vesta_intf::{AsyncIdService, Id, IdError, IdFormat, MAX_RUN_IDS_PER_CALL, MakeId, rounded};
 use vesta_service::LocalIdService;
 
-use super::{Answer, new_id, new_ids};
+use super::{Answer, decimal, new_id, new_ids};
 use crate::dto::{
     Bounds, Explained, IdText, KnownLayout, KnownLayouts, Layout, ManyIds, OneId, Parts, Rounding,
+    Run, Runs,
 };
 use crate::params::{self, parts};
 use crate::problem::Problem;
@@ -40,6 +41,23 @@ pub(crate) async fn ids(call: Call) -> Answer {
     let ids = new_ids(&call, count as u32).await?;
     Ok(no_store(json(&ManyIds {
         ids: ids.into_iter().map(|id| IdText { id, format }).collect(),
+    })))
+}
+
+pub(crate) async fn runs(call: Call) -> Answer {
+    let most = u64::from(MAX_RUN_IDS_PER_CALL);
+    let count = call.params.number("count", 1, most)? as u32;
+    let running = call.running();
+    let runs = AsyncIdService::gen_runs(&*running.service, count);
+    let runs = running.within(None, runs).await?;
+    running.metrics.issue(call.caller, u64::from(count));
+    let runs = runs.into_iter().map(|run| Run {
+        first: decimal(run.first),
+        step: decimal(run.step),
+        count: run.count,
+    });
+    Ok(no_store(json(&Runs {
+        runs: runs.collect(),
     })))
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, Required, Schema, SchemaFormat, Type};
-use vesta_intf::{Field, IdFormat, IdMeta, MAX_IDS_PER_CALL};
+use vesta_intf::{Field, IdFormat, IdMeta, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
 
 /// A parameter of a query or a path.
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +120,8 @@ params! {
     SNOWFLAKE_ID = "snowflakeId" true Kind::Text(DECIMAL), "The ID in decimal digits" "2407837855670862845";
     UID = "uid" true Kind::Text(DECIMAL), "The UID in decimal digits" "3516414031872";
     COUNT = "count" true UP_TO_1000, "Number of IDs, 1 to 1,000. More is refused, not clamped" "2";
+    RUN_COUNT = "count" true Kind::Number { min: 1, max: MAX_RUN_IDS_PER_CALL as u64 },
+        "Number of IDs, 1 to 1,048,576. More is refused, not clamped" "10000";
     OPTIONAL_COUNT = "count" false UP_TO_1000,
         "How many numbers, 1 to 1,000, as a list `ids`; default: one, as `id`" "";
     SEGMENT_KEY = "key" true Kind::Path(ANY), "The business tag" "leaf-segment-test";

@@ -147,7 +147,7 @@ async fn it_is_a_valid_document() {
 #[actix_web::test]
 async fn it_names_the_errors_of_id_generation() {
     let document = document().await;
-    for path in ["/genid", "/v1/id", "/v1/ids"] {
+    for path in ["/genid", "/v1/id", "/v1/ids", "/v1/runs"] {
         let responses = &operations(&document)[&(path.to_owned(), "get".to_owned())]["responses"];
         for kind in [
             ErrorKind::OutOfRange,
@@ -186,6 +186,8 @@ async fn ids_are_strings_in_it() {
         "/OneId/properties/id",
         "/Explained/allOf/1/properties/id",
         "/ManyIds/properties/ids/items",
+        "/Run/properties/first",
+        "/Run/properties/step",
         "/Bounds/properties/lower",
         "/Bounds/properties/upper",
     ] {

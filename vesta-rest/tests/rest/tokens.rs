@@ -48,6 +48,7 @@ fn guarded() -> web::Data<Running> {
 fn request(path: &str) -> (String, &'static str) {
     match path {
         "/v1/ids" => ("/v1/ids?count=2".into(), ""),
+        "/v1/runs" => ("/v1/runs?count=2".into(), ""),
         "/expid" => ("/expid?id=1".into(), ""),
         "/transtime" => ("/transtime?time=1".into(), ""),
         "/makeid" => ("/makeid?time=1&seq=1".into(), ""),

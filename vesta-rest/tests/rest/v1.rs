@@ -1,9 +1,11 @@
 //! The JSON API.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use vesta_intf::IdMeta;
 
-use crate::support::{MACHINE, ask, get, post, service, service_of};
+use crate::support::{MACHINE, ask, builder, get, post, service, service_of};
 use crate::vesta::GOLDEN;
 
 #[actix_web::test]
@@ -63,6 +65,78 @@ async fn counts_outside_1_to_1000_are_refused_not_clamped() {
         get(&service, "/v1/ids?count=1001").await.json()["detail"],
         "count must be a whole number 1 to 1000, but is `1001`"
     );
+}
+
+/// First ID, step and count of the runs in an answer; the numbers that may exceed 2^53 are strings.
+fn runs_of(answer: &Value) -> Vec<[u64; 3]> {
+    let text = |run: &Value, name: &str| run[name].as_str().expect("a string").parse().unwrap();
+    let run = |run: &Value| {
+        let count = run["count"].as_u64().expect("a number");
+        [text(run, "first"), text(run, "step"), count]
+    };
+    answer["runs"].as_array().unwrap().iter().map(run).collect()
+}
+
+#[actix_web::test]
+async fn runs_add_up_to_the_count_and_share_no_id_with_other_answers() {
+    // This clock stands still, and batches leave the last sixteenth of its second to single IDs.
+    let service = std::sync::Arc::new(builder().pacing(false).build().unwrap());
+    let mut seen = BTreeSet::from([service.gen_id().unwrap()]);
+    for count in [1, 2, 10_000, 900_000] {
+        let answer = get(&service, &format!("/v1/runs?count={count}")).await;
+        assert_eq!(
+            (answer.status, answer.header("cache-control")),
+            (200, "no-store")
+        );
+        let runs = runs_of(&answer.json());
+        assert!(answer.body.len() < 200, "{}", answer.body);
+        assert_eq!(runs.iter().map(|[_, _, count]| count).sum::<u64>(), count);
+        for [first, step, count] in runs {
+            for id in (0..count).map(|n| first + n * step) {
+                assert!(seen.insert(id), "{id} twice");
+            }
+            let id = first + (count - 1) * step;
+            assert_eq!(service.exp_id(id).unwrap().machine, MACHINE);
+        }
+        let id: u64 = get(&service, "/genid").await.body.parse().unwrap();
+        assert!(seen.insert(id), "{id} twice");
+    }
+}
+
+#[actix_web::test]
+async fn runs_have_ids_above_2_to_the_63() {
+    let service = std::sync::Arc::new(builder().version(1).build().unwrap());
+    let answer = get(&service, "/v1/runs?count=3").await;
+    let [[first, step, count]] = runs_of(&answer.json())[..] else {
+        panic!("{answer:?}");
+    };
+    assert!(first > 1 << 63, "{first}");
+    assert_eq!((step, count), (1024, 3));
+}
+
+#[actix_web::test]
+async fn counts_of_runs_outside_1_to_1_048_576_are_refused_and_so_is_a_format() {
+    let service = service();
+    let before = service.gen_id().unwrap();
+    for (query, kind, says) in [
+        ("?count=0", "OUT_OF_RANGE", "whole number 1 to 1048576"),
+        ("?count=1048577", "OUT_OF_RANGE", "but is `1048577`"),
+        ("?count=4294967297", "OUT_OF_RANGE", "but is `4294967297`"),
+        ("?count=-1", "INVALID", "but is `-1`"),
+        ("?count=1&count=2", "INVALID", "given only once"),
+        ("", "INVALID", "count is missing"),
+        (
+            "?count=1&format=hex",
+            "INVALID",
+            "unknown parameter `format`",
+        ),
+    ] {
+        let answer = get(&service, &format!("/v1/runs{query}")).await;
+        let detail = answer.problem(400, kind);
+        assert!(detail.contains(says), "{query}: {detail}");
+    }
+    let after = service.gen_id().unwrap();
+    assert_eq!(after - before, 1024, "a refused request takes no ID");
 }
 
 #[actix_web::test]

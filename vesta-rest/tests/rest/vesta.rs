@@ -195,7 +195,7 @@ async fn without_an_id_in_time_the_answer_has_retry_after() {
     for _ in 0..2 {
         assert_eq!(get(&service, "/genid").await.status, 200);
     }
-    for uri in ["/genid", "/v1/id", "/v1/ids?count=2"] {
+    for uri in ["/genid", "/v1/id", "/v1/ids?count=2", "/v1/runs?count=2"] {
         let answer = get(&service, uri).await;
         answer.problem(429, "SEQUENCE_USED_UP");
         assert_eq!(answer.header("retry-after"), "1", "{uri}");
@@ -217,7 +217,7 @@ async fn no_request_waits_beyond_its_limit() {
         assert_eq!(get(&service, "/genid").await.status, 200);
     }
     tokio::time::pause();
-    for uri in ["/genid", "/v1/id", "/v1/ids?count=2"] {
+    for uri in ["/genid", "/v1/id", "/v1/ids?count=2", "/v1/runs?count=2"] {
         get(&service, uri).await.problem(504, "DEADLINE_EXCEEDED");
     }
 }
@@ -226,7 +226,7 @@ async fn no_request_waits_beyond_its_limit() {
 async fn a_closed_generator_is_503_with_retry_after() {
     let service = service();
     service.close();
-    for uri in ["/genid", "/v1/id", "/v1/ids?count=2"] {
+    for uri in ["/genid", "/v1/id", "/v1/ids?count=2", "/v1/runs?count=2"] {
         let answer = get(&service, uri).await;
         answer.problem(503, "SEALED");
         assert_eq!(answer.header("retry-after"), "1", "{uri}");

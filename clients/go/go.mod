@@ -1,0 +1,3 @@
+module github.com/vesta-id/vesta/clients/go
+
+go 1.21

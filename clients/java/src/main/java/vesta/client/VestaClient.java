@@ -1,0 +1,310 @@
+package vesta.client;
+
+import static vesta.client.Servers.now;
+
+import com.robert.vesta.service.bean.Id;
+import com.robert.vesta.service.intf.IdService;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Date;
+import java.util.HashMap;
+import java.util.List;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLContext;
+
+/** IDs from vesta-rest, taken ahead, as the {@code IdService} of the Java Vesta. Thread-safe. IDs are unsigned: print
+ * them with {@link Long#toUnsignedString(long)}. Calls fail with {@link VestaException}. */
+public final class VestaClient implements IdService, AutoCloseable {
+    private static final int MAX_COUNT = 1_048_576;
+    private static final Pattern RUN = Pattern.compile("\\{\"first\":\"(\\d{1,20})\",\"step\":\"(\\d{1,20})\",\"count\":(\\d{1,7})\\}");
+    private static final Pattern FIELD = Pattern.compile("\"(\\w+)\":(\\d{1,19})\\b");
+
+    private static final class Run {
+        long next;
+        long step;
+        int left;
+        long expiry;
+    }
+
+    private final Servers servers;
+    private final int batch;
+    private final long maxWait, maxAge;
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Condition changed = lock.newCondition();
+    private final ArrayDeque<Run> runs = new ArrayDeque<>();
+    private int left;
+    private long awaited, nextTry;
+    private boolean filling;
+    private VestaException failed;
+
+    /** Options of a client. */
+    public static final class Builder {
+        final String servers;
+        String token;
+        int batch = 10_000;
+        Duration maxWait = Duration.ofSeconds(2), maxAge = Duration.ofSeconds(60);
+        SSLContext sslContext;
+        boolean allowPlaintext;
+
+        private Builder(String servers) {
+            this.servers = servers;
+        }
+
+        /** The bearer token; default none. */
+        public Builder token(String token) {
+            this.token = token;
+            return this;
+        }
+
+        /** IDs in memory, 1 to 1,048,576; default 10,000. */
+        public Builder batch(int batch) {
+            this.batch = batch;
+            return this;
+        }
+
+        /** Longest wait of a call, 1 ms to 1 h; default 2 s. */
+        public Builder maxWait(Duration maxWait) {
+            this.maxWait = maxWait;
+            return this;
+        }
+
+        /** Age at which IDs in memory are dropped, 1 ms to 100 years; default 60 s. */
+        public Builder maxAge(Duration maxAge) {
+            this.maxAge = maxAge;
+            return this;
+        }
+
+        /** TLS with other authorities or a client certificate; default that of the JVM. */
+        public Builder sslContext(SSLContext sslContext) {
+            this.sslContext = sslContext;
+            return this;
+        }
+
+        /** Sends the token without encryption to other hosts too. */
+        public Builder allowPlaintext() {
+            this.allowPlaintext = true;
+            return this;
+        }
+
+        /** The client. Nothing is sent before its first call. */
+        public VestaClient build() {
+            return new VestaClient(this);
+        }
+    }
+
+    /** A client with default options. {@code servers} are one or more URLs, separated by commas. */
+    public VestaClient(String servers) {
+        this(builder(servers));
+    }
+
+    /** A client with a token and otherwise default options. */
+    public VestaClient(String servers, String token) {
+        this(builder(servers).token(token));
+    }
+
+    /** Options of a client of these servers: one or more URLs, separated by commas. */
+    public static Builder builder(String servers) {
+        return new Builder(servers);
+    }
+
+    private VestaClient(Builder options) {
+        batch = (int) check("batch", options.batch, 1, MAX_COUNT);
+        maxWait = 1_000_000 * check("maxWait in ms", options.maxWait.toMillis(), 1, 3_600_000);
+        maxAge = 1_000_000 * check("maxAge in ms", options.maxAge.toMillis(), 1, 3_153_600_000_000L);
+        servers = new Servers(options, maxWait);
+    }
+
+    static long check(String name, long value, long min, long max) {
+        if (value < min || value > max) {
+            throw new IllegalArgumentException(name + " must be " + min + " to " + max + ", but is " + value);
+        }
+        return value;
+    }
+
+    /** A new ID, from memory; if that is empty, waits for a server. */
+    @Override
+    public long genId() {
+        lock.lock();
+        try {
+            boolean fresh = left > batch / 2 && runs.peek().expiry > now();
+            return (fresh ? pop(1) : take(1))[0];
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Several new IDs, 1 to 1,048,576: all or none. */
+    public long[] genIds(int count) {
+        check("count", count, 1, MAX_COUNT);
+        lock.lock();
+        try {
+            return take(count);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** The fields of an ID, by the server's layout. */
+    @Override
+    public Id expId(long id) {
+        return servers.call("/expid?id=" + Long.toUnsignedString(id), body -> {
+            var fields = new HashMap<String, Long>();
+            FIELD.matcher(body).results().forEach(field -> fields.put(field.group(1), Long.parseLong(field.group(2))));
+            return new Id(fields.get("machine"), fields.get("seq"), fields.get("time"), fields.get("genMethod"), fields.get("type"),
+                    fields.get("version"));
+        });
+    }
+
+    /** An ID assembled from its fields, for tests and repairs: it is not a new one. In the shorter forms, the other fields
+     * have the server's own values. */
+    @Override
+    public long makeId(long time, long seq) {
+        return make(time, seq, "");
+    }
+
+    @Override
+    public long makeId(long time, long seq, long machine) {
+        return make(time, seq, "&machine=" + machine);
+    }
+
+    @Override
+    public long makeId(long genMethod, long time, long seq, long machine) {
+        return make(time, seq, "&machine=" + machine + "&genMethod=" + genMethod);
+    }
+
+    @Override
+    public long makeId(long type, long genMethod, long time, long seq, long machine) {
+        return make(time, seq, "&machine=" + machine + "&genMethod=" + genMethod + "&type=" + type);
+    }
+
+    @Override
+    public long makeId(long version, long type, long genMethod, long time, long seq, long machine) {
+        return make(time, seq, "&machine=" + machine + "&genMethod=" + genMethod + "&type=" + type + "&version=" + version);
+    }
+
+    private long make(long time, long seq, String more) {
+        return servers.call("/makeid?time=" + time + "&seq=" + seq + more, body -> Long.parseUnsignedLong(body.trim()));
+    }
+
+    /** The moment at which a tick of the server's layout begins. */
+    @Override
+    public Date transTime(long time) {
+        return servers.call("/transtime?time=" + time, body -> Date.from(Instant.parse(body.trim())));
+    }
+
+    /** Drops the IDs in memory. Calls in progress and later ones fail with the kind {@code SEALED}. */
+    @Override
+    public void close() {
+        lock.lock();
+        servers.closed = true;
+        runs.clear();
+        left = 0;
+        changed.signalAll();
+        lock.unlock();
+    }
+
+    @Override
+    public String toString() {
+        return "VestaClient[" + servers + "]";
+    }
+
+    /** Slow path, with the lock held: refills, and waits if too few IDs are left. */
+    private long[] take(int count) {
+        long deadline = now() + maxWait;
+        awaited += count;
+        try {
+            while (true) {
+                if (servers.closed) {
+                    throw VestaException.sealed();
+                }
+                long now = now();
+                while (!runs.isEmpty() && runs.peek().expiry <= now) {
+                    left -= runs.remove().left;
+                }
+                if (!filling && now >= nextTry && left - awaited <= batch / 2) {
+                    int wanted = (int) Math.min(Math.max(batch - left, awaited), MAX_COUNT);
+                    var filler = new Thread(() -> fill(wanted), "vesta-refill");
+                    filler.setDaemon(true);
+                    filler.start();
+                    filling = true;
+                }
+                if (left >= count) {
+                    return pop(count);
+                }
+                if (!filling && failed != null && (!failed.retry() || nextTry >= deadline)) {
+                    throw failed.retry() ? servers.unanswered("") : failed.again();
+                }
+                if (now >= deadline) {
+                    throw servers.unanswered("no ID within " + maxWait / 1_000_000 + " ms: ");
+                }
+                changed.awaitNanos((filling ? deadline : Math.min(nextTry, deadline)) - now);
+            }
+        } catch (InterruptedException e) {
+            throw VestaException.interrupted(e);
+        } finally {
+            awaited -= count;
+        }
+    }
+
+    private long[] pop(int count) {
+        var ids = new long[count];
+        for (int i = 0; i < count; i++) {
+            Run run = runs.peek();
+            ids[i] = run.next;
+            run.next += run.step;
+            if (--run.left == 0) {
+                runs.remove();
+            }
+        }
+        left -= count;
+        return ids;
+    }
+
+    private void fill(int count) {
+        long expiry = now() + maxAge;
+        List<Run> got = List.of();
+        VestaException error = null;
+        try {
+            got = servers.ask("/v1/runs?count=" + count, body -> runs(body, count, expiry), Long.MAX_VALUE);
+        } catch (VestaException e) {
+            error = e;
+        } finally {
+            lock.lock();
+            filling = false;
+            failed = error;
+            if (error != null) {
+                nextTry = now() + servers.delay(error);
+            } else if (!got.isEmpty() && !servers.closed) {
+                runs.addAll(got);
+                left += count;
+            }
+            changed.signalAll();
+            lock.unlock();
+        }
+    }
+
+    private static List<Run> runs(String body, int count, long expiry) {
+        var runs = new ArrayList<Run>();
+        long total = 0;
+        for (var found = RUN.matcher(body); found.find(); total += runs.get(runs.size() - 1).left) {
+            var run = new Run();
+            run.next = Long.parseUnsignedLong(found.group(1));
+            run.step = Long.parseUnsignedLong(found.group(2));
+            run.left = Integer.parseInt(found.group(3));
+            run.expiry = expiry;
+            long room = run.left < 2 ? -1 : Long.divideUnsigned(-1 - run.next, run.left - 1);
+            if (run.left == 0 || run.step == 0 || Long.compareUnsigned(run.step, room) > 0) {
+                throw new IllegalArgumentException("a run is out of range");
+            }
+            runs.add(run);
+        }
+        if (total != count) {
+            throw new IllegalArgumentException("expected runs of " + count + " IDs");
+        }
+        return runs;
+    }
+}

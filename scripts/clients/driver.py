@@ -1,0 +1,131 @@
+"""Runs the commands of its input with the Python client: see run.py."""
+
+import contextlib
+import os
+import ssl
+import sys
+import threading
+import time
+
+sys.path.insert(0, sys.argv[1])
+from rest import RestClient, RestError  # noqa: E402  # alone: the package needs its compiled part
+
+client: RestClient
+begun: threading.Thread
+ended: list = []
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def guarded(work) -> str:
+    try:
+        return f"ok {work()}"
+    except RestError as error:
+        after = round(1000 * error.retry_after)
+        return f"error {error.kind or '-'} {error.status or 0} {error.retry:d} {after} {error.server or '-'} {error}"
+    except ValueError as error:
+        return f"refused {error}"
+
+
+def new(pairs: dict) -> str:
+    global client
+    options = {}
+    if "ca" in pairs:
+        options["ssl_context"] = ssl.create_default_context(cafile=pairs["ca"])
+    for name, scale in (("batch", 1), ("max_wait", 0.001), ("max_age", 0.001)):
+        if name in pairs:
+            options[name] = int(pairs[name]) * scale
+    client = RestClient(pairs["servers"].split(","), token=pairs.get("token"), **options)
+    return repr(client)
+
+
+def run(threads: int, count: int, path: str) -> str:
+    lots: list = [[] for _ in range(threads)]
+
+    def take(ids: list) -> None:
+        while len(ids) < count // threads:
+            ids.append(client.next_id())
+            if ids is lots[0] and len(ids) % 5000 == 0:
+                say(f"at {len(ids)}")
+
+    workers = [threading.Thread(target=take, args=(ids,)) for ids in lots]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    with open(path, "w") as file:
+        for ids in lots:
+            file.writelines(f"{id}\n" for id in ids)
+    return ""
+
+
+def bench(seconds: float) -> str:
+    client.next_id()
+    start, n = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        for _ in range(1000):
+            client.next_id()
+        n += 1000
+    return f"{n} {round(1e6 * (time.perf_counter() - start))}"
+
+
+def fork(count: int) -> str:
+    """IDs of the parent, taken before and after the fork, and those of its child."""
+    ids = [client.next_id() for _ in range(count)]
+    end, other = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException), os.fdopen(other, "w") as pipe:
+            pipe.write(" ".join(str(client.next_id()) for _ in range(count)))
+        os._exit(0)
+    os.close(other)
+    ids += [client.next_id() for _ in range(count)]
+    with os.fdopen(end) as pipe:
+        ids += map(int, pipe.read().split())
+    os.waitpid(child, 0)
+    return " ".join(map(str, ids))
+
+
+def answer(command: str, words: list) -> str:
+    global begun
+    pairs = dict(word.split("=", 1) for word in words if "=" in word)
+    match command:
+        case "new":
+            return guarded(lambda: new(pairs))
+        case "take":
+            return guarded(lambda: " ".join(str(client.next_id()) for _ in range(int(words[0]))))
+        case "many":
+            return guarded(lambda: " ".join(map(str, client.next_ids(int(words[0])))))
+        case "explain":
+            def explain() -> str:
+                it = client.explain(int(words[0]))
+                return f"{it.time} {it.seq} {it.machine} {it.gen_method} {it.type} {it.version}"
+            return guarded(explain)
+        case "make":
+            names = {"genMethod": "gen_method"}
+            return guarded(lambda: client.make(**{names.get(name, name): int(value) for name, value in pairs.items()}))
+        case "trans":
+            return guarded(lambda: round(1000 * client.trans_time(int(words[0])).timestamp()))
+        case "begin":
+            begun = threading.Thread(target=lambda: ended.append(guarded(client.next_id)))
+            begun.start()
+            return "ok"
+        case "end":
+            begun.join()
+            return ended.pop()
+        case "close":
+            return guarded(client.close)
+        case "run":
+            return guarded(lambda: run(int(words[0]), int(words[1]), words[2]))
+        case "bench":
+            return guarded(lambda: bench(float(words[0])))
+        case "fork":
+            return guarded(lambda: fork(int(words[0])))
+    return f"unknown {command}"
+
+
+for line in sys.stdin:
+    command, *words = line.split()
+    say(answer(command, words))
