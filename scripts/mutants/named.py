@@ -19,6 +19,24 @@ SERVICE = "cargo test --quiet -p vesta-service"
 
 # name: (file, text that occurs there once, replacement, command that must fail)
 FAULTS = {
+    "falling-bound-passes-the-registry": (
+        "vesta-service/src/lease/registry.rs",
+        '(new.bound < old.bound).then_some("the bound falls")',
+        '(new.bound < old.from).then_some("the bound falls")',
+        "cargo test --quiet -p vesta-server --all-features --test server registry::a_record_that",
+    ),
+    "other-identity-accepted": (
+        "vesta-store/src/backends/registry/mod.rs",
+        "if theirs.identity != opened.identity {",
+        "if theirs.identity == 0 {",
+        "cargo test --quiet -p vesta-server --all-features --test server registry::a_server_with_another",
+    ),
+    "grace-ends-in-the-first-block": (
+        "vesta-service/src/lease/state/claiming.rs",
+        "with_grace || !candidate.in_grace",
+        "with_grace || candidate.machine > 0",
+        f"{SERVICE} --test service blocks::an_owner_within",
+    ),
     "namespace-made-anew": (
         "vesta-service/src/lease/leases.rs",
         "        if let Some((key, _)) = self.area.list()?.first()\n            && self.find()?.is_none()\n",

@@ -169,7 +169,7 @@ fn thirty_members_of_two_registries_repeat_nothing() {
     }
     let [kills, pauses, registry_kills, registry_pauses, cuts] = counts;
 
-    // A registry of another store stands in: nobody claims there.
+    // A registry of another store stands in: no member claims there.
     let others = folder.path().join("other.db");
     for registry in &mut registries {
         registry.kill();
@@ -212,5 +212,5 @@ fn thirty_members_of_two_registries_repeat_nothing() {
     );
     assert!(ledger.findings.is_empty(), "{:#?}", ledger.findings);
     assert_eq!(errors, 0, "without a registry");
-    assert!(made > 0 && ledger.ids >= full_or(20_000_000, 2_000_000));
+    assert!(made > 0 && ledger.ids >= 20_000_000);
 }
