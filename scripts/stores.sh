@@ -19,6 +19,8 @@
 #   scripts/stores.sh install               installs the missing programs of all stores
 #   scripts/stores.sh sql DIR STORE TEXT    has the administrator of mysql or postgres execute a text
 #
+# postgres starts under the command in POSTGRES_UNDER, if it is set: env LD_PRELOAD=…
+#
 # `pgbouncer`, which must be named, is a pooler in front of the postgres of DIR: database vesta in
 # transaction mode, with two sessions for all, and vesta_session in session mode.
 set -euo pipefail
@@ -31,7 +33,7 @@ POOLERS=(pgbouncer)
 PATIENCE=60
 
 usage() {
-  sed -n '2,26s/^# \{0,1\}//p' "$0"
+  sed -n '2,28s/^# \{0,1\}//p' "$0"
 }
 
 fail() {
@@ -280,7 +282,8 @@ SQL
   # After a kill, the process may not be reaped yet, which would count as running.
   rm -f "$home/data/postmaster.pid"
   cd /
-  daemon "${as_user[@]}" "$folder/postgres" -D "$home/data" -p "$port" -c listen_addresses=127.0.0.1 \
+  # shellcheck disable=SC2086 # words of a command
+  daemon "${as_user[@]}" ${POSTGRES_UNDER:-} "$folder/postgres" -D "$home/data" -p "$port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= -c max_connections=500 -c shared_buffers=32MB -c fsync=on \
     -c synchronous_commit=on -c wal_level=logical
   url=postgres://vesta:$password@127.0.0.1:$port/vesta

@@ -83,7 +83,7 @@ tools="faketime bindfs namespaces nginx javac root"
 used_by() {
   case $1 in
     vesta-store) echo "$stores pgbouncer" ;;
-    vesta-cli) echo "mysql postgres zookeeper bindfs" ;;
+    vesta-cli) echo "mysql postgres zookeeper bindfs faketime" ;;
     vesta-server) echo "faketime bindfs namespaces root" ;;
     vesta-rest) echo "nginx javac" ;;
   esac

@@ -91,7 +91,7 @@ pub(crate) enum Command {
     /// significant than the time, so the bounds take it as an argument.
     #[command(
         after_help = "Examples:\n  vesta sql --dialect mysql --layout snowflake\n  \
-                            vesta sql --generate --dialect postgres --machine 1000 | psql shop"
+                            vesta sql --generate --dialect postgres --machine 1000"
     )]
     Sql(SqlArgs),
     /// Measure a server: requests per second and latency

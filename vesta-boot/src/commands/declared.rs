@@ -123,7 +123,7 @@ pub enum StoreCommand {
         /// The machine ID
         #[arg(value_name = "ID")]
         machine: u64,
-        /// What uses it, 1 to 200 characters; `store show` lists it as the host
+        /// Its user, 1 to 200 characters; `store show` lists this text as the host
         #[arg(long = "for", value_name = "TEXT")]
         holder: String,
     },
