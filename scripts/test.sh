@@ -276,6 +276,7 @@ if [ $tier = full ]; then
   [ $peers = 0 ] || [ $peers = 69 ] || failed "other generators under the same faults"
   scripts/release.sh || failed "building what is released"
   scripts/packages.sh || failed "the packages"
+  scripts/python.sh || failed "the Python package"
   scripts/fuzz.sh 10 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi

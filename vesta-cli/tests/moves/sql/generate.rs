@@ -181,7 +181,7 @@ fn a_copy_of_postgres_gets_another_machine_id_and_goes_on() {
 }
 
 #[test]
-fn what_postgres_cannot_make_is_refused() {
+fn a_layout_or_version_that_postgres_cannot_make_is_refused() {
     let refused = |args: &[&str]| {
         let args = [&["sql", "--generate", "--dialect", "postgres"], args].concat();
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"));

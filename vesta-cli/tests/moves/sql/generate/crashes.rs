@@ -13,7 +13,7 @@ use super::generate;
 
 const CLIENTS: usize = 16;
 
-/// A server of this test with a clock of its own.
+/// A private server with its own clock.
 struct Server {
     servers: StoreServers,
     clock: WallClock,
@@ -287,7 +287,7 @@ fn an_id_of_postgres_that_was_only_read_does_not_come_again_after_a_crash() {
     }
     let install = generate("max-peak", 7, "kept");
     assert_eq!(lost_by_a_crash(&server, "kept", &install), 0);
-    // Without the record of its own, the crash loses it.
+    // Without that record, the crash loses it.
     let record = "PERFORM pg_logical_emit_message(true, 'vesta', '');";
     let without = generate("max-peak", 7, "lost").replace(record, "");
     assert_eq!(lost_by_a_crash(&server, "lost", &without), 3);
