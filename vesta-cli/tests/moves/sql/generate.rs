@@ -161,6 +161,31 @@ fn a_clock_outside_the_layout_of_postgres_ids_is_refused() {
     }
 }
 
+#[test]
+fn the_last_statements_of_postgres_go_a_minute_ahead() {
+    let mut database = Database::of_postgres();
+    let schema = database.name().to_owned();
+    for layout in layouts() {
+        let sql = generate(layout.name(), 7.min(layout.max(Field::Machine)), &schema);
+        database.rows(&sql);
+        let ahead = sql
+            .lines()
+            .filter_map(|line| line.strip_prefix("-- SELECT"));
+        let ahead: Vec<_> = ahead.map(|query| format!("SELECT{query}")).collect();
+        assert_eq!(ahead.len(), 2);
+        let before = clock(&mut database);
+        database.rows(&ahead.concat());
+        let id = ids(&mut database, "SELECT vesta_id()")[0];
+        let after = clock(&mut database);
+        let made = layout.moment_of(layout.unpack(id).expect("an ID").time);
+        let made = made.expect("inside").0;
+        let (unit, minute) = (layout.spec().unit.millis(), 60_000);
+        assert!(made + unit >= before.0 + minute, "{}", layout.name());
+        assert!(made <= after.0 + minute + unit, "{}", layout.name());
+        uninstall(&mut database);
+    }
+}
+
 /// As the guide says: `sed '/SEQUENCE/d'`.
 #[test]
 fn a_copy_of_postgres_gets_another_machine_id_and_goes_on() {
