@@ -109,11 +109,15 @@ fn end(service: Service) {
     while Arc::strong_count(&service) > 1 {
         pause();
     }
-    let Some(Built { service, store }) = Arc::into_inner(service).and_then(OnceCell::into_inner) else {
+    let Some(Built { service, store }) = Arc::into_inner(service).and_then(OnceCell::into_inner)
+    else {
         return;
     };
     drop(service);
-    while store.as_ref().is_some_and(|store| Arc::strong_count(store) > 1) {
+    while store
+        .as_ref()
+        .is_some_and(|store| Arc::strong_count(store) > 1)
+    {
         pause();
     }
 }
@@ -231,7 +235,9 @@ impl Core {
 
     fn next_ids(&self, py: Python<'_>, count: u64) -> PyResult<Vec<u64>> {
         if !(1..=MAX_COUNT).contains(&count) {
-            return Err(error(format!("count must be 1 to {MAX_COUNT}, but is {count}")));
+            return Err(error(format!(
+                "count must be 1 to {MAX_COUNT}, but is {count}"
+            )));
         }
         self.call(py, |service| {
             let mut ids = vec![0; usize::try_from(count).unwrap_or_default()];
@@ -241,12 +247,17 @@ impl Core {
 
     /// ID, layout, milliseconds since 1970, time, seq, machine, genMethod, type, version.
     #[allow(clippy::type_complexity, reason = "a tuple for Python")]
-    fn _explain(&self, id: u64) -> PyResult<(u64, &'static str, u64, u64, u64, u64, u64, u64, u64)> {
+    fn _explain(
+        &self,
+        id: u64,
+    ) -> PyResult<(u64, &'static str, u64, u64, u64, u64, u64, u64, u64)> {
         let layout = self.settings.layout.explaining(id);
         let it = layout.unpack(id).map_err(error)?;
         let moment = layout.moment_of(it.time).map_err(error)?.0;
         let (upper, name) = ((it.gen_method, it.id_type, it.version), layout.name());
-        Ok((id, name, moment, it.time, it.seq, it.machine, upper.0, upper.1, upper.2))
+        Ok((
+            id, name, moment, it.time, it.seq, it.machine, upper.0, upper.1, upper.2,
+        ))
     }
 
     fn close(&self, py: Python<'_>) {

@@ -20,7 +20,9 @@ use vesta_service::lease::{HostGuard, StoreError};
 /// Databases that this process has open, by device and inode, and the process that opened them. Each is
 /// opened only once for its locks: closing any descriptor of a file drops the locks that SQLite holds on it
 /// in this process.
-static OPEN: Mutex<BTreeMap<(u64, u64), (u32, Weak<File>)>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<(u64, u64), Opened>> = Mutex::new(BTreeMap::new());
+
+type Opened = (u32, Weak<File>);
 
 /// A database file whose bytes can be locked. Outlives every connection to it.
 #[derive(Debug, Clone)]
