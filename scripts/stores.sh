@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd, PgBouncer, and vesta-server as a
-# registry, built before. Each listens on a free
-# loopback port, with data, random password and log in its own folder below DIR. They are as durable as real ones.
-# Missing programs are installed if apt-get can; nothing else on this machine is touched. Linux only.
+# registry, built before. Each listens on a free loopback port, with data, random password and log in its own folder
+# below DIR. They are as durable as real ones. Missing programs are installed if apt-get can; nothing else on this
+# machine is touched. Linux only.
 #
 #   scripts/stores.sh start DIR [STORE…]    default: mysql postgres redis zookeeper etcd registry. A killed
 #                                           one starts again with its data and port
@@ -20,6 +20,8 @@
 #   scripts/stores.sh install               installs the missing programs of all stores
 #   scripts/stores.sh sql DIR STORE TEXT    has the administrator of mysql or postgres execute a text
 #
+# postgres starts under the command in POSTGRES_UNDER, if it is set: env LD_PRELOAD=…
+#
 # `pgbouncer`, which must be named, is a pooler in front of the postgres of DIR: database vesta in
 # transaction mode, with two sessions for all, and vesta_session in session mode.
 set -euo pipefail
@@ -32,7 +34,7 @@ POOLERS=(pgbouncer)
 PATIENCE=60
 
 usage() {
-  sed -n '2,27s/^# \{0,1\}//p' "$0"
+  sed -n '2,26s/^# \{0,1\}//p' "$0"
 }
 
 fail() {
@@ -284,7 +286,8 @@ SQL
   # After a kill, the process may not be reaped yet, which would count as running.
   rm -f "$home/data/postmaster.pid"
   cd /
-  daemon "${as_user[@]}" "$folder/postgres" -D "$home/data" -p "$port" -c listen_addresses=127.0.0.1 \
+  # shellcheck disable=SC2086 # words of a command
+  daemon "${as_user[@]}" ${POSTGRES_UNDER:-} "$folder/postgres" -D "$home/data" -p "$port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= -c max_connections=500 -c shared_buffers=32MB -c fsync=on \
     -c synchronous_commit=on -c wal_level=logical
   url=postgres://vesta:$password@127.0.0.1:$port/vesta

@@ -85,7 +85,7 @@ tools="faketime bindfs namespaces nginx javac root"
 used_by() {
   case $1 in
     vesta-store) echo "$stores pgbouncer" ;;
-    vesta-cli) echo "mysql postgres zookeeper bindfs" ;;
+    vesta-cli) echo "mysql postgres zookeeper bindfs faketime" ;;
     vesta-server) echo "faketime bindfs namespaces root" ;;
     vesta-rest) echo "nginx javac" ;;
   esac
@@ -282,6 +282,7 @@ if [ $tier = full ]; then
   [ $peers = 0 ] || [ $peers = 69 ] || failed "other generators under the same faults"
   scripts/release.sh || failed "building what is released"
   scripts/packages.sh || failed "the packages"
+  scripts/python.sh || failed "the Python package"
   scripts/fuzz.sh 10 || failed "fuzzing"
   scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi

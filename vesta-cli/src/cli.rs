@@ -85,10 +85,14 @@ pub(crate) enum Command {
     /// Takes the settings of `vesta serve`: --machine-store, --namespace, --layout … Exit code 1 if no
     /// process of this namespace made it.
     Audit(AuditArgs),
-    /// Print SQL that decodes IDs in a database and computes the bounds of a time
+    /// Print SQL that decodes IDs in a database and computes the bounds of a time, or that makes IDs
     ///
     /// For PostgreSQL it prints functions named after the layout, for others statements. genMethod is more
     /// significant than the time, so the bounds take it as an argument.
+    #[command(
+        after_help = "Examples:\n  vesta sql --dialect mysql --layout snowflake\n  \
+                            vesta sql --generate --dialect postgres --machine 1000"
+    )]
     Sql(SqlArgs),
     /// Measure a server: requests per second and latency
     Bench(BenchArgs),
@@ -461,9 +465,24 @@ pub(crate) struct SqlArgs {
     /// The database
     #[arg(long, value_enum)]
     pub(crate) dialect: Dialect,
-    /// Version bit of the bounds
+    /// Version bit of the bounds, or of new IDs
     #[arg(long, value_name = "0|1", default_value_t = 0)]
     pub(crate) id_version: u64,
+    /// Print the function vesta_id(), with which PostgreSQL makes IDs itself
+    #[arg(long, requires = "machine", conflicts_with = "gapless")]
+    pub(crate) generate: bool,
+    /// For --generate: a machine ID that no process uses (vesta store reserve)
+    #[arg(long, value_name = "N", requires = "generate")]
+    pub(crate) machine: Option<u64>,
+    /// For --generate: genMethod [default: 3, or 0 in a layout without it]
+    #[arg(long, value_name = "0-3", requires = "generate")]
+    pub(crate) gen_method: Option<u64>,
+    /// For --generate: schema of the function [default: public]
+    #[arg(long, value_name = "NAME", requires = "generate", value_parser = values::schema)]
+    pub(crate) schema: Option<String>,
+    /// Print a table and a statement for numbers without gaps
+    #[arg(long)]
+    pub(crate) gapless: bool,
     #[command(flatten)]
     pub(crate) layout: Layout,
 }

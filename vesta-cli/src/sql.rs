@@ -1,4 +1,7 @@
-//! `sql`: functions or statements that decode IDs in a database, and conditions for its indexes.
+//! `sql`: functions or statements that decode or make IDs in a database, and conditions for its indexes.
+
+mod gapless;
+mod generate;
 
 use std::ops::RangeInclusive;
 
@@ -8,9 +11,28 @@ use vesta_intf::{Field, Id, IdMeta};
 use crate::Done;
 use crate::cli::{Dialect, SqlArgs};
 use crate::output::print;
+use generate::Generate;
 
 pub(crate) fn run(args: &SqlArgs) -> Done {
+    if args.gapless {
+        return print(&gapless::sql(args.dialect));
+    }
     let layout = args.layout.layout;
+    if let Some(machine) = args.machine {
+        if args.dialect != Dialect::Postgres {
+            return Error::refuse(
+                "--generate needs --dialect postgres: the DEFAULT of a column cannot call such a function in MySQL or SQLite",
+            );
+        }
+        let generate = Generate {
+            layout,
+            machine,
+            version: args.id_version,
+            gen_method: args.gen_method,
+            schema: args.schema.as_deref().unwrap_or("public"),
+        };
+        return print(&generate.sql()?);
+    }
     if layout.spec().unit.micros() < 1000 {
         let name = layout.name();
         return Error::refuse(format!("{name} has ticks shorter than a millisecond"));

@@ -87,6 +87,15 @@ pub(crate) fn column(text: &str) -> Result<String, String> {
     })
 }
 
+/// A schema name that PostgreSQL reads the same with and without quotes.
+pub(crate) fn schema(text: &str) -> Result<String, String> {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let is_name = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    (is_name && text.len() < 64 && text.chars().all(is_inner))
+        .then(|| text.to_owned())
+        .ok_or_else(|| "must be lower-case letters, digits and _, at most 63, such as shop".into())
+}
+
 /// A layout by its name, or from a file.
 pub(crate) fn layout(text: &str) -> Result<IdMeta, String> {
     if Path::new(text).extension().is_some_and(|it| it == "toml") {

@@ -115,6 +115,18 @@ pub enum StoreCommand {
         #[arg(value_name = "ID")]
         machine: u64,
     },
+    /// Reserve a machine ID for something that is not a Vesta process, such as a database that makes IDs
+    ///
+    /// No pool hands it out until `store free` gives it back. Refused if the machine ID has an owner, or may have
+    /// made IDs above the current time.
+    Reserve {
+        /// The machine ID
+        #[arg(value_name = "ID")]
+        machine: u64,
+        /// Its user, 1 to 200 characters; `store show` lists this text as the host
+        #[arg(long = "for", value_name = "TEXT")]
+        holder: String,
+    },
     /// Recreate the record of a machine ID that was deleted or replaced
     ///
     /// The last ID made with such a machine ID is unknown, so no pool hands it out. Stop the process that had

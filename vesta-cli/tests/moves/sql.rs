@@ -5,6 +5,7 @@ mod conditions;
 pub(crate) mod databases;
 mod documents;
 mod functions;
+mod generate;
 mod guides;
 mod sharding;
 

@@ -8,6 +8,7 @@ mod import;
 mod init;
 mod opened;
 mod repair;
+mod reserve;
 mod show;
 mod state;
 mod trust;
@@ -54,6 +55,7 @@ pub(super) fn run(
         StoreCommand::Show => return show::run(&open()?, output),
         StoreCommand::RaiseFloor { to } => floor::run(&open()?, *to, console),
         StoreCommand::Free { machine } => free::run(&open()?, *machine, console),
+        StoreCommand::Reserve { machine, holder } => reserve::run(&open()?, *machine, holder),
         StoreCommand::Repair { machine } => repair::run(&open()?, *machine, console),
         StoreCommand::Trust => trust::run(&open()?, console),
         StoreCommand::Import(import) => import::run(config, import, console),

@@ -104,6 +104,7 @@ const MYSQL: &[Check] = &[
     },
     KEPT_TAGS,
     ORDERS,
+    GAPLESS,
 ];
 
 const POSTGRES: &[Check] = &[
@@ -130,7 +131,31 @@ const POSTGRES: &[Check] = &[
         ..KEPT_TAGS
     },
     ORDERS,
+    Check {
+        begins: "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT vesta_id()",
+        // Its schema is the current one.
+        tables: || {
+            let of = ["sql", "--generate", "--dialect", "postgres"];
+            let sql = vesta(&[&of[..], &["--machine", "1000"]].concat());
+            sql.replace("public.", "").replace(
+                "SET search_path = pg_catalog, pg_temp AS",
+                "SET search_path FROM CURRENT AS",
+            )
+        },
+        values: &[],
+        then: "INSERT INTO orders (customer) VALUES ('ann'), ('bob'); SELECT id FROM orders",
+        expects: |rows| rows.len() == 2,
+    },
+    GAPLESS,
 ];
+
+const GAPLESS: Check = Check {
+    begins: "CREATE TABLE vesta_gapless",
+    tables: String::new,
+    values: &[],
+    then: "INSERT INTO vesta_gapless VALUES ('invoices-2026', 1); SELECT last FROM vesta_gapless",
+    expects: |rows| texts(rows) == ["1"],
+};
 
 const SQLITE: &[Check] = &[
     MAX_WORKER,
@@ -144,6 +169,7 @@ const SQLITE: &[Check] = &[
         ..KEPT_TAGS
     },
     ORDERS,
+    GAPLESS,
 ];
 
 const MAX_WORKER: Check = Check {

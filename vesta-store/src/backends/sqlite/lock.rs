@@ -10,15 +10,19 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::process;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{HostGuard, StoreError};
 
-/// Databases that this process has open, by device and inode. Each is opened only once for its
-/// locks: closing any descriptor of a file drops the locks that SQLite holds on it in this process.
-static OPEN: Mutex<BTreeMap<(u64, u64), Weak<File>>> = Mutex::new(BTreeMap::new());
+/// Databases that this process has open, by device and inode, and the process that opened them. Each is
+/// opened only once for its locks: closing any descriptor of a file drops the locks that SQLite holds on it
+/// in this process.
+static OPEN: Mutex<BTreeMap<(u64, u64), Opened>> = Mutex::new(BTreeMap::new());
+
+type Opened = (u32, Weak<File>);
 
 /// A database file whose bytes can be locked. Outlives every connection to it.
 #[derive(Debug, Clone)]
@@ -31,13 +35,13 @@ impl Locks {
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let found = fs::metadata(path)?;
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, file| file.strong_count() > 0);
+        open.retain(|_, (_, file)| file.strong_count() > 0);
         let identity = (found.dev(), found.ino());
-        if let Some(file) = open.get(&identity).and_then(Weak::upgrade) {
+        if let Some(file) = open.get(&identity).and_then(|(_, file)| file.upgrade()) {
             return Ok(Self(file));
         }
         let file = Arc::new(OpenOptions::new().read(true).write(true).open(path)?);
-        open.insert(identity, Arc::downgrade(&file));
+        open.insert(identity, (process::id(), Arc::downgrade(&file)));
         Ok(Self(file))
     }
 
@@ -103,6 +107,23 @@ fn byte(area: &str, key: &str) -> i64 {
     i64::try_from(1 << 61 | hash >> 3).expect("62 bits")
 }
 
+/// Refuses a database that was open when this process was forked. SQLite notes locks in memory: the child takes
+/// its parent's for its own, and once the parent closes the database, what the child commits is lost.
+pub(super) fn check_not_inherited(path: &Path) -> Result<(), StoreError> {
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    let owner = found.ok().and_then(|identity| open.get(&identity));
+    match owner {
+        Some((pid, file)) if *pid != process::id() && file.strong_count() > 0 => {
+            Err(StoreError::permanent(
+                "this process was forked while its parent had the database open, and SQLite would take the \
+                 parent's locks for its own; fork before the parent opens it, or start the child with exec",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a database that is reachable by another name: a second hard link, or its own mount
 /// point.
 pub(super) fn check_single_name(path: &Path) -> Result<(), StoreError> {
@@ -147,6 +168,25 @@ fn names(path: &Path) -> Option<(u32, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With a real fork: clients/python/tests.
+    #[test]
+    fn a_database_that_the_parent_has_open_is_refused_in_the_child_of_a_fork() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        check_not_inherited(file.path()).expect("it is not open");
+        let locks = Locks::of(file.path()).expect("opened");
+        check_not_inherited(file.path()).expect("opened by this process");
+        for (_, (pid, weak)) in OPEN.lock().expect("not poisoned").iter_mut() {
+            if Weak::ptr_eq(weak, &Arc::downgrade(&locks.0)) {
+                *pid += 1;
+            }
+        }
+        let refused = check_not_inherited(file.path()).expect_err("the parent has it");
+        assert!(refused.is_permanent());
+        assert!(refused.to_string().contains("was forked"), "{refused}");
+        drop(locks);
+        check_not_inherited(file.path()).expect("closed before the fork");
+    }
 
     #[test]
     fn an_entry_is_locked_on_the_file_under_any_name() {

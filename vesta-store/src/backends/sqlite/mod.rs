@@ -104,6 +104,7 @@ impl Database {
     }
 
     fn connect(&self) -> Result<Connection, Failure> {
+        lock::check_not_inherited(&self.path)?;
         lock::check_single_name(&self.path)?;
         // Without CREATE: a deleted file must not come back empty. Without URI: a path is a path.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
