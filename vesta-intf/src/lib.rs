@@ -45,6 +45,7 @@ mod service;
 #[cfg(feature = "shuffle")]
 mod shuffle;
 mod time;
+mod uuid;
 mod vesta_id;
 
 #[cfg(feature = "grpc")]
@@ -67,6 +68,7 @@ pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]
 pub use shuffle::{Shuffle, ShuffleKey};
 pub use time::{TimeUnit, UnixMillis};
+pub use uuid::UuidV7;
 pub use vesta_id::VestaId;
 #[cfg(feature = "serde")]
 pub use vesta_id::serialized::number as id_as_number;

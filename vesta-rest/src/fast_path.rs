@@ -7,7 +7,6 @@ use actix_web::body::BoxBody;
 use actix_web::http::Method;
 use actix_web::http::header;
 use vesta_boot::{Outcome, Running, Scopes, may_be_traced};
-use vesta_intf::IdFormat;
 
 use crate::dto::IdText;
 use crate::endpoints::{METHODS, ONE_ID, OTHER};
@@ -36,13 +35,7 @@ pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBod
     // Far below the histogram's lowest bucket; measuring it would cost more than the ID.
     running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
     running.metrics.issue(caller, 1);
-    Some(
-        respond(IdText {
-            id,
-            format: IdFormat::Decimal,
-        })
-        .into(),
-    )
+    Some(respond(IdText::Decimal(id)).into())
 }
 
 /// Refuses a request whose `Host` names another site.

@@ -1,5 +1,7 @@
 //! Command lines of the commands.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use vesta_intf::{Reset, UnixMillis};
@@ -39,6 +41,15 @@ pub enum Command {
         /// The command
         #[command(subcommand)]
         command: SerialCommand,
+        /// Output format
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Make key files of opaque IDs
+    Key {
+        /// The command
+        #[command(subcommand)]
+        command: KeyCommand,
         /// Output format
         #[command(flatten)]
         format: Format,
@@ -289,6 +300,19 @@ pub struct NewSerial {
     /// Purpose of the tag, at most 256 characters
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
+}
+
+/// Commands for keys of opaque IDs.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum KeyCommand {
+    /// Make a random key in a new file that only its owner may read
+    ///
+    /// Reads no settings. Servers take the key by opaque.key_file, `vesta explain` by --key.
+    New {
+        /// The file; refused if it exists
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
 }
 
 /// Commands for tokens.

@@ -17,6 +17,8 @@ mod workers;
 
 use std::sync::Arc;
 
+use vesta_intf::Shuffle;
+
 use crate::settings::role::Role;
 
 pub use address::{Accepted, Address, Listening};
@@ -50,6 +52,8 @@ pub struct Security {
     pub admin_hosts: Arc<[String]>,
     /// Tokens of callers, for all listeners; `None` if callers need none.
     pub auth: Option<Auth>,
+    /// The permutation of opaque IDs; `None` if there is no key.
+    pub opaque: Option<Shuffle>,
 }
 
 impl Security {

@@ -31,11 +31,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vesta_intf::Shuffle;
 use vesta_service::clock::Clock;
 use vesta_service::lease::Timing;
 use vesta_store::SegmentTable;
 
 use crate::net::{Address, Auth, Protocol, Security, Tls, TlsFiles, Token};
+use crate::read_opaque_key;
 use crate::start::error::Error;
 
 pub use declared::settings;
@@ -211,7 +213,16 @@ impl Config {
         }
     }
 
-    /// Protection of the listeners. Reads the TLS files.
+    /// The permutation of opaque IDs, if there is a key. Reads its file.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] with one sentence that names the file and the fault.
+    pub fn opaque_key(&self) -> Result<Option<Shuffle>, Error> {
+        let path = self.ids.opaque_key.as_deref();
+        path.map(read_opaque_key).transpose()
+    }
+
+    /// Protection of the listeners. Reads the TLS files and the key of opaque IDs.
     ///
     /// # Errors
     /// [`Error::Setting`] with one sentence that names the file and the fault.
@@ -240,6 +251,7 @@ impl Config {
                 .cloned()
                 .collect(),
             auth: self.auth.clone(),
+            opaque: self.opaque_key()?,
         })
     }
 
