@@ -348,16 +348,21 @@ pub(crate) enum LayoutCommand {
         file: PathBuf,
     },
     /// Find the narrowest layout for a lifetime, a number of machines and a rate
+    ///
+    /// With --digits instead of one of them, or of all: list what fits into IDs of so many decimal digits.
     Design {
         /// Lifetime in years, from the layout's epoch
-        #[arg(long, value_name = "N")]
-        years: u64,
+        #[arg(long, value_name = "N", required_unless_present = "digits")]
+        years: Option<u64>,
         /// Number of machine IDs
-        #[arg(long, value_name = "N")]
-        machines: u64,
+        #[arg(long, value_name = "N", required_unless_present = "digits")]
+        machines: Option<u64>,
         /// IDs per second and machine ID
-        #[arg(long, value_name = "N")]
-        per_second: u64,
+        #[arg(long, value_name = "N", required_unless_present = "digits")]
+        per_second: Option<u64>,
+        /// Maximum decimal digits of an ID, 6 to 19
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=19))]
+        digits: Option<u32>,
         /// Moment at which the time field is 0; a day means its start in UTC [default: the start of
         /// this year]
         #[arg(long, value_name = "TIME", value_parser = vesta_boot::moment::moment)]

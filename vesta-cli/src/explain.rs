@@ -98,10 +98,10 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
         .as_deref()
         .map_or(Ok(TimeZone::UTC), zone)
         .map_err(Error::setting)?;
-    let key = args.key.as_deref().map(read_opaque_key).transpose()?;
-    if key.is_some() && guessed {
+    if args.key.is_some() && guessed {
         return Error::refuse("--key reads IDs of one layout; choose it with --layout");
     }
+    let key = args.key.as_deref().map(read_opaque_key).transpose()?;
     let reading = Reading {
         zone: &zone,
         key: key.as_ref(),
