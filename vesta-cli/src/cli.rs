@@ -349,7 +349,7 @@ pub(crate) enum LayoutCommand {
     },
     /// Find the narrowest layout for a lifetime, a number of machines and a rate
     ///
-    /// With --digits instead of one of them, or of all: list what fits into IDs of so many decimal digits.
+    /// With --digits instead of one of them, or of all: list the demands that IDs with this number of decimal digits meet.
     Design {
         /// Lifetime in years, from the layout's epoch
         #[arg(long, value_name = "N", required_unless_present = "digits")]

@@ -67,7 +67,7 @@ fn bits_of(digits: u32) -> u8 {
     u8::try_from(bits.min(63)).unwrap_or(63)
 }
 
-/// Lists the highest rate of each lifetime and number of machines in IDs of so many digits.
+/// Lists the highest rate of each lifetime and number of machines in IDs with this number of digits.
 fn fitting(digits: u32, [years, machines, per_second]: [Option<u64>; 3], output: Output) -> Done {
     let fits = |years, machines, rate| {
         let spec = IdMeta::design(years, machines, rate, UnixMillis(0)).ok()?;

@@ -63,7 +63,7 @@ pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
 pub use overlap::{IdSet, overlap};
 pub use plain::{is_control, plain, plain_lines};
 pub use rounded::{Rounded, in_javascript, rounded};
-pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset};
+pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset, YearStart};
 pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]
 pub use shuffle::{Shuffle, ShuffleKey};

@@ -246,7 +246,8 @@ pub enum SerialCommand {
     ///
     /// The pattern of a tag never changes. Running servers see a new tag within a minute.
     ///
-    /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {n:WIDTH}, {n:WIDTH+} if it may grow,
+    /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {q}; {ww} with {date:YYYY};
+    /// {fy:yy-yy} for a fiscal year; {n:WIDTH}, {n:WIDTH+} if it may grow,
     /// {n:WIDTH:base36|base62|crockford} or {shuffle:WIDTH};
     /// {check:damm|mod97|crockford|luhn}; and other text.
     ///
@@ -282,8 +283,12 @@ pub struct NewSerial {
     /// Pattern of its serials
     #[arg(value_name = "PATTERN")]
     pub pattern: String,
-    /// Period after which its counter restarts at 1
-    #[arg(long, value_name = "never|day|month|year", default_value = "never")]
+    /// Period after which its counter restarts at 1; year:04-01 is a fiscal year from 1 April on
+    #[arg(
+        long,
+        value_name = "never|day|week|month|quarter|year|year:MM-DD",
+        default_value = "never"
+    )]
     pub reset: Reset,
     /// Time zone of its dates, such as Asia/Shanghai
     #[arg(long, value_name = "NAME")]

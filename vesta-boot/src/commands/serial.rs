@@ -171,6 +171,10 @@ fn create(
     }
     let restart = match (reset, zone) {
         (Reset::Never, _) => "its counter never restarts".to_owned(),
+        (Reset::FiscalYear(start), zone) => {
+            let zone = zone.as_deref().unwrap_or("UTC"); // a pattern with a date has one
+            format!("its counter restarts each year on {start} in {zone}")
+        }
         (reset, Some(zone)) => format!("its counter restarts each {reset} in {zone}"),
         (reset, None) => format!("its counter restarts each {reset}"),
     };
@@ -200,7 +204,7 @@ fn list(service: &SerialService, output: Output) -> Result<String, Error> {
         table.row([
             (&*tag.segment.key).into(),
             (&*tag.pattern).into(),
-            tag.reset.into(),
+            tag.reset.as_str().into(),
             tag.zone.as_deref().into(),
             tag.period.as_deref().into(),
             tag.next.to_string().into(),

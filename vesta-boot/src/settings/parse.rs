@@ -68,7 +68,7 @@ pub(super) fn path(text: &str) -> Parsed<PathBuf> {
     }
 }
 
-/// The path of a key file. What may be a URL is refused, as in [`path`].
+/// The path of a key file. Text that may be a URL is refused, as in [`path`].
 pub(super) fn key_file(text: &str) -> Parsed<PathBuf> {
     match may_be_url(text) {
         true => Err("must be the path of a key file, without @".to_owned()),
