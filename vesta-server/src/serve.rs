@@ -91,13 +91,22 @@ pub fn serve_with(
         Arc::clone(metrics),
     );
 
+    let (age, grace) = (
+        config.limits.max_connection_age,
+        config.limits.max_connection_age_grace,
+    );
     let stop = shutdown.clone();
     let work = move |incoming: Incoming| {
         let stopped = stop.clone().cancelled_owned();
-        let served =
-            server
+        let server = match age {
+            Duration::MAX => server.clone(),
+            // Each worker has its own age: tonic takes one for all connections.
+            age => server
                 .clone()
-                .serve_with_incoming_shutdown(services.clone(), incoming, stopped);
+                .max_connection_age(net::jittered(age))
+                .max_connection_age_grace(grace),
+        };
+        let served = { server }.serve_with_incoming_shutdown(services.clone(), incoming, stopped);
         async {
             if let Err(error) = served.await {
                 tracing::error!(%error, "a worker has stopped");

@@ -16,6 +16,7 @@ mod tls;
 mod workers;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use vesta_intf::Shuffle;
 
@@ -38,6 +39,13 @@ pub(crate) use auth::{checked_name, sha256};
 pub(crate) use hosts::names_this;
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};
+
+/// An age, up to a tenth more or less at random: connections opened together do not end together.
+pub fn jittered(age: Duration) -> Duration {
+    let mut random = [0];
+    let share = getrandom::fill(&mut random).map_or(128, |()| random[0]);
+    age.mul_f64(0.9 + f64::from(share) / 1275.0)
+}
 
 /// Protection of a program's listeners. The default is none.
 #[derive(Debug, Clone, Default)]

@@ -79,6 +79,10 @@ pub struct Config {
     pub compat: Compat,
     /// Origins of web pages that may call the REST endpoints.
     pub cors_origins: Arc<[String]>,
+    /// Prefix of every REST path; empty for none.
+    pub base_path: String,
+    /// Path of the readiness check on the REST listener, if it has one.
+    pub readiness_path: Option<String>,
     /// TLS of the public listener; `None` if it is not encrypted.
     pub tls: Option<TlsFiles>,
     /// TLS of the admin listener; `None` if it is not encrypted.
@@ -147,6 +151,8 @@ impl Config {
             hosts: listeners.hosts,
             compat: listeners.compat,
             cors_origins: listeners.cors_origins,
+            base_path: listeners.base_path,
+            readiness_path: listeners.readiness_path,
             allow_plaintext: listeners.allow_plaintext,
             tls,
             admin_tls,
