@@ -15,6 +15,7 @@
 pub mod admin;
 pub mod commands;
 pub mod net;
+mod new_serial;
 mod opaque_key;
 pub mod settings;
 mod start;
@@ -25,6 +26,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use admin::metrics::{Call, Metrics, Outcome};
 pub use commands::output;
 pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
+pub use new_serial::NewSerialRequest;
 pub use opaque_key::read as read_opaque_key;
 pub use settings::moment::{self, moment, period};
 pub use settings::{Config, Role};

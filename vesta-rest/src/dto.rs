@@ -15,7 +15,7 @@ use vesta_intf::{Id, IdError, IdFormat};
 
 pub use layouts::{KnownLayout, KnownLayouts, Layout, Shape};
 pub use legacy::{LeafDecoded, SegmentCache, SegmentRow, UidParsed};
-pub use serials::{ManySerials, OneOrManySerials, Serial, SerialParsed};
+pub use serials::{ManySerials, NewSerial, OneOrManySerials, Serial, SerialCreated, SerialParsed};
 pub use tinyid::{TinyidNumbers, TinyidRange, TinyidSegment};
 
 /// An ID as a JSON string, in the requested format.

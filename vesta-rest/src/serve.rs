@@ -104,6 +104,7 @@ fn limiter(running: &Running, limits: Limits) -> Arc<Limiter> {
         stall: limits.head.max(allowed.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
         unused: Duration::MAX,
+        lifetime: Duration::MAX,
     };
     Limiter::new(
         allowed.max_connections,

@@ -39,6 +39,7 @@ methods! {
     NEXT_IDS = SegmentService NextIds SEGMENTS;
     NEXT = SerialService Next SERIALS;
     PARSE = SerialService Parse SERIALS;
+    CREATE = SerialService Create ADMIN;
 }
 
 /// Index of the method at a path.

@@ -75,6 +75,7 @@ pub fn serve_with(
         .http2_max_header_list_size(HEADERS)
         .http2_keepalive_interval(Some(timeouts.silence))
         .http2_keepalive_timeout(Some(timeouts.answer));
+    let age = config.limits.max_connection_age;
     let limits = Limits {
         opening: timeouts.opening,
         opening_bytes: OPENING,
@@ -82,6 +83,10 @@ pub fn serve_with(
         stall: Duration::MAX,
         idle: Duration::MAX,
         unused: config.limits.idle_timeout,
+        lifetime: match age {
+            Duration::MAX => age,
+            age => net::oldest(age) + config.limits.max_connection_age_grace,
+        },
     };
     let limiter = Limiter::new(
         config.limits.max_connections,
@@ -91,20 +96,14 @@ pub fn serve_with(
         Arc::clone(metrics),
     );
 
-    let (age, grace) = (
-        config.limits.max_connection_age,
-        config.limits.max_connection_age_grace,
-    );
     let stop = shutdown.clone();
     let work = move |incoming: Incoming| {
         let stopped = stop.clone().cancelled_owned();
         let server = match age {
             Duration::MAX => server.clone(),
-            // Each worker has its own age: tonic takes one for all connections.
-            age => server
-                .clone()
-                .max_connection_age(net::jittered(age))
-                .max_connection_age_grace(grace),
+            // Each worker has its own age: tonic takes one for all connections. With a grace, tonic would send no
+            // GOAWAY.
+            age => server.clone().max_connection_age(net::jittered(age)),
         };
         let served = { server }.serve_with_incoming_shutdown(services.clone(), incoming, stopped);
         async {

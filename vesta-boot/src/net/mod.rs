@@ -47,6 +47,11 @@ pub fn jittered(age: Duration) -> Duration {
     age.mul_f64(0.9 + f64::from(share) / 1275.0)
 }
 
+/// The largest age that [`jittered`] makes of an age.
+pub fn oldest(age: Duration) -> Duration {
+    age.mul_f64(1.1)
+}
+
 /// Protection of a program's listeners. The default is none.
 #[derive(Debug, Clone, Default)]
 pub struct Security {

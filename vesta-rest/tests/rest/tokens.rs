@@ -53,6 +53,7 @@ fn request(path: &str) -> (String, &'static str) {
         "/v1/ids/{id}" => ("/v1/ids/1".into(), ""),
         "/v1/ids:make" => (path.into(), r#"{"time":1,"seq":1}"#),
         "/v1/ids:bound" => ("/v1/ids:bound?time=2026-01-01T00:00:00Z".into(), ""),
+        "/v1/serials" => (path.into(), r#"{"tag":"new","pattern":"{n:6}"}"#),
         "/decodeSnowflakeId" => ("/decodeSnowflakeId?snowflakeId=1".into(), ""),
         "/uid/parse" => ("/uid/parse?uid=1".into(), ""),
         "/v1/serials/{tag}/parse" => (
