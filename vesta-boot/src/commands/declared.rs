@@ -194,6 +194,11 @@ pub enum SegmentCommand {
         /// The first number
         #[arg(long, value_name = "N", default_value_t = 1)]
         first: u64,
+        /// The last number, such as 2147483647 for a column of 32 bits [default: 2^63 - 2]
+        ///
+        /// After it, calls for the tag fail. Not in tables of other systems, such as leaf_alloc.
+        #[arg(long, value_name = "N")]
+        last: Option<u64>,
         /// Purpose of the tag, at most 256 characters
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,

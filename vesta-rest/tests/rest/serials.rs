@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix_web::test::TestRequest;
 use actix_web::web;
 use serde_json::json;
-use vesta_boot::{Auth, Running, Scopes, Security, Token};
+use vesta_boot::{Auth, Metrics, Running, Scopes, Security, Token};
 use vesta_intf::{Pattern, Reset, ShuffleKey, UnixMillis};
 use vesta_service::serial::{NewSerialTag, SerialService};
 use vesta_service::testing::{ManualClock, MemoryStore};
@@ -85,6 +85,7 @@ async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
     let state = web::Data::new(Running {
         serials,
         security,
+        metrics: Arc::new(Metrics::new(vesta_rest::METHODS).of_tokens(1)),
         ..running(service(), None)
     });
     let bills = json!({

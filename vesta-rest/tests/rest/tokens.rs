@@ -156,7 +156,7 @@ async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
         );
         assert_eq!(kinds, refused, "{}", METHODS[method]);
     }
-    let all = ["", "generate", "read", "segments", "serials"];
+    let all = ["", "admin", "generate", "read", "segments", "serials"];
     assert_eq!(scopes.into_iter().collect::<Vec<_>>(), all);
 }
 

@@ -326,7 +326,7 @@ fn a_tag_continues_where_another_system_stopped() {
         (Some("2026-11-22"), 429, 9999)
     );
     assert_eq!(
-        (status.reset, status.zone.as_deref()),
+        (status.reset.as_str(), status.zone.as_deref()),
         ("day", Some("Asia/Shanghai"))
     );
     assert_eq!(status.segment.description.as_deref(), Some("the invoices"));
