@@ -350,7 +350,7 @@ mod tests {
         let tags = KvSegments::new(Arc::new(MemoryStore::new()));
         let tag = NewSegmentTag::new("orders", 10).and_then(|tag| tag.ending_at(25));
         assert!(tags.create(&tag.unwrap()).unwrap());
-        let mut next = |step| tags.next_range("orders", step).unwrap();
+        let next = |step| tags.next_range("orders", step).unwrap();
         assert_eq!(next(10), NextRange::Numbers(1..11));
         assert_eq!(next(20), NextRange::Numbers(11..26));
         for step in [1, 10] {

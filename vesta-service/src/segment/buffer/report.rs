@@ -120,6 +120,9 @@ impl Buffer {
 
     /// Share of the numbers up to `last` that were handed out to processes, as far as is known here.
     fn used_percent(&self, last: u64) -> u64 {
+        if self.health == Health::UsedUp {
+            return 100; // other processes may have had the rest
+        }
         let used = self.highest.max(self.listed).saturating_sub(1).min(last);
         let percent = u128::from(used) * 100 / u128::from(last.max(1));
         u64::try_from(percent).unwrap_or(100)
