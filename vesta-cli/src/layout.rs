@@ -91,7 +91,7 @@ fn fitting(digits: u32, [years, machines, per_second]: [Option<u64>; 3], output:
             };
             let bits = fits(years, machines, most).map_or(0, |layout| layout.total_bits());
             let cells = [years, machines, most, bits.into()];
-            table.row(cells.map(|number| Cell::from(number)));
+            table.row(cells.map(Cell::from));
             rows += 1;
         }
     }
