@@ -77,7 +77,7 @@ def program(vesta):
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PATH": os.environ["PATH"], "VESTA_STATE_DIR": folder}
         environment["VESTA_SEGMENT_STORE"] = environment["VESTA_SERIAL_STORE"] = f"sqlite:{folder}/tags.db"
-        for tag in [["segment", "create", "orders", "--step", "1000"], ["serial", "create", "invoices", "{n:6}"]]:
+        for tag in [["segment", "create", "orders", "--step", "1000", "--last", "9999999"], ["serial", "create", "invoices", "{n:6}"]]:
             subprocess.run([vesta, *tag], env=environment, check=True, stdout=subprocess.DEVNULL)
         free = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
         server = subprocess.Popen([vesta, "serve", "rest", *free], env=environment, text=True,

@@ -15,14 +15,19 @@
 pub mod admin;
 pub mod commands;
 pub mod net;
+mod new_serial;
+mod opaque_key;
 pub mod settings;
 mod start;
+mod text_format;
 
 pub use tokio_util::sync::CancellationToken;
 
 pub use admin::metrics::{Call, Metrics, Outcome};
 pub use commands::output;
 pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
+pub use new_serial::NewSerialRequest;
+pub use opaque_key::read as read_opaque_key;
 pub use settings::moment::{self, moment, period};
 pub use settings::{Config, Role};
 pub use start::assemble::{Assembled, assemble};
@@ -34,6 +39,7 @@ pub use start::shutdown::on_signal;
 pub use start::stores::{ask_stores, host_name};
 pub use start::traces::{Span, may_be_traced};
 pub use start::version::VERSION;
+pub use text_format::TextFormat;
 
 // The examples of the documents compile. They are here because this crate depends on every other
 // one.

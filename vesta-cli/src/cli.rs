@@ -4,11 +4,12 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use vesta_boot::Role;
 use vesta_boot::commands::Format;
-use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, UnixMillis};
+use vesta_boot::{Role, TextFormat};
+use vesta_intf::{Field, GenMethod, Id, IdMeta, UnixMillis};
 
 use crate::values::{self, ServerUrl};
 
@@ -150,9 +151,12 @@ pub(crate) struct GenArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub(crate) count: u64,
     /// Text format of the IDs: decimal, padded-decimal, hex, base36, base62 or crockford; with check symbols
-    /// crockford-check, decimal-damm, decimal-mod97 or decimal-luhn
-    #[arg(long, value_name = "NAME", default_value_t)]
-    pub(crate) format: IdFormat,
+    /// crockford-check, decimal-damm, decimal-mod97 or decimal-luhn; uuid, uuid-v7 or opaque
+    ///
+    /// uuid-v7 needs the layout of the IDs (--layout), opaque a key (--opaque-key-file), with --server too.
+    #[arg(long, value_name = "NAME", default_value = "decimal")]
+    #[arg(value_parser = PossibleValuesParser::new(TextFormat::names()), hide_possible_values = true)]
+    pub(crate) format: String,
     /// Server to take IDs from, over gRPC or REST: http://host:50051, https://host:8088
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<ServerUrl>,
@@ -230,7 +234,7 @@ pub(crate) struct TopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// IDs in decimal, signed, hex, base62, Crockford or CosId's friendly form; `-` reads them from
+    /// IDs in decimal, signed, hex, base62, Crockford, as UUIDs or in CosId's friendly form; `-` reads them from
     /// standard input, one per line
     #[arg(required = true, value_name = "ID", allow_negative_numbers = true)]
     pub(crate) ids: Vec<String>,
@@ -249,6 +253,9 @@ pub(crate) struct ExplainArgs {
     /// 2016-04, 2016-04-30
     #[arg(long, value_name = "PERIOD", value_parser = vesta_boot::period)]
     pub(crate) made: Option<RangeInclusive<UnixMillis>>,
+    /// Key file of opaque IDs: the IDs are given as `format=opaque` writes them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
     /// Time zone shown beside UTC [default: the system's], and of friendly IDs [default: UTC]
     #[arg(long, visible_alias = "tz", value_name = "ZONE")]
     pub(crate) zone: Option<String>,
@@ -348,16 +355,21 @@ pub(crate) enum LayoutCommand {
         file: PathBuf,
     },
     /// Find the narrowest layout for a lifetime, a number of machines and a rate
+    ///
+    /// With --digits instead of one of them, or of all: list the demands that IDs with this number of decimal digits meet.
     Design {
         /// Lifetime in years, from the layout's epoch
-        #[arg(long, value_name = "N")]
-        years: u64,
+        #[arg(long, value_name = "N", required_unless_present = "digits")]
+        years: Option<u64>,
         /// Number of machine IDs
-        #[arg(long, value_name = "N")]
-        machines: u64,
+        #[arg(long, value_name = "N", required_unless_present = "digits")]
+        machines: Option<u64>,
         /// IDs per second and machine ID
-        #[arg(long, value_name = "N")]
-        per_second: u64,
+        #[arg(long, value_name = "N", required_unless_present = "digits")]
+        per_second: Option<u64>,
+        /// Maximum decimal digits of an ID, 6 to 19
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=19))]
+        digits: Option<u32>,
         /// Moment at which the time field is 0; a day means its start in UTC [default: the start of
         /// this year]
         #[arg(long, value_name = "TIME", value_parser = vesta_boot::moment::moment)]

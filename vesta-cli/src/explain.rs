@@ -5,17 +5,15 @@ use std::io::{self, BufRead as _, Write as _};
 
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
-use vesta_boot::Error;
+use vesta_boot::{Error, TextFormat, read_opaque_key};
 use vesta_intf::{
-    Field, Form, GenMethod, Guess, Id, IdFormat, IdMeta, Rounded, UnixMillis, guess, in_javascript,
-    is_friendly, rounded,
+    Field, Form, GenMethod, Guess, Id, IdFormat, IdMeta, Rounded, Shuffle, UnixMillis, UuidV7,
+    guess, in_javascript, is_friendly, rounded,
 };
 
 use crate::cli::ExplainArgs;
 use crate::output::{Output, csv_line, has_colour, print, say, written};
-use crate::values::{
-    beside, day, exact, id_and_form, id_of, in_zone, layout, moved, now, relative, zone,
-};
+use crate::values::{beside, day, exact, id_and_form, in_zone, layout, moved, now, relative, zone};
 use crate::{Answer, Done};
 
 /// An ID with its layout.
@@ -54,10 +52,34 @@ impl Explained {
     }
 }
 
-/// Parses an ID in any of its forms, or in the friendly one of this layout.
-fn raw_of(text: &str, layout: &IdMeta, zone: &TimeZone) -> Result<u64, Error> {
+/// How IDs are written, beyond their layout.
+struct Reading<'a> {
+    /// Zone of the friendly form.
+    zone: &'a TimeZone,
+    /// Key of opaque IDs.
+    key: Option<&'a Shuffle>,
+}
+
+/// Parses an ID in any of its forms, or in the friendly one or the UUID of this layout; with a key, an opaque one.
+fn raw_of(text: &str, layout: &IdMeta, reading: &Reading<'_>) -> Result<u64, Error> {
+    let Reading { zone, key } = reading;
+    if let Some(key) = key {
+        let opaque = TextFormat::Opaque(key, *layout);
+        return opaque.parse(text, now()).map_err(Error::setting);
+    }
+    if let Ok(id) = UuidV7::new(layout).and_then(|uuids| uuids.parse(text)) {
+        return Ok(id);
+    }
     if !is_friendly(text) {
-        return id_of(text);
+        return match id_and_form(text)? {
+            (_, Form::UuidV7(other)) => {
+                let (name, other) = (layout.name(), other.name());
+                Error::refuse(format!(
+                    "{text} is the UUID of an ID of the layout {other}, not of {name}; pass --layout {other}"
+                ))
+            }
+            (id, _) => Ok(id),
+        };
     }
     layout
         .parse_friendly(text, |local| moved(local, &TimeZone::UTC, zone))
@@ -76,6 +98,14 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
         .as_deref()
         .map_or(Ok(TimeZone::UTC), zone)
         .map_err(Error::setting)?;
+    if args.key.is_some() && guessed {
+        return Error::refuse("--key reads IDs of one layout; choose it with --layout");
+    }
+    let key = args.key.as_deref().map(read_opaque_key).transpose()?;
+    let reading = Reading {
+        zone: &zone,
+        key: key.as_ref(),
+    };
     if output == Output::Csv && layout.is_some() {
         print(CSV_HEAD)?;
     }
@@ -83,13 +113,13 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     for text in &args.ids {
         let (raw, layout) = match (text.as_str(), &layout) {
             ("-", Some(layout)) => {
-                from_stdin(layout, output, &zone)?;
+                from_stdin(layout, output, &reading)?;
                 continue;
             }
             ("-", None) => {
                 return Error::refuse("a guess takes one ID; choose a layout for a list");
             }
-            (text, Some(layout)) => (raw_of(text, layout, &zone)?, *layout),
+            (text, Some(layout)) => (raw_of(text, layout, &reading)?, *layout),
             (text, None) if is_friendly(text) => {
                 return Error::refuse(format!(
                     "{text} does not contain its layout; choose one with --layout"
@@ -97,6 +127,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
             }
             (text, None) => match id_and_form(text)? {
                 (raw, Form::Tid) => (raw, IdMeta::BLUESKY),
+                (raw, Form::UuidV7(layout)) => (raw, layout),
                 (raw, _) => {
                     outcome = guessing(raw, args, output)?;
                     continue;
@@ -113,7 +144,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
 }
 
 /// Prints a line for each ID of standard input; reports lines without one, and continues.
-fn from_stdin(layout: &IdMeta, output: Output, zone: &TimeZone) -> Result<(), Error> {
+fn from_stdin(layout: &IdMeta, output: Output, reading: &Reading<'_>) -> Result<(), Error> {
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let (mut lines, mut bad) = (0u64, 0u64);
     for line in io::stdin().lock().lines() {
@@ -123,14 +154,16 @@ fn from_stdin(layout: &IdMeta, output: Output, zone: &TimeZone) -> Result<(), Er
         if text.is_empty() {
             continue;
         }
-        let id = text.parse().or_else(|_| raw_of(text, layout, zone)); // most of them are plain numbers
+        // Most of them are plain numbers.
+        let plain = text.parse().ok().filter(|_| reading.key.is_none());
+        let id = plain.map_or_else(|| raw_of(text, layout, reading), Ok);
         match id.and_then(|id| Explained::new(id, layout)) {
             Err(error) => {
                 bad += 1;
                 say(&format!("line {lines}: {error}"));
             }
             Ok(explained) => {
-                let done = out.write_all(in_short(&explained, output, zone).as_bytes());
+                let done = out.write_all(in_short(&explained, output, reading.zone).as_bytes());
                 if done.is_err() {
                     return written(done);
                 }

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use serde_json::json;
 use vesta_boot::settings::{Values, quoted};
-use vesta_boot::{Config, Error, assemble, period};
+use vesta_boot::{Config, Error, TextFormat, assemble, period};
 use vesta_client::Client;
-use vesta_intf::{GenMethod, Id, IdError, IdService, UnixMillis};
+use vesta_intf::{GenMethod, Id, IdError, IdFormat, IdMeta, IdService, UnixMillis};
 use vesta_service::LocalIdService;
 
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
@@ -21,10 +21,18 @@ const BATCH: u64 = 1000;
 
 pub(crate) fn gen_ids(
     args: &GenArgs,
-    settings: impl FnOnce() -> Result<Values, Error>,
+    settings: impl Fn() -> Result<Values, Error>,
     output: Output,
 ) -> Done {
     let mut left = args.count;
+    let (layout, key) = match args.format.parse::<IdFormat>() {
+        Ok(_) => (IdMeta::MAX_PEAK, None), // not used
+        Err(_) => {
+            let config = Config::check(&settings()?)?;
+            (config.ids.layout, config.opaque_key()?)
+        }
+    };
+    let format = TextFormat::find(&args.format, &layout, key.as_ref()).map_err(Error::setting)?;
     let mut take = match &args.server {
         Some(url) => remote(url, &args.access)?,
         None => take_from(embedded(&settings()?)?),
@@ -35,13 +43,15 @@ pub(crate) fn gen_ids(
     while left > 0 {
         let count = left.min(BATCH);
         let ids = take(usize::try_from(count).unwrap_or(1))?;
-        let lines = ids
-            .iter()
-            .map(|id| match (args.format.format(*id), output) {
-                (id, Output::Json) => format!("{}\n", json!({ "id": id.as_str() })),
-                (id, _) => format!("{id}\n"),
-            });
-        print(&lines.collect::<String>())?;
+        let lines = ids.iter().map(|id| {
+            let id = format.text(*id)?;
+            Ok(match output {
+                Output::Json => format!("{}\n", json!({ "id": id.as_str() })),
+                _ => format!("{id}\n"),
+            })
+        });
+        let lines: Result<String, IdError> = lines.collect();
+        print(&lines.map_err(Error::setting)?)?;
         left -= count;
     }
     Ok(Answer::Yes)

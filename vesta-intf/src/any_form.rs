@@ -3,7 +3,7 @@
 mod long;
 
 use crate::format::TID;
-use crate::{IdError, IdFormat, UnixMillis};
+use crate::{IdError, IdFormat, IdMeta, UnixMillis, UuidV7};
 
 /// A recognised text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +39,12 @@ pub enum Form {
     JavaLong,
     /// A TID of the AT Protocol, as in Bluesky.
     Tid,
+    /// A UUID of version 7 of this layout, which is a named one: see [`UuidV7`](crate::UuidV7).
+    UuidV7(IdMeta),
 }
 
 impl Form {
-    /// Name of the form: that of the format, or `signed`, `bigint`, `long`, `tid`.
+    /// Name of the form: that of the format, or `signed`, `bigint`, `long`, `tid`, `uuid-v7`.
     pub const fn name(self) -> &'static str {
         match self {
             Form::Format(format) => format.name(),
@@ -50,6 +52,7 @@ impl Form {
             Form::BigInt => "bigint",
             Form::JavaLong => "long",
             Form::Tid => "tid",
+            Form::UuidV7(_) => UuidV7::NAME,
         }
     }
 }
@@ -62,6 +65,7 @@ impl Form {
 /// * base62 (11 characters)
 /// * Crockford's base32 (13 characters, 14 with its check symbol)
 /// * a TID
+/// * a UUID that contains an ID: of version 8, or of version 7 in a named layout
 ///
 /// Also recognises longer IDs: UUID, ULID, KSUID, XID and MongoDB's `ObjectId`. Surrounding blanks and quotes are
 /// ignored.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::IdError;
 use crate::check::CheckSymbol;
+use crate::{IdError, uuid};
 
 /// Text format of an ID.
 ///
@@ -40,6 +40,9 @@ pub enum IdFormat {
     DecimalMod97,
     /// Decimal digits plus the check digit of [`CheckSymbol::Luhn`], 2 to 21 characters.
     DecimalLuhn,
+    /// A UUID of version 8, always 36 characters. It contains the 64 bits; all its other digits are fixed. Both cases
+    /// are accepted when parsing. For UUIDs that show the time see [`UuidV7`](crate::UuidV7).
+    Uuid,
 }
 
 /// Digits of a format, and the value of each byte; `NONE` for a byte that is not a digit.
@@ -96,7 +99,7 @@ impl Digits {
 
 impl IdFormat {
     /// All formats.
-    pub const ALL: [IdFormat; 10] = [
+    pub const ALL: [IdFormat; 11] = [
         Self::Decimal,
         Self::PaddedDecimal,
         Self::Hex,
@@ -107,6 +110,7 @@ impl IdFormat {
         Self::DecimalDamm,
         Self::DecimalMod97,
         Self::DecimalLuhn,
+        Self::Uuid,
     ];
 
     /// The name in configurations and requests.
@@ -122,6 +126,7 @@ impl IdFormat {
             IdFormat::DecimalDamm => "decimal-damm",
             IdFormat::DecimalMod97 => "decimal-mod97",
             IdFormat::DecimalLuhn => "decimal-luhn",
+            IdFormat::Uuid => "uuid",
         }
     }
 
@@ -154,12 +159,13 @@ impl IdFormat {
             IdFormat::CrockfordCheck => (14, 14),
             IdFormat::DecimalDamm | IdFormat::DecimalLuhn => (2, 21),
             IdFormat::DecimalMod97 => (3, 22),
+            IdFormat::Uuid => (uuid::LENGTH, uuid::LENGTH),
         }
     }
 
     const fn digits(self) -> &'static Digits {
         match self {
-            IdFormat::Hex => &HEX,
+            IdFormat::Hex | IdFormat::Uuid => &HEX,
             IdFormat::Base36 => &BASE36,
             IdFormat::Base62 => &BASE62,
             IdFormat::Crockford | IdFormat::CrockfordCheck => &CROCKFORD,
@@ -179,6 +185,7 @@ impl IdFormat {
             IdFormat::Base36 => IdText::of::<36>(&BASE36, id, least),
             IdFormat::Base62 => IdText::of::<62>(&BASE62, id, least),
             IdFormat::Crockford => IdText::of::<32>(&CROCKFORD, id, least),
+            IdFormat::Uuid => uuid::format(id),
             _ => IdText::of::<10>(&DECIMAL, id, least),
         };
         match check {
@@ -196,7 +203,8 @@ impl IdFormat {
     ///
     /// # Errors
     /// [`IdError::Invalid`] for `id`: the text is too short or too long, or exceeds [`u64::MAX`]; a character
-    /// is not a digit of this format (signs, blanks and prefixes are not); or its check symbol is wrong.
+    /// is not a digit of this format (signs, blanks and prefixes are not); its check symbol is wrong; or a UUID is not
+    /// that of an ID.
     pub fn parse(self, text: &str) -> Result<u64, IdError> {
         let invalid = |reason| Err(IdError::invalid("id", reason));
         let (min, max) = self.lengths();
@@ -224,6 +232,9 @@ impl IdFormat {
                 Err(check.wrong("id"))
             };
         }
+        if self == IdFormat::Uuid {
+            return uuid::parse(text);
+        }
         let digits = self.digits();
         let mut id = Some(0u64);
         for (i, character) in text.chars().enumerate() {
@@ -249,7 +260,7 @@ impl IdFormat {
 
     const fn alphabet(self) -> &'static str {
         match self {
-            IdFormat::Hex => "0-9, a-f",
+            IdFormat::Hex | IdFormat::Uuid => "0-9, a-f",
             IdFormat::Base36 => "0-9, A-Z",
             IdFormat::Base62 => "0-9, A-Z, a-z",
             IdFormat::Crockford | IdFormat::CrockfordCheck => "0-9, A-Z without U",
@@ -278,11 +289,11 @@ impl FromStr for IdFormat {
     }
 }
 
-/// The text of an ID: at most 22 ASCII characters, stored inline.
+/// The text of an ID: at most 36 ASCII characters, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IdText {
-    /// The digits end at `DIGITS`, check symbols follow; all other places are `0`.
-    bytes: [u8; DIGITS + 2],
+    /// The digits end at `DIGITS`, check symbols follow; all other places are `0`. A UUID has all places.
+    bytes: [u8; uuid::LENGTH],
     start: usize,
     end: usize,
 }
@@ -293,7 +304,7 @@ const DIGITS: usize = 20;
 impl IdText {
     /// The radix is a constant so that the compiler can avoid divisions.
     pub(crate) fn of<const RADIX: u64>(digits: &Digits, mut id: u64, least: usize) -> Self {
-        let mut bytes = [b'0'; DIGITS + 2];
+        let mut bytes = [b'0'; uuid::LENGTH];
         let mut start = DIGITS;
         while id > 0 {
             start -= 1;
@@ -306,6 +317,25 @@ impl IdText {
             bytes,
             start: start.min(DIGITS - least),
             end: DIGITS,
+        }
+    }
+
+    /// The five groups of a UUID.
+    pub(crate) fn of_uuid((high, low): (u64, u64)) -> Self {
+        let mut bytes = [b'-'; uuid::LENGTH];
+        let places = (0..uuid::LENGTH).filter(|place| !matches!(place, 8 | 13 | 18 | 23));
+        let digits = [high, low]
+            .into_iter()
+            .flat_map(|half| (0..16).rev().map(move |at| half >> (4 * at) & 0xf));
+        for (place, digit) in places.zip(digits) {
+            #[allow(clippy::cast_possible_truncation, reason = "it is below 16")]
+            let digit = digit as usize;
+            bytes[place] = HEX.symbols[digit];
+        }
+        Self {
+            bytes,
+            start: 0,
+            end: uuid::LENGTH,
         }
     }
 

@@ -45,6 +45,7 @@ mod service;
 #[cfg(feature = "shuffle")]
 mod shuffle;
 mod time;
+mod uuid;
 mod vesta_id;
 
 #[cfg(feature = "grpc")]
@@ -62,11 +63,12 @@ pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
 pub use overlap::{IdSet, overlap};
 pub use plain::{is_control, plain, plain_lines};
 pub use rounded::{Rounded, in_javascript, rounded};
-pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset};
+pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset, YearStart};
 pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]
 pub use shuffle::{Shuffle, ShuffleKey};
 pub use time::{TimeUnit, UnixMillis};
+pub use uuid::UuidV7;
 pub use vesta_id::VestaId;
 #[cfg(feature = "serde")]
 pub use vesta_id::serialized::number as id_as_number;

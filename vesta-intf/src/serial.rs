@@ -21,6 +21,6 @@ mod read;
 mod shuffled;
 mod text;
 
-pub use civil::{CivilHour, Period, Reset};
+pub use civil::{CivilHour, Period, Reset, YearStart};
 pub use pattern::Pattern;
 pub use text::ParsedSerial;

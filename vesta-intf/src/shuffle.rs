@@ -40,7 +40,8 @@ pub struct ShuffleKey {
 #[derive(Clone)]
 pub struct Shuffle {
     key: ShuffleKey,
-    size: u64,
+    /// The largest number.
+    last: u64,
     /// Bits of each half.
     bits: u32,
     /// Round function by round and half; empty if there are too many values.
@@ -122,10 +123,19 @@ impl Shuffle {
     /// [`IdError::OutOfRange`] for `size` if it is not 1 to 2^63.
     pub fn new(key: ShuffleKey, size: u64) -> Result<Self, IdError> {
         IdError::check("size", size, 1, 1 << 63)?;
-        let bits = (64 - (size - 1).leading_zeros()).div_ceil(2);
+        Ok(Self::up_to(key, size - 1))
+    }
+
+    /// The permutation of all numbers of 64 bits, for IDs that must not be counted or guessed.
+    pub fn of_all(key: ShuffleKey) -> Self {
+        Self::up_to(key, u64::MAX)
+    }
+
+    fn up_to(key: ShuffleKey, last: u64) -> Self {
+        let bits = (64 - last.leading_zeros()).div_ceil(2);
         let mut shuffle = Self {
             key,
-            size,
+            last,
             bits,
             table: Arc::default(),
         };
@@ -135,7 +145,7 @@ impl Shuffle {
             // A value has as many bits as a half: none is truncated.
             shuffle.table = (0..ROUNDS).flat_map(halves).filter_map(value).collect();
         }
-        Ok(shuffle)
+        shuffle
     }
 
     /// The shuffled number of `number`.
@@ -143,7 +153,7 @@ impl Shuffle {
     /// # Panics
     /// If the number is not below the size.
     pub fn shuffle(&self, number: u64) -> u64 {
-        assert!(number < self.size, "{number} is not below {}", self.size);
+        assert!(number <= self.last, "{number} is above {}", self.last);
         self.walk(number, |this, number| {
             let (mut left, mut right) = this.halves(number);
             for round in 0..ROUNDS {
@@ -158,11 +168,7 @@ impl Shuffle {
     /// # Panics
     /// If the shuffled number is not below the size.
     pub fn restore(&self, shuffled: u64) -> u64 {
-        assert!(
-            shuffled < self.size,
-            "{shuffled} is not below {}",
-            self.size
-        );
+        assert!(shuffled <= self.last, "{shuffled} is above {}", self.last);
         self.walk(shuffled, |this, number| {
             let (mut left, mut right) = this.halves(number);
             for round in (0..ROUNDS).rev() {
@@ -176,7 +182,7 @@ impl Shuffle {
     fn walk(&self, mut number: u64, permute: impl Fn(&Self, u64) -> u64) -> u64 {
         loop {
             number = permute(self, number);
-            if number < self.size {
+            if number <= self.last {
                 return number;
             }
         }
@@ -209,7 +215,7 @@ impl Shuffle {
 
 impl fmt::Debug for Shuffle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Shuffle(of {})", self.size)
+        write!(f, "Shuffle(0 to {})", self.last)
     }
 }
 

@@ -10,29 +10,40 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
-use vesta_intf::{Id, IdFormat};
+use vesta_boot::TextFormat;
+use vesta_intf::{Id, IdError, IdFormat};
 
 pub use layouts::{KnownLayout, KnownLayouts, Layout, Shape};
 pub use legacy::{LeafDecoded, SegmentCache, SegmentRow, UidParsed};
-pub use serials::{ManySerials, OneOrManySerials, Serial, SerialParsed};
+pub use serials::{ManySerials, NewSerial, OneOrManySerials, Serial, SerialCreated, SerialParsed};
 pub use tinyid::{TinyidNumbers, TinyidRange, TinyidSegment};
 
 /// An ID as a JSON string, in the requested format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IdText {
-    /// The ID.
-    pub id: u64,
-    /// Text format.
-    pub format: IdFormat,
+pub enum IdText {
+    /// In decimal digits, by far the most common format.
+    Decimal(u64),
+    /// In another format.
+    Other(vesta_intf::IdText),
 }
 
 impl IdText {
+    /// The text of an ID.
+    ///
+    /// # Errors
+    /// As [`TextFormat::text`].
+    pub fn new(id: u64, format: &TextFormat<'_>) -> Result<Self, IdError> {
+        match format {
+            TextFormat::Plain(IdFormat::Decimal) => Ok(Self::Decimal(id)),
+            format => format.text(id).map(Self::Other),
+        }
+    }
+
     /// Passes the text to `take`.
     pub fn with<T>(self, take: impl FnOnce(&str) -> T) -> T {
-        match self.format {
-            // Decimal is by far the most common, and itoa is the fastest at it.
-            IdFormat::Decimal => take(itoa::Buffer::new().format(self.id)),
-            format => take(format.format(self.id).as_str()),
+        match self {
+            Self::Decimal(id) => take(itoa::Buffer::new().format(id)), // the fastest at it
+            Self::Other(text) => take(text.as_str()),
         }
     }
 }
@@ -45,7 +56,7 @@ impl PartialSchema for IdText {
                 "A 64-bit ID in the requested format, by default decimal. A string, because \
                  JavaScript rounds numbers above 2^53.",
             ))
-            .pattern(Some("^[0-9A-Za-z*~$=]{1,22}$"))
+            .pattern(Some("^[0-9A-Za-z*~$=-]{1,36}$"))
             .examples(["2407837855670862845"])
             .into()
     }

@@ -5,9 +5,9 @@ use actix_web::HttpResponse;
 use vesta_boot::Scopes;
 
 use crate::dto::{
-    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, OneOrMany,
-    OneOrManySerials, Parts, Runs, SegmentCache, SegmentRow, SerialParsed, TinyidNumbers,
-    TinyidSegment, UidParsed,
+    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, NewSerial,
+    OneOrMany, OneOrManySerials, Parts, Runs, SegmentCache, SegmentRow, SerialCreated,
+    SerialParsed, TinyidNumbers, TinyidSegment, UidParsed,
 };
 use crate::endpoint::{Endpoint, Verb};
 use crate::handlers::{leaf, pages, segments, serials, tinyid, uid, v1, vesta};
@@ -116,6 +116,12 @@ endpoints! {
         "The decoded parts of a serial, if it is valid"
         "A serial with a wrong character or check symbol is `INVALID`. Members that do not apply to the \
          tag's pattern are absent.";
+    Post "/v1/serials" ADMIN serials::create [] body [json::<NewSerial>()]
+        -> [json::<SerialCreated>()] or [NO_SERIALS]
+        "Creates a serial tag, unless one of its name exists"
+        "Only on a server whose callers have tokens. `created` is false if a tag of this name existed, which \
+         stays as it was: so a repeated request does no harm. A pattern that shuffles is refused, because \
+         every server needs its key.";
     Any "/cache" SEGMENTS leaf::cache [] -> [list::<SegmentCache>(), html()] or [NOT_OFFERED]
         "In-memory ranges of each tag" "An HTML page; JSON if `Accept` prefers that.";
     Any "/db" SEGMENTS leaf::db [] -> [list::<SegmentRow>(), html()] or [CANNOT_MAKE, NOT_OFFERED]

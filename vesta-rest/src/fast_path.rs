@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use actix_http::{HttpMessage as _, Request, Response};
+use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
-use actix_web::http::Method;
-use actix_web::http::header;
-use vesta_boot::{Outcome, Running, Scopes, may_be_traced};
-use vesta_intf::IdFormat;
+use actix_web::http::{Method, StatusCode, header};
+use vesta_boot::{Outcome, Running, Scopes, may_be_traced, not_ready_because};
 
 use crate::dto::IdText;
 use crate::endpoints::{METHODS, ONE_ID, OTHER};
 use crate::problem::Problem;
+use crate::responses::{TEXT, no_store, ok};
 use crate::state::{authorize, text};
 
 /// Fast path in front of the router: answers a `GET` for one ID in decimal digits, with no query, no foreign origin and
@@ -36,18 +36,58 @@ pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBod
     // Far below the histogram's lowest bucket; measuring it would cost more than the ID.
     running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
     running.metrics.issue(caller, 1);
-    Some(
-        respond(IdText {
-            id,
-            format: IdFormat::Decimal,
-        })
-        .into(),
-    )
+    Some(respond(IdText::Decimal(id)).into())
+}
+
+/// Answers the readiness check, if this is its path.
+pub(crate) fn readiness(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
+    let path = running.config.readiness_path.as_deref()?;
+    let is_read = matches!(*req.method(), Method::GET | Method::HEAD);
+    if req.path() != path || !is_read {
+        return None;
+    }
+    let (status, said) = match not_ready_because(&running.service, &running.leaving) {
+        None => (StatusCode::OK, "ready\n".to_owned()),
+        Some(why) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not ready: {why}\n"),
+        ),
+    };
+    let mut response = no_store(ok(TEXT, said));
+    *response.status_mut() = status;
+    Some(response.into())
+}
+
+/// Removes the base path from a request; answers one outside it, or for its page without the slash at the end.
+pub(crate) fn outside_base(running: &Running, req: &mut Request) -> Option<Response<BoxBody>> {
+    let base = running.config.base_path.as_str();
+    if base.is_empty() {
+        return None;
+    }
+    let uri = req.uri().path_and_query().map_or("", |uri| uri.as_str());
+    let inside = uri.strip_prefix(base).unwrap_or_default();
+    if inside.is_empty() && uri == base {
+        let moved = HttpResponse::build(StatusCode::PERMANENT_REDIRECT)
+            .insert_header((header::LOCATION, format!("{base}/")))
+            .finish();
+        return Some(moved.into());
+    }
+    match inside.starts_with('/').then(|| inside.parse()) {
+        Some(Ok(uri)) => {
+            req.head_mut().uri = uri;
+            None
+        }
+        _ => Some(refused(running, &Problem::no_such_path(req.path()))),
+    }
 }
 
 /// Refuses a request whose `Host` names another site.
 pub(crate) fn foreign_host(running: &Running) -> Response<BoxBody> {
-    let problem = Problem::foreign_host();
+    refused(running, &Problem::foreign_host())
+}
+
+/// A refusal before the router, counted.
+fn refused(running: &Running, problem: &Problem) -> Response<BoxBody> {
     running
         .metrics
         .observe(OTHER, Outcome::Error(problem.kind()), Duration::ZERO);

@@ -12,7 +12,7 @@ pub(crate) mod vesta;
 
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
-use vesta_intf::{AsyncIdService, IdFormat};
+use vesta_intf::AsyncIdService;
 
 use crate::dto::IdText;
 use crate::problem::Problem;
@@ -56,10 +56,7 @@ fn in_path(call: &Call, name: &str) -> String {
 }
 
 fn decimal(id: u64) -> IdText {
-    IdText {
-        id,
-        format: IdFormat::Decimal,
-    }
+    IdText::Decimal(id)
 }
 
 /// The text of an ID.

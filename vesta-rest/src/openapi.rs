@@ -11,7 +11,7 @@ use utoipa::openapi::link::Link;
 use utoipa::openapi::path::{Operation, OperationBuilder, PathItem};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Components, Required, ResponseBuilder};
+use utoipa::openapi::{Components, Required, ResponseBuilder, Server};
 use vesta_boot::settings::Compat;
 use vesta_boot::{Running, Scopes};
 use vesta_intf::IdMeta;
@@ -107,6 +107,9 @@ pub(crate) fn document(running: &Running) -> Bytes {
                 "A token from the server's settings ([[auth.tokens]]).",
             ));
         components.add_security_scheme(TOKEN, SecurityScheme::Http(token.build()));
+    }
+    if !running.config.base_path.is_empty() {
+        document.servers = Some(vec![Server::new(&running.config.base_path)]);
     }
     document.components = Some(components);
     let text = document

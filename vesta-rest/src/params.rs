@@ -5,7 +5,8 @@
 use std::ops::RangeInclusive;
 
 use actix_web::web::Query;
-use vesta_intf::{Field, Id, IdError, IdFormat, IdMeta, MakeId, UnixMillis};
+use vesta_boot::TextFormat;
+use vesta_intf::{Field, Id, IdFormat, IdMeta, MakeId, UnixMillis};
 
 use crate::openapi::params::Param;
 use crate::problem::{Problem, quoted};
@@ -88,24 +89,16 @@ impl Params {
             .transpose()
     }
 
-    /// The format of IDs in request and response; decimal unless `format` names another.
-    pub(crate) fn format(&self) -> Result<IdFormat, Problem> {
+    /// The name of the format of IDs in request and response; decimal unless `format` names another.
+    pub(crate) fn format(&self) -> Result<&str, Problem> {
         let Some(name) = self.text("format") else {
-            return Ok(IdFormat::Decimal);
+            return Ok(IdFormat::Decimal.name());
         };
-        name.parse()
-            .map_err(|_: IdError| none_of("format", &IdFormat::ALL.map(IdFormat::name), name))
-    }
-
-    /// The parameter `id`, in the format named by `format`.
-    pub(crate) fn id(&self) -> Result<u64, Problem> {
-        match (self.text("id"), self.format()?) {
-            (Some(text), format) => id(text, format),
-            (None, IdFormat::Decimal) => Err(missing("id", 0, u64::MAX)),
-            (None, format) => Err(Problem::invalid(
-                "id",
-                format!("id is missing; it must be an ID as {format}"),
-            )),
+        let names: Vec<_> = TextFormat::names().collect();
+        if names.contains(&name) {
+            Ok(name)
+        } else {
+            Err(none_of("format", &names, name))
         }
     }
 
@@ -186,14 +179,6 @@ pub(crate) fn layouts(own: &IdMeta) -> Vec<IdMeta> {
     unnamed.into_iter().chain(IdMeta::all_known()).collect()
 }
 
-/// Parses an ID. A decimal ID is a whole number like any other.
-pub(crate) fn id(text: &str, format: IdFormat) -> Result<u64, Problem> {
-    match format {
-        IdFormat::Decimal => number("id", text, 0, u64::MAX),
-        format => Ok(format.parse(text)?),
-    }
-}
-
 /// Problem of an unknown name.
 fn none_of(parameter: &str, names: &[&str], given: &str) -> Problem {
     let names = names.join(", ");
@@ -207,7 +192,7 @@ fn none_of(parameter: &str, names: &[&str], given: &str) -> Problem {
 }
 
 /// Problem of a missing number.
-fn missing(name: &str, min: u64, max: u64) -> Problem {
+pub(crate) fn missing(name: &str, min: u64, max: u64) -> Problem {
     Problem::invalid(
         name,
         format!("{name} is missing; it must be a whole number {min} to {max}"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_cors::Cors;
-use actix_http::{ConnectionType, HttpService, KeepAlive, Request, Response};
+use actix_http::{ConnectionType, Extensions, HttpService, KeepAlive, Request, Response};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, apply_fn_factory, map_config};
 use actix_web::dev::AppConfig;
 use actix_web::http::header;
@@ -13,13 +13,14 @@ use actix_web::middleware::Condition;
 use actix_web::{App, web};
 use futures_util::future::{Either, ready};
 use futures_util::{Stream, StreamExt as _, TryFutureExt};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use vesta_boot::Running;
 use vesta_boot::net::{self, Accepted, Connection, Hosts, Incoming, Limiter, Listening};
 
 use crate::app::configure;
-use crate::endpoints::as_routed;
-use crate::fast_path::{foreign_host, id_now};
+use crate::endpoints::{METHODS, as_routed};
+use crate::fast_path::{foreign_host, id_now, outside_base, readiness};
 
 /// Time for the peer of a closing connection to read the last answer.
 const LINGER: Duration = Duration::from_secs(1);
@@ -66,6 +67,13 @@ pub fn serve(listener: Listening, running: Arc<Running>) -> io::Result<()> {
 /// # Errors
 /// Fails if the listener cannot be used.
 pub fn serve_with(listener: Listening, running: Arc<Running>, limits: Limits) -> io::Result<()> {
+    if let Some(path) = &running.config.readiness_path
+        && (METHODS.contains(&path.as_str()) || path.starts_with("/docs/"))
+    {
+        let why =
+            format!("readiness.public_path {path} is an endpoint; choose another, such as /readyz");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     let limiter = limiter(&running, limits);
     let has_tls = limiter.has_tls();
     let serving = Arc::clone(&running);
@@ -96,6 +104,7 @@ fn limiter(running: &Running, limits: Limits) -> Arc<Limiter> {
         stall: limits.head.max(allowed.request_timeout + LINGER),
         idle: Duration::MAX, // left to actix-http, which closes it properly
         unused: Duration::MAX,
+        lifetime: Duration::MAX,
     };
     Limiter::new(
         allowed.max_connections,
@@ -106,6 +115,10 @@ fn limiter(running: &Running, limits: Limits) -> Arc<Limiter> {
     )
 }
 
+/// Moment from which on an answer closes its connection.
+#[derive(Clone, Copy)]
+struct Expiry(Instant);
+
 /// Serves the connections of one worker until a stop, and then until they have ended.
 async fn work(
     mut incoming: impl Stream<Item = io::Result<Connection>> + Unpin,
@@ -114,6 +127,7 @@ async fn work(
     hosts: Hosts,
 ) {
     let shared = web::Data::from(Arc::clone(&running));
+    let age = running.config.limits.max_connection_age;
     let origins = Arc::clone(&running.config.cors_origins);
     let cors = Condition::new(!origins.is_empty(), cors(&origins));
     let app = App::new()
@@ -131,8 +145,13 @@ async fn work(
             .headers
             .get_all(header::HOST)
             .map(header::HeaderValue::as_bytes);
+        let is_old = req
+            .conn_data::<Expiry>()
+            .is_some_and(|expiry| expiry.0 <= Instant::now());
         let now = if hosts.allow(named) {
-            id_now(&running, &req)
+            readiness(&running, &req)
+                .or_else(|| outside_base(&running, &mut req))
+                .or_else(|| id_now(&running, &req))
         } else {
             Some(foreign_host(&running))
         };
@@ -149,7 +168,7 @@ async fn work(
             }
         };
         answered.map_ok(move |mut response: Response<_>| {
-            if closes {
+            if closes || is_old {
                 response
                     .head_mut()
                     .set_connection_type(ConnectionType::Close);
@@ -164,6 +183,11 @@ async fn work(
         })
         .client_request_timeout(limits.head)
         .client_disconnect_timeout(LINGER)
+        .on_connect_ext(move |_: &Connection, data: &mut Extensions| {
+            if age < Duration::MAX {
+                data.insert(Expiry(Instant::now() + net::jittered(age)));
+            }
+        })
         .graceful_shutdown_signal(move || stopped.clone().cancelled_owned())
         .h1(service);
     let http = match http.new_service(()).await {
@@ -235,12 +259,10 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::task::LocalSet;
-    use tokio::time::Instant;
     use vesta_boot::{CancellationToken, Config, Metrics, Role, Security};
     use vesta_service::{LocalIdService, MachineSource};
 
     use super::*;
-    use crate::METHODS;
 
     /// The paused clock of the runtime advances only when every task waits for it.
     #[tokio::test(start_paused = true)]

@@ -5,9 +5,13 @@ use std::cell::OnceCell;
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{self, Bytes};
-use vesta_boot::{Caller, Denied, Running, Scopes};
+use vesta_boot::{Caller, Denied, Running, Scopes, TextFormat};
+use vesta_intf::IdFormat;
+use vesta_service::clock::{Clock as _, SystemClock};
 
-use crate::params::Params;
+use crate::params::{Params, missing};
+use crate::problem::Problem;
+use crate::values::number;
 
 /// The program that `app::configure` added to the application.
 pub(crate) fn running(req: &HttpRequest) -> &Running {
@@ -44,6 +48,37 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn running(&self) -> &Running {
         running(&self.req)
+    }
+
+    /// The format of IDs in request and response.
+    pub(crate) fn format(&self) -> Result<TextFormat<'_>, Problem> {
+        let running = self.running();
+        let key = running.security.opaque.as_ref();
+        Ok(TextFormat::find(
+            self.params.format()?,
+            running.service.meta(),
+            key,
+        )?)
+    }
+
+    /// The parameter `id`, in the format named by `format`.
+    pub(crate) fn id(&self) -> Result<u64, Problem> {
+        match (self.params.text("id"), self.params.format()?) {
+            (Some(text), _) => self.id_of(text, &self.format()?),
+            (None, "decimal") => Err(missing("id", 0, u64::MAX)),
+            (None, name) => {
+                let why = format!("id is missing; it must be an ID as {name}");
+                Err(Problem::invalid("id", why))
+            }
+        }
+    }
+
+    /// The ID of a text. A decimal ID is a whole number like any other.
+    pub(crate) fn id_of(&self, text: &str, format: &TextFormat<'_>) -> Result<u64, Problem> {
+        match format {
+            TextFormat::Plain(IdFormat::Decimal) => number("id", text, 0, u64::MAX),
+            format => Ok(format.parse(text, SystemClock::new().wall())?),
+        }
     }
 }
 

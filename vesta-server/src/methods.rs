@@ -43,6 +43,7 @@ methods! {
     LIST = RegistryService List REGISTRY;
     GET = RegistryService Get REGISTRY;
     PUT = RegistryService Put REGISTRY;
+    CREATE = SerialService Create ADMIN;
 }
 
 /// Index of the method at a path.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use tonic::{Request, Response, Status};
-use vesta_boot::{Outcome, Running};
+use vesta_boot::{NewSerialRequest, Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_server::SerialService as Protocol;
-use vesta_intf::{IdError, MAX_IDS_PER_CALL};
+use vesta_intf::{IdError, MAX_IDS_PER_CALL, Reset};
 use vesta_service::serial::SerialTag;
 
 use crate::deadline;
 use crate::grpc::batch;
-use crate::methods::{NEXT, PARSE};
+use crate::methods::{CREATE, NEXT, PARSE};
 
 /// Maximum length of a tag in bytes.
 const MAX_TAG: usize = 128;
@@ -68,5 +68,31 @@ impl Protocol for Serials {
             n: parsed.counter,
             check: parsed.check.map(|method| method.to_string()),
         }))
+    }
+
+    async fn create(
+        &self,
+        request: Request<v1::CreateSerialRequest>,
+    ) -> Result<Response<v1::CreateSerialResponse>, Status> {
+        let call = self.0.metrics.start(CREATE);
+        let caller = deadline::of_caller(request.metadata());
+        let new = request.into_inner();
+        let work = async {
+            let reset = new.reset.map_or(Ok(Reset::Never), |reset| reset.parse())?;
+            let request = NewSerialRequest {
+                tag: new.tag,
+                pattern: new.pattern,
+                reset,
+                zone: new.zone,
+                step: new.step,
+                first: new.first,
+                description: new.description,
+            };
+            request.create(&self.0).await
+        };
+        let created = self.0.within(caller, work).await;
+        call.done(Outcome::from(&created));
+        let created = created?;
+        Ok(Response::new(v1::CreateSerialResponse { created }))
     }
 }

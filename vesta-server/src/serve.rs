@@ -75,6 +75,7 @@ pub fn serve_with(
         .http2_max_header_list_size(HEADERS)
         .http2_keepalive_interval(Some(timeouts.silence))
         .http2_keepalive_timeout(Some(timeouts.answer));
+    let age = config.limits.max_connection_age;
     let limits = Limits {
         opening: timeouts.opening,
         opening_bytes: OPENING,
@@ -82,6 +83,10 @@ pub fn serve_with(
         stall: Duration::MAX,
         idle: Duration::MAX,
         unused: config.limits.idle_timeout,
+        lifetime: match age {
+            Duration::MAX => age,
+            age => net::oldest(age) + config.limits.max_connection_age_grace,
+        },
     };
     let limiter = Limiter::new(
         config.limits.max_connections,
@@ -94,10 +99,13 @@ pub fn serve_with(
     let stop = shutdown.clone();
     let work = move |incoming: Incoming| {
         let stopped = stop.clone().cancelled_owned();
-        let served =
-            server
-                .clone()
-                .serve_with_incoming_shutdown(services.clone(), incoming, stopped);
+        let server = match age {
+            Duration::MAX => server.clone(),
+            // Each worker has its own age: tonic takes one for all connections. With a grace, tonic would send no
+            // GOAWAY.
+            age => server.clone().max_connection_age(net::jittered(age)),
+        };
+        let served = { server }.serve_with_incoming_shutdown(services.clone(), incoming, stopped);
         async {
             if let Err(error) = served.await {
                 tracing::error!(%error, "a worker has stopped");

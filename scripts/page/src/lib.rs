@@ -5,7 +5,7 @@
 
 use vesta_intf::{
     Field, FieldOrder, Form, Guess, Id, IdError, IdFormat, IdMeta, LayoutSpec, Rounded, TimeUnit,
-    UnixMillis, Written, guess, read, rounded,
+    UnixMillis, UuidV7, Written, guess, read, rounded,
 };
 
 #[cfg(target_arch = "wasm32")]
@@ -55,11 +55,12 @@ fn explain(
         _ => Some(UnixMillis(number("made", from)?)..=UnixMillis(number("made", until)?)),
     };
     let found = guess(raw, now, made);
-    let layout = match (layout, found.candidates.first()) {
-        ("", _) if form == Form::Tid => IdMeta::BLUESKY,
-        ("", Some(first)) => first.layout,
-        ("", None) => IdMeta::MAX_PEAK,
-        (name, _) => IdMeta::known(name)?,
+    let layout = match (layout, form, found.candidates.first()) {
+        ("", Form::Tid, _) => IdMeta::BLUESKY,
+        ("", Form::UuidV7(layout), _) => layout,
+        ("", _, Some(first)) => first.layout,
+        ("", _, None) => IdMeta::MAX_PEAK,
+        (name, _, _) => IdMeta::known(name)?,
     };
     let layout = layout.explaining(raw);
     let id = layout.unpack(raw)?;
@@ -85,7 +86,13 @@ fn explain(
             ("max", text(&layout.max(field).to_string())),
         ])
     });
-    let forms = IdFormat::ALL.map(|form| list([text(form.name()), text(&form.encode(raw))]));
+    let uuid_v7 = UuidV7::new(&layout)
+        .and_then(|uuids| uuids.format(raw))
+        .ok();
+    let uuid_v7 = uuid_v7.map(|uuid| (UuidV7::NAME, uuid.to_string()));
+    let forms = IdFormat::ALL.map(|form| (form.name(), form.encode(raw)));
+    let forms = forms.into_iter().chain(uuid_v7);
+    let forms = forms.map(|(name, form)| list([text(name), text(&form)]));
     Ok(object([
         ("id", text(&raw.to_string())),
         ("signed", text(&raw.cast_signed().to_string())),

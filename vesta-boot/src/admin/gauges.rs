@@ -106,6 +106,7 @@ figures! {
     /// Omitted for aggregated tags: a sum of steps means nothing.
     STEP of Tag {
         Gauge "_step" "Size of the next fetch", |it| it.segment.step;
+        Gauge "_used_percent" "Share of the numbers up to the last one that is handed out", known |it| it.segment.used_percent;
         Gauge "_room" "Numbers left until the counter exceeds its digits", known |it| it.room;
     }
 }

@@ -80,6 +80,7 @@ const LIMITS: Limits = Limits {
     stall: segments::TIMEOUT.saturating_add(Duration::from_secs(1)),
     idle: Duration::from_secs(5),
     unused: Duration::MAX,
+    lifetime: Duration::MAX,
 };
 
 /// Serves until the process exits: while a stop drains requests, `/readyz` must still report it.

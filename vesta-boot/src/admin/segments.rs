@@ -58,6 +58,8 @@ fn tag_status(tag: &SegmentStatus) -> Value {
         "current": tag.current.as_ref().map(range),
         "position": tag.position.to_string(),
         "usedPercent": used_percent(tag),
+        "last": tag.last.map(|last| last.to_string()),
+        "usedPercentOfLast": tag.used_percent,
         "next": tag.next.iter().map(range).collect::<Vec<_>>(),
         "notReadyBecause": tag.not_ready_because.as_deref(),
     });
@@ -79,6 +81,7 @@ struct New {
     step: u64,
     #[serde(default = "one")]
     first: u64,
+    last: Option<u64>,
     description: Option<String>,
 }
 
@@ -151,11 +154,12 @@ fn read(body: &[u8]) -> Result<NewSegmentTag, String> {
         key,
         step,
         first,
+        last,
         description,
     } = serde_json::from_slice(body).map_err(|error| {
         format!("the body must be like {{\"key\":\"orders\",\"step\":1000}}: {error}")
     })?;
-    new_tag(&key, step, first, description.as_deref()).map_err(|error| error.to_string())
+    new_tag(&key, step, first, last, description.as_deref()).map_err(|error| error.to_string())
 }
 
 fn shown(tag: &NewSegmentTag) -> Value {
@@ -163,6 +167,7 @@ fn shown(tag: &NewSegmentTag) -> Value {
         "key": tag.key,
         "step": tag.step,
         "first": tag.max_id.to_string(),
+        "last": tag.last.map(|last| last.to_string()),
         "description": tag.description,
     })
 }

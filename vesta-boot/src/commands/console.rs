@@ -48,7 +48,7 @@ impl Console {
 }
 
 /// Prints a report.
-pub(super) fn print(text: &str) {
+pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
     // The reader may be gone; the command has already taken effect.
     let _ = out

@@ -1,5 +1,7 @@
 //! Command lines of the commands.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use vesta_intf::{Reset, UnixMillis};
@@ -39,6 +41,15 @@ pub enum Command {
         /// The command
         #[command(subcommand)]
         command: SerialCommand,
+        /// Output format
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Make key files of opaque IDs
+    Key {
+        /// The command
+        #[command(subcommand)]
+        command: KeyCommand,
         /// Output format
         #[command(flatten)]
         format: Format,
@@ -195,6 +206,11 @@ pub enum SegmentCommand {
         /// The first number
         #[arg(long, value_name = "N", default_value_t = 1)]
         first: u64,
+        /// The last number, such as 2147483647 for a column of 32 bits [default: 2^63 - 2]
+        ///
+        /// After it, calls for the tag fail. Not in tables of other systems, such as leaf_alloc.
+        #[arg(long, value_name = "N")]
+        last: Option<u64>,
         /// Purpose of the tag, at most 256 characters
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
@@ -247,7 +263,8 @@ pub enum SerialCommand {
     ///
     /// The pattern of a tag never changes. Running servers see a new tag within a minute.
     ///
-    /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {n:WIDTH}, {n:WIDTH+} if it may grow,
+    /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {q}; {ww} with {date:YYYY};
+    /// {fy:yy-yy} for a fiscal year; {n:WIDTH}, {n:WIDTH+} if it may grow,
     /// {n:WIDTH:base36|base62|crockford} or {shuffle:WIDTH};
     /// {check:damm|mod97|crockford|luhn}; and other text.
     ///
@@ -283,8 +300,12 @@ pub struct NewSerial {
     /// Pattern of its serials
     #[arg(value_name = "PATTERN")]
     pub pattern: String,
-    /// Period after which its counter restarts at 1
-    #[arg(long, value_name = "never|day|month|year", default_value = "never")]
+    /// Period after which its counter restarts at 1; year:04-01 is a fiscal year from 1 April on
+    #[arg(
+        long,
+        value_name = "never|day|week|month|quarter|year|year:MM-DD",
+        default_value = "never"
+    )]
     pub reset: Reset,
     /// Time zone of its dates, such as Asia/Shanghai
     #[arg(long, value_name = "NAME")]
@@ -301,6 +322,19 @@ pub struct NewSerial {
     /// Purpose of the tag, at most 256 characters
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
+}
+
+/// Commands for keys of opaque IDs.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum KeyCommand {
+    /// Make a random key in a new file that only its owner may read
+    ///
+    /// Reads no settings. Servers take the key by opaque.key_file, `vesta explain` by --key.
+    New {
+        /// The file; refused if it exists
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
 }
 
 /// Commands for tokens.

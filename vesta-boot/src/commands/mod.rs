@@ -12,16 +12,34 @@ pub(crate) mod store;
 pub(crate) mod ticks;
 mod token;
 
+pub(crate) use console::print;
 pub use declared::{
-    Command, Format, LegacySegments, LegacySystem, NewSerial, SegmentCommand, SegmentImport,
-    SerialCommand, StoreCommand, StoreImport, TokenCommand,
+    Command, Format, KeyCommand, LegacySegments, LegacySystem, NewSerial, SegmentCommand,
+    SegmentImport, SerialCommand, StoreCommand, StoreImport, TokenCommand,
 };
 pub use store::leases;
 pub(crate) use token::make_token;
 
+use crate::opaque_key;
 use crate::settings::Config;
 use crate::start::error::Error;
 use console::Console;
+use output::Output;
+use report::report;
+
+/// Makes a key file of opaque IDs. Needs no settings.
+///
+/// # Errors
+/// [`Error`] with one sentence that states the remedy.
+pub(crate) fn make_key(command: &KeyCommand, output: Output) -> Result<String, Error> {
+    let KeyCommand::New { file } = command;
+    let fingerprint = opaque_key::new(file)?;
+    let path = file.display();
+    let said = format!(
+        "created the key {path}, fingerprint {fingerprint}: copy it to every server and to a safe place\n"
+    );
+    Ok(report(output, said))
+}
 
 /// Runs a command and prints its report.
 ///
@@ -39,6 +57,7 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
         }
         Command::Segment { command, format } => segment::run(config, command, format.output),
         Command::Serial { command, format } => serial::run(config, command, format.output),
+        Command::Key { command, format } => make_key(command, format.output),
         Command::Token { command, format } => return make_token(command, format.output),
     };
     let outcome = done.map_err(|error| match error {
@@ -48,6 +67,6 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
         }
         error => error,
     })?;
-    console::print(&outcome);
+    print(&outcome);
     Ok(())
 }

@@ -27,9 +27,10 @@ pub(super) fn run(
             key,
             step,
             first,
+            last,
             description,
         } => {
-            let tag = new_tag(key, *step, *first, description.as_deref());
+            let tag = new_tag(key, *step, *first, *last, description.as_deref());
             let tag = tag.map_err(Error::setting)?;
             create(&*open_segments(config, config.store.auto_init)?, &tag)
         }
@@ -68,8 +69,11 @@ fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> Result<String, Error
         ));
     }
     let (first, step) = (tag.max_id, tag.step);
+    let until = tag
+        .last
+        .map_or("on".to_owned(), |last| format!("to {last}"));
     Ok(format!(
-        "created tag {key} in {store_name}: numbers from {first} on, {step} at a time\n"
+        "created tag {key} in {store_name}: numbers from {first} {until}, {step} at a time\n"
     ))
 }
 
@@ -78,7 +82,7 @@ fn list(store: &dyn SegmentStore, output: Output) -> Result<String, Error> {
 }
 
 fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
-    let mut table = Table::new(["key", "next", "step", "update time", "description"]);
+    let mut table = Table::new(["key", "next", "last", "step", "update time", "description"]);
     for tag in tags {
         let [next, step] = tag.shown();
         let step = step.parse::<u64>().map_or_else(|_| step.into(), Cell::from);
@@ -87,6 +91,7 @@ fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
         table.row([
             (&*tag.key).into(),
             next.into(),
+            tag.last.map(|last| last.to_string()).into(),
             step,
             time.into(),
             description.into(),
@@ -108,7 +113,7 @@ mod tests {
     use super::*;
 
     fn created(store: &MemorySegmentStore, key: &str) -> Result<String, String> {
-        let tag = new_tag(key, 1000, 7, Some("the orders")).expect("a right tag");
+        let tag = new_tag(key, 1000, 7, None, Some("the orders")).expect("a right tag");
         create(store, &tag).map_err(|error| error.to_string())
     }
 
@@ -128,8 +133,8 @@ mod tests {
 
         let said = list(&store, Output::Text).expect("a list");
         let expected = "memory: 1 tag\n\n\
-            key     next  step  update time  description\n\
-            orders     7  1000            -  the orders\n";
+            key     next  last  step  update time  description\n\
+            orders     7     -  1000            -  the orders\n";
         assert_eq!(said, expected);
         let said = list(&store, Output::Json).expect("a list");
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
@@ -151,7 +156,7 @@ mod tests {
             .lines()
             .last()
             .map(|row| row.split_whitespace().collect::<Vec<_>>());
-        let expected = [r"a\u000ab\u202e", "-5", "0", "-", r"\u001b[2J"];
+        let expected = [r"a\u000ab\u202e", "-5", "-", "0", "-", r"\u001b[2J"];
         assert_eq!(row.as_deref(), Some(&expected[..]), "{said}");
     }
 
@@ -172,9 +177,9 @@ mod tests {
             .collect();
         let rows: Vec<_> = rows
             .into_iter()
-            .map(|row| row.take(3).collect::<Vec<_>>())
+            .map(|row| row.take(4).collect::<Vec<_>>())
             .collect();
-        assert_eq!(rows, [["a", "NULL", "10"], ["b", "-5", "1.5"]]);
+        assert_eq!(rows, [["a", "NULL", "-", "10"], ["b", "-5", "-", "1.5"]]);
         let said = listed("memory", &tags, Output::Json);
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
         let of = |row: usize| {
@@ -194,7 +199,7 @@ mod tests {
             ("a", 0, 1, "step must be 1 to 2147483647, but is 0"),
             ("a", 1, u64::MAX, "first must be 0 to"),
         ] {
-            let said = new_tag(key, step, first, None)
+            let said = new_tag(key, step, first, None, None)
                 .expect_err(expected)
                 .to_string();
             assert!(said.contains(expected), "{said}");

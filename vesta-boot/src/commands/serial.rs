@@ -3,13 +3,14 @@
 use serde_json::json;
 use vesta_intf::{IdError, Pattern, Reset};
 use vesta_service::BuildError;
-use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_service::serial::SerialService;
 use vesta_store::StoreUrl;
 
 use super::declared::{NewSerial, SerialCommand};
 use super::report::{counted, failed, report};
 use super::segment::titled;
 use crate::commands::output::{Output, Table};
+use crate::new_serial::NewSerialRequest;
 use crate::settings::Config;
 use crate::settings::serial_keys;
 use crate::start::error::Error;
@@ -130,16 +131,16 @@ fn create(
     open: impl FnOnce() -> Result<SerialService, Error>,
 ) -> Result<String, Error> {
     let pattern = Pattern::new(pattern, *reset).map_err(Error::setting)?;
-    let new = NewSerialTag::new(tag, pattern.clone(), zone.as_deref()).and_then(|mut new| {
-        if let Some(step) = step {
-            new = new.step(*step)?;
-        }
-        if let Some(description) = description {
-            new = new.described_as(description)?;
-        }
-        new.starting_at(*first)
-    });
-    let mut new = new.map_err(Error::setting)?;
+    let request = NewSerialRequest {
+        tag: tag.clone(),
+        reset: *reset,
+        zone: zone.clone(),
+        step: *step,
+        first: Some(*first),
+        description: description.clone(),
+        ..NewSerialRequest::default()
+    };
+    let mut new = request.checked(pattern.clone()).map_err(Error::setting)?;
     let mut made = String::new();
     if pattern.is_shuffled() {
         let Some(folder) = &config.serials.keys else {
@@ -171,6 +172,10 @@ fn create(
     }
     let restart = match (reset, zone) {
         (Reset::Never, _) => "its counter never restarts".to_owned(),
+        (Reset::FiscalYear(start), zone) => {
+            let zone = zone.as_deref().unwrap_or("UTC"); // a pattern with a date has one
+            format!("its counter restarts each year on {start} in {zone}")
+        }
         (reset, Some(zone)) => format!("its counter restarts each {reset} in {zone}"),
         (reset, None) => format!("its counter restarts each {reset}"),
     };
@@ -200,7 +205,7 @@ fn list(service: &SerialService, output: Output) -> Result<String, Error> {
         table.row([
             (&*tag.segment.key).into(),
             (&*tag.pattern).into(),
-            tag.reset.into(),
+            tag.reset.as_str().into(),
             tag.zone.as_deref().into(),
             tag.period.as_deref().into(),
             tag.next.to_string().into(),

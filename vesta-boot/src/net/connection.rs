@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::either::Either;
 
 use super::address::Accepted;
@@ -31,6 +31,8 @@ pub struct Limits {
     pub idle: Duration,
     /// Timeout of a connection without a request among [`Requests`], whatever bytes arrive.
     pub unused: Duration,
+    /// The age at which a connection ends, whatever it does.
+    pub lifetime: Duration,
 }
 
 /// An accepted connection that returns an error when its peer stalls. The first read or write sets
@@ -41,6 +43,7 @@ pub struct Connection {
     stream: Stream,
     watch: Watch,
     unused: IdleWatch,
+    end: Option<Pin<Box<Sleep>>>,
 }
 
 /// The right to stay open: until the connection ends, or until it gives way to another one.
@@ -63,6 +66,7 @@ impl Connection {
             stream: Stream::new(stream, tls),
             watch: Watch::new(limits),
             unused: IdleWatch::new(limits.unused, requests),
+            end: (limits.lifetime < Duration::MAX).then(|| Box::pin(sleep(limits.lifetime))),
         }
     }
 
@@ -79,10 +83,14 @@ impl Connection {
         }
     }
 
-    /// Ready with an error once the peer has stalled, the connection went unused for too long, or
+    /// Ready with an error once the peer has stalled, the connection went unused for too long or is too old, or
     /// another connection has taken over its permit.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        if self.poll_given_way(cx).is_pending() && self.watch.poll(cx).is_pending() {
+        let end = self.end.as_mut().map(|end| end.as_mut().poll(cx));
+        if end.is_none_or(|end| end.is_pending())
+            && self.poll_given_way(cx).is_pending()
+            && self.watch.poll(cx).is_pending()
+        {
             ready!(self.unused.poll(cx));
         }
         self.stream.time_out();
@@ -301,6 +309,7 @@ mod tests {
         stall: LIMIT,
         idle: LIMIT,
         unused: Duration::MAX,
+        lifetime: Duration::MAX,
     };
 
     /// A watch whose first bytes have arrived and were answered.

@@ -209,6 +209,7 @@ mod tests {
         stall: LIMIT,
         idle: LIMIT,
         unused: Duration::MAX,
+        lifetime: Duration::MAX,
     };
 
     async fn serving(tls: Option<Tls>) -> SocketAddr {

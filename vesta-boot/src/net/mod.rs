@@ -16,6 +16,9 @@ mod tls;
 mod workers;
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use vesta_intf::Shuffle;
 
 use crate::settings::role::Role;
 
@@ -37,6 +40,18 @@ pub(crate) use hosts::names_this;
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};
 
+/// An age, up to a tenth more or less at random: connections opened together do not end together.
+pub fn jittered(age: Duration) -> Duration {
+    let mut random = [0];
+    let share = getrandom::fill(&mut random).map_or(128, |()| random[0]);
+    age.mul_f64(0.9 + f64::from(share) / 1275.0)
+}
+
+/// The largest age that [`jittered`] makes of an age.
+pub fn oldest(age: Duration) -> Duration {
+    age.mul_f64(1.1)
+}
+
 /// Protection of a program's listeners. The default is none.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
@@ -50,6 +65,8 @@ pub struct Security {
     pub admin_hosts: Arc<[String]>,
     /// Tokens of callers, for all listeners; `None` if callers need none.
     pub auth: Option<Auth>,
+    /// The permutation of opaque IDs; `None` if there is no key.
+    pub opaque: Option<Shuffle>,
 }
 
 impl Security {

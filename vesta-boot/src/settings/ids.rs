@@ -1,12 +1,13 @@
 //! Fields of an ID: layout, populator, and the fields that are the same in every ID of a service.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart, TimeUnit};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
 
-use super::parse::{Parsed, choice, either, millis, number, truth, whole};
+use super::parse::{Parsed, choice, either, key_file, millis, number, truth, whole};
 use super::values::Values;
 use crate::net::checked_name;
 use crate::start::error::Error;
@@ -82,6 +83,14 @@ section! {
         /// layout whose lowest field is the sequence, such as `snowflake`, it spreads IDs made at a low rate over
         /// the shards of `id % n`. Leaf uses `random:100`.
         pub sequence_start: SequenceStart = "sequence_start" "START" or "zero", sequence_start(layout);
+
+        /// Key file of opaque IDs
+        ///
+        /// Enables `format=opaque`, which hides the ID: without the key, neither its time nor the next ID can be
+        /// derived. `vesta key new FILE` makes a key. All servers need the same one. Keep a copy.
+        ///
+        /// Example: /etc/vesta/opaque.key
+        pub opaque_key: Option<PathBuf> = "opaque.key_file" "FILE", key_file;
 
         /// Namespace of IDs that must not collide
         ///

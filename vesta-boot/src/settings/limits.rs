@@ -52,6 +52,20 @@ section! {
         /// caller reads it.
         pub idle_timeout: Duration = "idle_timeout_ms" "MS" or "300000", idle_timeout;
 
+        /// Longest age of a connection
+        ///
+        /// In milliseconds, 1000 to 86400000, or 0 for no limit; a tenth more or less at random. An older connection is
+        /// closed after its present requests: HTTP/1 by `connection: close`, gRPC by GOAWAY. So long-lived clients
+        /// connect again, and reach servers that were added later.
+        ///
+        /// Example: 300000
+        pub max_connection_age: Duration = "max_connection_age_ms" "MS" or "0", connection_age;
+
+        /// Time for the requests of a gRPC connection that is too old
+        ///
+        /// In milliseconds, 0 to 600000. Streams that last longer are ended. For `max_connection_age_ms`.
+        pub max_connection_age_grace: Duration = "max_connection_age_grace_ms" "MS" or "10000", millis(0..=LONGEST_WAIT);
+
         /// Threads that serve requests
         ///
         /// 1 to 512. Default: one for every two CPUs, because the kernel, callers on the same host and other processes
@@ -68,6 +82,13 @@ impl Limits {
         self.max_connections_per_address
             .unwrap_or(self.max_connections.div_ceil(2))
     }
+}
+
+/// 0 is never: `Duration::MAX`.
+fn connection_age(text: &str) -> Parsed<Duration> {
+    let age = idle_timeout(text).ok();
+    let age = age.filter(|age| *age >= Duration::from_secs(1));
+    age.ok_or_else(|| "must be 1000 to 86400000, or 0 for no limit".to_owned())
 }
 
 /// 0 is never: `Duration::MAX`.

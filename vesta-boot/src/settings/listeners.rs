@@ -63,6 +63,23 @@ section! {
         /// Example: https://shop.example.com
         pub(super) cors_origins: Arc<[String]> = "cors.origins" "ORIGINS" or "", origins;
 
+        /// Prefix of every REST path
+        ///
+        /// For a proxy that passes on one part of a site: `/ids` moves `/genid` to `/ids/genid`, and so on, with the page
+        /// and the OpenAPI document. The admin listener stays as it is.
+        ///
+        /// Example: /ids
+        pub(super) base_path: String = "base_path" "PATH" or "", base_path;
+
+        /// Path of the readiness check on the REST listener
+        ///
+        /// For load balancers that can reach no other port: 200 while the server is ready, otherwise 503, without a
+        /// token. `base_path` does not apply to it. Clients of gRPC have the health service. Default: only `/readyz` of
+        /// the admin listener.
+        ///
+        /// Example: /readyz
+        pub(super) readiness_path: Option<String> = "readiness.public_path" "PATH", absolute_path;
+
         /// Certificate chain (PEM); turns TLS on
         ///
         /// The server's certificate and its chain, for the public listener. Replaced files are reloaded
@@ -108,6 +125,30 @@ section! {
         ///
         /// For trusted networks only.
         pub(super) allow_plaintext: bool = "allow_plaintext" "BOOL" or "false", truth();
+    }
+}
+
+/// A prefix of paths, or nothing.
+fn base_path(text: &str) -> Parsed<String> {
+    if text.is_empty() {
+        Ok(String::new())
+    } else {
+        absolute_path(text)
+    }
+}
+
+/// A path that is written the same in every URL.
+fn absolute_path(text: &str) -> Parsed<String> {
+    let is_plain = |part: &str| {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+        !part.is_empty() && part.bytes().all(is_name) && part.bytes().any(|byte| byte != b'.')
+    };
+    let parts = text.strip_prefix('/');
+    match parts.filter(|parts| parts.split('/').all(is_plain)) {
+        Some(_) => Ok(text.to_owned()),
+        None => {
+            Err("must be a path of letters, digits, `-`, `_`, `.` and `~`, such as /ids".to_owned())
+        }
     }
 }
 

@@ -32,11 +32,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vesta_intf::Shuffle;
 use vesta_service::clock::Clock;
 use vesta_service::lease::Timing;
 use vesta_store::SegmentTable;
 
 use crate::net::{Address, Auth, Protocol, Security, Tls, TlsFiles, Token};
+use crate::read_opaque_key;
 use crate::start::error::Error;
 
 pub use declared::settings;
@@ -79,6 +81,10 @@ pub struct Config {
     pub compat: Compat,
     /// Origins of web pages that may call the REST endpoints.
     pub cors_origins: Arc<[String]>,
+    /// Prefix of every REST path; empty for none.
+    pub base_path: String,
+    /// Path of the readiness check on the REST listener, if it has one.
+    pub readiness_path: Option<String>,
     /// TLS of the public listener; `None` if it is not encrypted.
     pub tls: Option<TlsFiles>,
     /// TLS of the admin listener; `None` if it is not encrypted.
@@ -150,6 +156,8 @@ impl Config {
             hosts: listeners.hosts,
             compat: listeners.compat,
             cors_origins: listeners.cors_origins,
+            base_path: listeners.base_path,
+            readiness_path: listeners.readiness_path,
             allow_plaintext: listeners.allow_plaintext,
             tls,
             admin_tls,
@@ -218,7 +226,16 @@ impl Config {
         }
     }
 
-    /// Protection of the listeners. Reads the TLS files.
+    /// The permutation of opaque IDs, if there is a key. Reads its file.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] with one sentence that names the file and the fault.
+    pub fn opaque_key(&self) -> Result<Option<Shuffle>, Error> {
+        let path = self.ids.opaque_key.as_deref();
+        path.map(read_opaque_key).transpose()
+    }
+
+    /// Protection of the listeners. Reads the TLS files and the key of opaque IDs.
     ///
     /// # Errors
     /// [`Error::Setting`] with one sentence that names the file and the fault.
@@ -247,6 +264,7 @@ impl Config {
                 .cloned()
                 .collect(),
             auth: self.auth.clone(),
+            opaque: self.opaque_key()?,
         })
     }
 

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::values::may_be_url;
 use vesta_store::{OpenError, StoreUrl};
 
 /// A value, or a description of the valid values.
@@ -63,6 +64,14 @@ pub(super) fn truth() -> impl Fn(&str) -> Parsed<bool> {
 pub(super) fn path(text: &str) -> Parsed<PathBuf> {
     match text.contains("://") {
         true => Err("must be the path of a PEM file".to_owned()),
+        false => Ok(text.into()),
+    }
+}
+
+/// The path of a key file. Text that may be a URL is refused, as in [`path`].
+pub(super) fn key_file(text: &str) -> Parsed<PathBuf> {
+    match may_be_url(text) {
+        true => Err("must be the path of a key file, without @".to_owned()),
         false => Ok(text.into()),
     }
 }

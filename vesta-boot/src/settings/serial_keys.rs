@@ -71,7 +71,7 @@ pub(crate) fn find_or_make(
 }
 
 /// Writes a key completely and durably before it is used.
-fn make(path: &Path, digits: &str) -> io::Result<()> {
+pub(crate) fn make(path: &Path, digits: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -79,10 +79,19 @@ fn make(path: &Path, digits: &str) -> io::Result<()> {
         .open(path)?;
     file.write_all(format!("{digits}\n").as_bytes())?;
     file.sync_all()?;
-    File::open(path.parent().unwrap_or(path))?.sync_all()
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn key(path: &Path) -> Result<ShuffleKey, Error> {
+    let text = read_private(path).map_err(|why| refused(path, &why))?;
+    ShuffleKey::from_hex(&text).map_err(|_| refused(path, "must be 64 hexadecimal digits"))
+}
+
+/// The text of a file that only its owner may change and others may not read, or why it is refused.
+pub(crate) fn read_private(path: &Path) -> Result<String, String> {
     let read = || -> io::Result<(u32, String)> {
         let file = File::open(path)?;
         let mode = file.metadata()?.mode();
@@ -90,16 +99,14 @@ fn key(path: &Path) -> Result<ShuffleKey, Error> {
         file.take(LONGEST).read_to_string(&mut text)?;
         Ok((mode, text))
     };
-    let (mode, text) =
-        read().map_err(|error| refused(path, &format!("cannot be read: {error}")))?;
+    let (mode, text) = read().map_err(|error| format!("cannot be read: {error}"))?;
     if mode & TOO_OPEN != 0 {
         let mode = mode & 0o777;
-        return Err(refused(
-            path,
-            &format!("others may read or change it (mode {mode:04o}); chmod 600 it"),
+        return Err(format!(
+            "others may read or change it (mode {mode:04o}); chmod 600 it"
         ));
     }
-    ShuffleKey::from_hex(&text).map_err(|_| refused(path, "must be 64 hexadecimal digits"))
+    Ok(text)
 }
 
 fn refused(path: &Path, why: &str) -> Error {

@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches as _, Subcommand as _};
 
 use crate::commands::output::Output;
-use crate::commands::{Command, Format, TokenCommand};
+use crate::commands::{Command, Format, KeyCommand, TokenCommand};
 use crate::settings::role::Role;
 use crate::settings::{Values, settings, shown};
 use crate::start::error::Error;
@@ -86,6 +86,8 @@ pub enum Invocation {
     Command(Values, Command),
     /// Make a token and exit. Needs no settings.
     Token(TokenCommand, Output),
+    /// Make a key file and exit. Needs no settings.
+    Key(KeyCommand, Output),
     /// Print the help or the version and exit.
     Help(clap::Error),
 }
@@ -126,6 +128,7 @@ impl Invocation {
     pub fn command(role: Role, command: Command, matches: &ArgMatches) -> Result<Self, Error> {
         match command {
             Command::Token { command, format } => Ok(Invocation::Token(command, format.output)),
+            Command::Key { command, format } => Ok(Invocation::Key(command, format.output)),
             command => Ok(Invocation::Command(values(role, matches)?, command)),
         }
     }

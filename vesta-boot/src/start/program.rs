@@ -64,6 +64,9 @@ pub fn start(
     match invocation {
         Invocation::Run(values) => serve(clock, role, fronts, &values),
         Invocation::Token(command, output) => commands::make_token(&command, output),
+        Invocation::Key(command, output) => {
+            commands::make_key(&command, output).map(|said| commands::print(&said))
+        }
         Invocation::Command(values, command) => {
             let config = Config {
                 clock,

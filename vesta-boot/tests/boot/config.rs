@@ -18,7 +18,9 @@ fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
         Invocation::Run(raw) | Invocation::PrintConfig(raw) | Invocation::Command(raw, _) => {
             Ok(raw)
         }
-        Invocation::Token(..) | Invocation::Help(_) => unreachable!("they have no settings"),
+        Invocation::Token(..) | Invocation::Key(..) | Invocation::Help(_) => {
+            unreachable!("they have no settings")
+        }
     }
 }
 
@@ -547,6 +549,7 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
             key: "orders".into(),
             step: 1000,
             first: 1,
+            last: None,
             description: None
         }
     );
@@ -554,7 +557,14 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
         command(
             &[
                 &create[..],
-                &["--first", "7", "--description", "the orders"]
+                &[
+                    "--first",
+                    "7",
+                    "--last",
+                    "99",
+                    "--description",
+                    "the orders"
+                ]
             ]
             .concat()
         ),
@@ -562,6 +572,7 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
             key: "orders".into(),
             step: 1000,
             first: 7,
+            last: Some(99),
             description: Some("the orders".into()),
         }
     );

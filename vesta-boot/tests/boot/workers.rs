@@ -70,6 +70,7 @@ fn a_panicked_worker_gets_no_connection_and_without_workers_serving_ends() {
         stall: hour,
         idle: hour,
         unused: hour,
+        lifetime: hour,
     };
     let limiter = Limiter::new(99, 99, limits, None, Arc::clone(&running.metrics));
     let listener = listener.try_into().expect("a listener");

@@ -164,6 +164,89 @@ fn generated_ids_are_explained_and_attributed() {
 }
 
 #[test]
+fn opaque_ids_and_uuids_are_made_and_read_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("ids.key").display().to_string();
+    let (said, code) = vesta(folder.path(), &["key", "new", &key]);
+    assert!(
+        code == 0 && said.contains("created the key") && said.contains("fingerprint"),
+        "{said}"
+    );
+    let (_, again) = vesta(folder.path(), &["key", "new", &key]);
+    assert_eq!(again, 64, "a key is never overwritten");
+    for (format, more) in [
+        ("opaque", &["--key", &*key][..]),
+        ("uuid-v7", &[]),
+        ("uuid", &[]),
+    ] {
+        let (texts, _) = vesta(
+            folder.path(),
+            &[
+                "gen",
+                "-n",
+                "2",
+                "--format",
+                format,
+                "--layout",
+                "js-safe",
+                "--opaque-key-file",
+                &key,
+            ],
+        );
+        let texts: Vec<_> = texts.lines().collect();
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        let lines = [
+            &[
+                "explain", texts[0], texts[1], "--layout", "js-safe", "-o", "csv",
+            ],
+            more,
+        ]
+        .concat();
+        let (said, code) = vesta(folder.path(), &lines);
+        let ids: Vec<u64> = said
+            .lines()
+            .skip(1)
+            .map(|line| {
+                line.split(',')
+                    .next()
+                    .and_then(|id| id.parse().ok())
+                    .expect("an ID")
+            })
+            .collect();
+        assert_eq!((code, ids.len()), (0, 2), "{said}");
+        assert_eq!(ids[1] - ids[0], IdMeta::JS_SAFE.step(), "{format}: {said}");
+        assert!(!said.contains(texts[0]), "{said}");
+    }
+    // Another key: in this layout no text of the first reads as an ID.
+    let other = folder.path().join("other.key").display().to_string();
+    vesta(folder.path(), &["key", "new", &other]);
+    let (texts, _) = vesta(
+        folder.path(),
+        &[
+            "gen",
+            "--format",
+            "opaque",
+            "--layout",
+            "js-safe",
+            "--opaque-key-file",
+            &key,
+        ],
+    );
+    let (said, code) = vesta(
+        folder.path(),
+        &[
+            "explain",
+            texts.trim(),
+            "--layout",
+            "js-safe",
+            "--key",
+            &other,
+        ],
+    );
+    assert_eq!((said.as_str(), code), ("", 64));
+}
+
+#[test]
 fn locally_generated_ids_have_the_embedded_gen_method() {
     let folder = tempfile::tempdir().expect("a folder");
     let gen_method = |args: &[&str]| {

@@ -321,6 +321,13 @@ impl serial_service_server::SerialService for Served {
             check: Some(check),
         }))
     }
+
+    async fn create(
+        &self,
+        _: Request<v1::CreateSerialRequest>,
+    ) -> Answer<v1::CreateSerialResponse> {
+        Err(Status::unimplemented("the client creates no tags"))
+    }
 }
 
 fn serials() -> Pattern {

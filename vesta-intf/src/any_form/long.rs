@@ -1,8 +1,8 @@
 //! IDs of more than 64 bits.
 
-use super::{Written, unknown};
+use super::{Form, Written, unknown};
 use crate::format::BASE62;
-use crate::{IdError, IdFormat, UnixMillis};
+use crate::{IdError, IdFormat, IdMeta, UnixMillis, UuidV7, uuid};
 
 /// Milliseconds between 1582-10-15, the epoch of version 1 UUIDs, and 1970.
 const GREGORIAN: u64 = 12_219_292_800_000;
@@ -82,7 +82,7 @@ fn ulid(text: &str) -> Result<Written, IdError> {
     })
 }
 
-/// 32 digits, bare or in the five groups; the latter optionally in braces or after `urn:uuid:`.
+/// 32 digits, bare or in the five groups; the latter optionally in braces or after `urn:uuid:`. It may contain an ID.
 fn uuid(text: &str) -> Result<Written, IdError> {
     let urn = text
         .split_at_checked(9)
@@ -91,12 +91,17 @@ fn uuid(text: &str) -> Result<Written, IdError> {
         .strip_prefix('{')
         .and_then(|text| text.strip_suffix('}'));
     let text = urn.map(|it| it.1).or(braced).unwrap_or(text);
-    let groups: Vec<_> = text.split('-').map(str::len).collect();
-    let digits = text.replace('-', "");
-    let halves = digits.split_at_checked(16);
-    let halves = halves.filter(|_| matches!(groups[..], [32] | [8, 4, 4, 4, 12]));
-    let (high, low) = halves.ok_or_else(unknown)?;
-    let (high, _) = (IdFormat::Hex.parse(high)?, IdFormat::Hex.parse(low)?);
+    let halves = uuid::halves(text).ok_or_else(unknown)??;
+    let of_layout = |layout| Some((UuidV7::new(&layout).ok()?.id_of(halves)?, layout));
+    if let Some(id) = uuid::id_of(halves) {
+        let form = Form::Format(IdFormat::Uuid);
+        return Ok(Written::Id { id, form });
+    }
+    if let Some((id, layout)) = IdMeta::all_known().find_map(of_layout) {
+        let form = Form::UuidV7(layout);
+        return Ok(Written::Id { id, form });
+    }
+    let (high, _) = halves;
     let version = high >> 12 & 0xf;
     // In steps of 100 ns, in three pieces whose order depends on the version.
     let (first, middle, last) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);

@@ -166,6 +166,36 @@ pub struct ParseSerialRequest {
     pub serial: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateSerialRequest {
+    /// The tag: 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub tag: ::prost::alloc::string::String,
+    /// The pattern of its serials. One that shuffles is INVALID_ARGUMENT: every server needs its key.
+    #[prost(string, tag = "2")]
+    pub pattern: ::prost::alloc::string::String,
+    /// never, day, week, month, quarter, year, or year:MM-DD for a fiscal year; default never.
+    #[prost(string, optional, tag = "3")]
+    pub reset: ::core::option::Option<::prost::alloc::string::String>,
+    /// The time zone of its dates, such as Asia/Shanghai; needed if the pattern has a date.
+    #[prost(string, optional, tag = "4")]
+    pub zone: ::core::option::Option<::prost::alloc::string::String>,
+    /// Minimum counters per fetch; default 100, or a hundredth of the counter's capacity.
+    #[prost(uint64, optional, tag = "5")]
+    pub step: ::core::option::Option<u64>,
+    /// The first counter of the current period; default 1.
+    #[prost(uint64, optional, tag = "6")]
+    pub first: ::core::option::Option<u64>,
+    /// The purpose of the tag, at most 256 characters.
+    #[prost(string, optional, tag = "7")]
+    pub description: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateSerialResponse {
+    /// False if a tag of this name existed; it stays as it was.
+    #[prost(bool, tag = "1")]
+    pub created: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ParsedSerial {
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
@@ -1586,6 +1616,31 @@ pub mod serial_service_client {
                 .insert(GrpcMethod::new("vesta.v1.SerialService", "Parse"));
             self.inner.unary(req, path, codec).await
         }
+        /// Creates a tag, unless one of its name exists. Needs the scope `admin`, on a server whose callers have tokens.
+        pub async fn create(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateSerialRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateSerialResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/vesta.v1.SerialService/Create",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("vesta.v1.SerialService", "Create"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1614,6 +1669,14 @@ pub mod serial_service_server {
             &self,
             request: tonic::Request<super::ParseSerialRequest>,
         ) -> std::result::Result<tonic::Response<super::ParsedSerial>, tonic::Status>;
+        /// Creates a tag, unless one of its name exists. Needs the scope `admin`, on a server whose callers have tokens.
+        async fn create(
+            &self,
+            request: tonic::Request<super::CreateSerialRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateSerialResponse>,
+            tonic::Status,
+        >;
     }
     /// Serials: human-readable numbers, such as INV-261122-0000427, whose counter restarts each day, month or year.
     /// A server where they are not enabled answers UNIMPLEMENTED.
@@ -1768,6 +1831,51 @@ pub mod serial_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ParseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/vesta.v1.SerialService/Create" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateSvc<T: SerialService>(pub Arc<T>);
+                    impl<
+                        T: SerialService,
+                    > tonic::server::UnaryService<super::CreateSerialRequest>
+                    for CreateSvc<T> {
+                        type Response = super::CreateSerialResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateSerialRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SerialService>::create(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::Reset;
+use super::civil::YearStart;
+use super::{CivilHour, Reset};
 use crate::check::CheckSymbol;
 use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 
@@ -11,6 +12,9 @@ use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 /// | part | stands for |
 /// |---|---|
 /// | `{date:FORMAT}` | the date: `yy`, `yyyy`, `MM`, `dd`, `DDD` (day of the year), `HH`, and non-letters |
+/// | `{q}` | the quarter of the year, 1 to 4 |
+/// | `{ww}` | the ISO 8601 week, with `{date:YYYY}` or `{date:YY}` for the year that it belongs to |
+/// | `{fy:yy-yy}` | the years in which the fiscal year begins and ends, or the first alone; also `yyyy` |
 /// | `{n:W}` | the counter in `W` digits; a counter that does not fit is an error |
 /// | `{n:W+}` | the same, but it grows |
 /// | `{n:W:DIGITS}` | the same in `decimal`, `base36`, `base62` or `crockford` digits |
@@ -59,31 +63,49 @@ pub(super) enum DateField {
     Day,
     DayOfYear,
     Hour,
+    Quarter,
+    /// Of ISO 8601, with the year of its Thursday.
+    Week,
+    WeekYearOfCentury,
+    WeekYear,
+    /// The year in which the fiscal year begins, or ends, in 4 digits or 2.
+    Fiscal {
+        ends: bool,
+        long: bool,
+    },
 }
 
 impl DateField {
-    pub(super) const ALL: [(&'static str, Self); 6] = [
+    pub(super) const ALL: [(&'static str, Self); 10] = [
         ("yy", Self::YearOfCentury),
         ("yyyy", Self::Year),
         ("MM", Self::Month),
         ("dd", Self::Day),
         ("DDD", Self::DayOfYear),
         ("HH", Self::Hour),
+        ("q", Self::Quarter),
+        ("ww", Self::Week),
+        ("YY", Self::WeekYearOfCentury),
+        ("YYYY", Self::WeekYear),
     ];
 
     pub(super) const fn width(self) -> usize {
         match self {
-            Self::Year => 4,
+            Self::Year | Self::WeekYear | Self::Fiscal { long: true, .. } => 4,
             Self::DayOfYear => 3,
+            Self::Quarter => 1,
             _ => 2,
         }
     }
 
-    /// The next coarser field; `None` for a year.
+    /// The field without which this one means nothing; `None` for a year.
     pub(super) const fn needs(self) -> Option<Fineness> {
         match self {
-            Self::YearOfCentury | Self::Year => None,
-            Self::Month | Self::DayOfYear => Some(Fineness::Year),
+            Self::YearOfCentury | Self::Year | Self::Fiscal { .. } => None,
+            Self::Month | Self::DayOfYear | Self::Quarter => Some(Fineness::Year),
+            Self::Week => Some(Fineness::WeekYear),
+            // Else it would be confused with the calendar year.
+            Self::WeekYearOfCentury | Self::WeekYear => Some(Fineness::Week),
             Self::Day => Some(Fineness::Month),
             Self::Hour => Some(Fineness::Day),
         }
@@ -95,7 +117,45 @@ impl DateField {
             Self::Month => Fineness::Month,
             Self::Day | Self::DayOfYear => Fineness::Day,
             Self::Hour => Fineness::Hour,
+            Self::Quarter => Fineness::Quarter,
+            Self::Week => Fineness::Week,
+            Self::WeekYearOfCentury | Self::WeekYear => Fineness::WeekYear,
+            Self::Fiscal { ends: false, .. } => Fineness::FiscalYear,
+            Self::Fiscal { ends: true, .. } => Fineness::FiscalEnd,
         }
+    }
+
+    /// Its number on a date: years in full. `start` is that of the fiscal year, which the reset defines.
+    pub(super) fn number(self, date: &CivilHour, start: Option<YearStart>) -> u64 {
+        match self {
+            Self::YearOfCentury | Self::Year => date.year,
+            Self::Month => date.month,
+            Self::Day => date.day,
+            Self::DayOfYear => date.day_of_year(),
+            Self::Hour => date.hour,
+            Self::Quarter => date.quarter(),
+            Self::Week => date.week().1,
+            Self::WeekYearOfCentury | Self::WeekYear => date.week().0,
+            Self::Fiscal { ends, .. } => {
+                start.map_or(date.year, |start| start.year_of(date)) + u64::from(ends)
+            }
+        }
+    }
+
+    /// True if two digits stand for a year.
+    pub(super) const fn is_of_century(self) -> bool {
+        matches!(
+            self,
+            Self::YearOfCentury | Self::WeekYearOfCentury | Self::Fiscal { long: false, .. }
+        )
+    }
+
+    /// True if it is a part of the calendar date that is coarser than a day.
+    pub(super) const fn is_coarse(self) -> bool {
+        matches!(
+            self.fineness(),
+            Fineness::Year | Fineness::Quarter | Fineness::Month
+        )
     }
 }
 
@@ -103,9 +163,14 @@ impl DateField {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fineness {
     Year,
+    Quarter,
     Month,
     Day,
     Hour,
+    WeekYear,
+    Week,
+    FiscalYear,
+    FiscalEnd,
 }
 
 impl fmt::Display for Fineness {
@@ -115,6 +180,11 @@ impl fmt::Display for Fineness {
             Fineness::Month => "month (MM)",
             Fineness::Day => "day (dd or DDD)",
             Fineness::Hour => "hour (HH)",
+            Fineness::Quarter => "quarter (q)",
+            Fineness::WeekYear => "year of the week (YY or YYYY)",
+            Fineness::Week => "week (ww)",
+            Fineness::FiscalYear => "fiscal year (fy)",
+            Fineness::FiscalEnd => "end of the fiscal year (fy)",
         })
     }
 }

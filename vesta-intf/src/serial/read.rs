@@ -75,6 +75,13 @@ fn inside<'a>(
     refuse(at, "unclosed brace; write {{ for a literal brace")
 }
 
+/// A field of the date by its name, or all names.
+fn date_field(name: &str) -> Result<DateField, String> {
+    let found = DateField::ALL.into_iter().find(|it| it.0 == name);
+    let names = || DateField::ALL.map(|(name, _)| name).join(", ");
+    found.map(|(_, field)| field).ok_or_else(names)
+}
+
 /// The parts read so far, and their positions.
 #[derive(Default)]
 struct Read {
@@ -90,18 +97,35 @@ impl Read {
         let (name, rest) = inside.split_once(':').unwrap_or((inside, ""));
         let after = at + name.chars().count() + 1;
         match name {
-            "date" => self.date(after, rest),
+            "date" => self.date(after, rest, date_field),
+            "fy" => {
+                let mut ends = false;
+                self.date(after, rest, |token| {
+                    let long = ["yy", "yyyy"].iter().position(|it| *it == token);
+                    let long = long.ok_or_else(|| "yy, yyyy".to_owned())? == 1;
+                    let field = DateField::Fiscal { ends, long };
+                    ends = true;
+                    Ok(field)
+                })
+            }
+            "q" | "ww" if rest.is_empty() => self.date(at, name, date_field),
             "n" => self.counter(at, after, rest, false),
             "shuffle" => self.counter(at, after, rest, true),
             "check" => self.check(at, after, rest),
             _ => refuse(
                 at,
-                format!("`{name}` is not one of date, n, shuffle, check"),
+                format!("`{name}` is not one of date, q, ww, fy, n, shuffle, check"),
             ),
         }
     }
 
-    fn date(&mut self, at: usize, format: &str) -> Result<(), IdError> {
+    /// Reads the fields of a date, which `find` looks up by their names.
+    fn date(
+        &mut self,
+        at: usize,
+        format: &str,
+        mut find: impl FnMut(&str) -> Result<DateField, String>,
+    ) -> Result<(), IdError> {
         if format.is_empty() {
             return refuse(at, "a format is missing, such as yyMMdd");
         }
@@ -118,10 +142,9 @@ impl Read {
                 continue;
             }
             let (token, tail) = rest.split_at(run);
-            let Some((_, field)) = DateField::ALL.into_iter().find(|(name, _)| *name == token)
-            else {
-                let names = DateField::ALL.map(|(name, _)| name).join(", ");
-                return refuse(at, format!("`{token}` is not one of {names}"));
+            let field = match find(token) {
+                Ok(field) => field,
+                Err(names) => return refuse(at, format!("`{token}` is not one of {names}")),
             };
             let same = |(_, other): &&(usize, DateField)| other.fineness() == field.fineness();
             if let Some((other, _)) = self.dates.iter().find(same) {
@@ -232,8 +255,11 @@ impl Read {
             return refuse(length, "a counter is missing, such as {n:6}");
         };
         let tells = |field: DateField, fineness| {
-            field.fineness() == fineness
+            let own = field.fineness();
+            let of_day = own == Fineness::Day;
+            own == fineness
                 || field == DateField::DayOfYear && fineness == Fineness::Month
+                || (of_day || own == Fineness::Month) && fineness == Fineness::Quarter
         };
         let has = |fineness| self.dates.iter().any(|(_, field)| tells(*field, fineness));
         for (at, field) in &self.dates {
@@ -243,22 +269,56 @@ impl Read {
                 return refuse(*at, why);
             }
         }
+        // A week or a fiscal year may begin within a month, so coarse parts beside it could not be read back.
+        let is_own =
+            |field: DateField| matches!(field.fineness(), Fineness::Week | Fineness::FiscalYear);
+        let own = self.dates.iter().find(|(_, field)| is_own(*field));
+        let coarse = self.dates.iter().any(|(_, field)| field.is_coarse());
+        let several = self
+            .dates
+            .iter()
+            .filter(|(_, field)| is_own(*field))
+            .count()
+            > 1;
+        if let Some((at, field)) = own.filter(|_| (coarse || several) && !has(Fineness::Day)) {
+            let (own, day) = (field.fineness(), Fineness::Day);
+            return refuse(
+                *at,
+                format!("beside other parts of the date the {own} requires the {day}"),
+            );
+        }
+        if let (Some((at, _)), false) = (
+            self.dates
+                .iter()
+                .find(|(_, field)| matches!(field, DateField::Fiscal { .. })),
+            matches!(reset, Reset::FiscalYear(_)),
+        ) {
+            return refuse(
+                *at,
+                "fy needs a counter that restarts each fiscal year, such as year:04-01",
+            );
+        }
         let needed = match reset {
             Reset::Never => None,
             Reset::Day => Some(Fineness::Day),
             Reset::Month => Some(Fineness::Month),
             Reset::Year => Some(Fineness::Year),
+            Reset::Quarter => Some(Fineness::Quarter),
+            Reset::Week => Some(Fineness::Week),
+            Reset::FiscalYear(_) => Some(Fineness::FiscalYear),
         };
-        if let Some(needed) = needed.filter(|needed| !has(*needed)) {
+        let is_finer = matches!(reset, Reset::Week | Reset::FiscalYear(_)) && has(Fineness::Day);
+        let noun = reset.noun();
+        if let Some(needed) = needed.filter(|needed| !has(*needed) && !is_finer) {
             let why = format!(
-                "the counter restarts each {reset}; without the {needed} in the pattern its \
-                 serials would repeat those of the previous {reset}"
+                "the counter restarts each {noun}; without the {needed} in the pattern its \
+                 serials would repeat those of the previous {noun}"
             );
             return refuse(at, why);
         }
         if counter.shuffled && reset != Reset::Never {
             let why = format!(
-                "the shuffled order would repeat each {reset}, which reveals how many there were; \
+                "the shuffled order would repeat each {noun}, which reveals how many there were; \
                  a shuffled counter must never restart"
             );
             return refuse(at, why);

@@ -1,5 +1,6 @@
 //! Formats a counter and a date as a serial, and parses serials.
 
+use super::civil::YearStart;
 use super::pattern::{Counter, DateField, Part, Pattern, Radix};
 use super::{CivilHour, Reset};
 use crate::IdError;
@@ -33,7 +34,7 @@ impl Pattern {
         for part in &self.parts {
             match *part {
                 Part::Literal(character) => push(&mut text, character),
-                Part::Date(field) => push_date(&mut text, field, date)?,
+                Part::Date(field) => push_date(&mut text, field, field.number(date, self.start()))?,
                 Part::Counter => {
                     let start = text.len();
                     push_digits(&mut text, radix, counter, width);
@@ -82,7 +83,7 @@ impl Pattern {
                 }
             }
         }
-        let date = date_of(&fields)?;
+        let date = date_of(&fields, self.start())?;
         // Formatting it again catches every alternative spelling.
         let right: Vec<char> = self
             .format(&date, counter)
@@ -100,11 +101,19 @@ impl Pattern {
             return Err(IdError::invalid("serial", "its counter has leading zeros"));
         }
         Ok(ParsedSerial {
-            date: shown(&fields, &date),
+            date: shown(&fields, &date, self.reset()),
             period: Some(self.reset().show(self.reset().period(&date))).filter(|it| !it.is_empty()),
             counter,
             check: checks.map(|(method, ..)| method),
         })
+    }
+
+    /// Begin of the fiscal year, if the counter restarts with it.
+    const fn start(&self) -> Option<YearStart> {
+        match self.reset() {
+            Reset::FiscalYear(start) => Some(start),
+            _ => None,
+        }
     }
 
     /// Width of the counter in a serial of this length: everything else has a fixed width.
@@ -155,20 +164,17 @@ fn push(text: &mut Vec<u8>, character: char) {
 }
 
 #[inline]
-fn push_date(text: &mut Vec<u8>, field: DateField, date: &CivilHour) -> Result<(), IdError> {
+fn push_date(text: &mut Vec<u8>, field: DateField, number: u64) -> Result<(), IdError> {
     let number = match field {
-        DateField::YearOfCentury => {
-            IdError::check("year", date.year, 2000, 2099)?;
-            date.year - 2000
+        of_century if of_century.is_of_century() => {
+            IdError::check("year", number, 2000, 2099)?;
+            number - 2000
         }
-        DateField::Year => {
-            IdError::check("year", date.year, 0, 9999)?;
-            date.year
+        year if year.width() == 4 => {
+            IdError::check("year", number, 0, 9999)?;
+            number
         }
-        DateField::Month => date.month,
-        DateField::Day => date.day,
-        DateField::DayOfYear => date.day_of_year(),
-        DateField::Hour => date.hour,
+        _ => number,
     };
     match u8::try_from(number) {
         Ok(number @ 0..100) if field.width() == 2 => {
@@ -248,7 +254,10 @@ impl<'a> Read<'a> {
 }
 
 /// The date of the fields of a serial; a field that it does not have is the first.
-fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
+fn date_of(
+    fields: &[(usize, DateField, u64)],
+    start: Option<YearStart>,
+) -> Result<CivilHour, IdError> {
     let refuse = |at: usize, what: &str, found: u64| {
         let reason = format!("at character {}: {what} {found} does not exist", at + 1);
         Err(IdError::invalid("serial", reason))
@@ -259,9 +268,23 @@ fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
         day: 1,
         hour: 0,
     };
-    let mut of_year = None;
+    let (mut of_year, mut quarter, mut week) = (None, None, (None, None));
+    let mut fiscal = None;
     for &(at, field, found) in fields {
         match field {
+            DateField::Quarter if !(1..=4).contains(&found) => return refuse(at, "quarter", found),
+            DateField::Quarter => quarter = Some(found),
+            DateField::Week if !(1..=53).contains(&found) => return refuse(at, "week", found),
+            DateField::Week => week.1 = Some(found),
+            DateField::WeekYear | DateField::Fiscal { long: true, .. } if found < 1970 => {
+                return refuse(at, "year", found);
+            }
+            DateField::WeekYear => week.0 = Some(found),
+            DateField::WeekYearOfCentury => week.0 = Some(2000 + found),
+            DateField::Fiscal { ends: true, .. } => {}
+            DateField::Fiscal { long, .. } => {
+                fiscal = Some(found + if long { 0 } else { 2000 });
+            }
             DateField::YearOfCentury => date.year = 2000 + found,
             DateField::Year if found < 1970 => return refuse(at, "year", found),
             DateField::Year => date.year = found,
@@ -273,6 +296,16 @@ fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
             DateField::Hour if found > 23 => return refuse(at, "hour", found),
             DateField::Hour => date.hour = found,
         }
+    }
+    let has = |wanted| fields.iter().find(|(_, field, _)| *field == wanted);
+    let is_calendar = fields.iter().any(|(_, field, _)| field.is_coarse());
+    match (week, fiscal.zip(start), quarter) {
+        _ if is_calendar && has(DateField::Month).is_some() => {}
+        (_, _, Some(quarter)) if is_calendar => date.month = quarter * 3 - 2,
+        _ if is_calendar => {}
+        ((Some(year), Some(week)), _, _) => date = CivilHour::of_week(year, week),
+        (_, Some((year, start)), _) => date = start.first_hour(year),
+        _ => {}
     }
     let given = date;
     let first = CivilHour {
@@ -289,19 +322,31 @@ fn date_of(fields: &[(usize, DateField, u64)]) -> Result<CivilHour, IdError> {
         hour: date.hour,
         ..CivilHour::on_day(days)
     };
-    let has = |wanted| fields.iter().find(|(_, field, _)| *field == wanted);
     // A day beyond the end of its month or year moves into the next.
     let place = has(DateField::Day).or(has(DateField::DayOfYear));
     let moved =
         date.year != given.year || has(DateField::Month).is_some() && date.month != given.month;
     match place {
-        Some(&(at, _, found)) if moved => refuse(at, "day", found),
-        _ => Ok(date),
+        Some(&(at, _, found)) if moved => return refuse(at, "day", found),
+        _ => {}
+    }
+    // Each field must be that of the date: a year may have no week 53, and a date has one quarter.
+    let differs = |(_, field, found): &&(usize, DateField, u64)| {
+        let century = if field.is_of_century() { 2000 } else { 0 };
+        field.number(&date, start) != found + century
+    };
+    match fields.iter().find(differs) {
+        Some((at, field, _)) => {
+            let (at, what) = (at + 1, field.fineness());
+            let reason = format!("at character {at}: the {what} does not match the date");
+            Err(IdError::invalid("serial", reason))
+        }
+        None => Ok(date),
     }
 }
 
 /// The date, as precisely as these fields contain it.
-fn shown(fields: &[(usize, DateField, u64)], date: &CivilHour) -> Option<String> {
+fn shown(fields: &[(usize, DateField, u64)], date: &CivilHour, of_serial: Reset) -> Option<String> {
     let has = |wanted: &[DateField]| fields.iter().any(|(_, field, _)| wanted.contains(field));
     if fields.is_empty() {
         return None;
@@ -312,8 +357,14 @@ fn shown(fields: &[(usize, DateField, u64)], date: &CivilHour) -> Option<String>
         Reset::Day
     } else if has(&[DateField::Month]) {
         Reset::Month
-    } else {
+    } else if has(&[DateField::Quarter]) {
+        Reset::Quarter
+    } else if has(&[DateField::Week]) {
+        Reset::Week
+    } else if has(&[DateField::YearOfCentury, DateField::Year]) {
         Reset::Year
+    } else {
+        of_serial
     };
     let day = reset.show(reset.period(date));
     Some(if has(&[DateField::Hour]) {

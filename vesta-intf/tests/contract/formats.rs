@@ -79,18 +79,19 @@ const GOLDEN: [(u64, &str, &str, &str, &str); 10] = [
     ),
 ];
 
-const FIXED: [IdFormat; 4] = [
+const FIXED: [IdFormat; 5] = [
     IdFormat::PaddedDecimal,
     IdFormat::Hex,
     IdFormat::Base62,
     IdFormat::Crockford,
+    IdFormat::Uuid,
 ];
 
-/// The formats without a check symbol.
+/// The formats that are a number alone, without a check symbol and without fixed digits.
 fn plain() -> impl Iterator<Item = IdFormat> {
     IdFormat::ALL
         .into_iter()
-        .filter(|format| format.check().is_none())
+        .filter(|format| format.check().is_none() && *format != IdFormat::Uuid)
 }
 
 /// The formats with one.
@@ -140,6 +141,9 @@ fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
         };
         return (symbols == symbols_of(method, number)).then_some(number);
     }
+    if format == IdFormat::Uuid {
+        return of_uuid(&text.to_ascii_lowercase());
+    }
     let mut number = 0u128;
     for character in text.chars() {
         let meant = match (format, character) {
@@ -157,6 +161,23 @@ fn by_the_book(format: IdFormat, text: &str) -> Option<u64> {
         number = number * symbols.len() as u128 + value as u128;
     }
     u64::try_from(number).ok()
+}
+
+/// The number whose digits are at the places `i` of `iiiiiiii-iiii-8iii-8i00-007665737461`.
+fn of_uuid(text: &str) -> Option<u64> {
+    let mut digits = String::new();
+    for (given, shape) in text
+        .chars()
+        .zip("iiiiiiii-iiii-8iii-8i00-007665737461".chars())
+    {
+        match shape {
+            'i' => digits.push(given),
+            _ if shape != given => return None,
+            _ => {}
+        }
+    }
+    let is_hex = digits.bytes().all(|it| it.is_ascii_hexdigit());
+    is_hex.then(|| u64::from_str_radix(&digits, 16).ok())?
 }
 
 /// The check symbols of a number, by the definitions in their standards.
@@ -387,7 +408,7 @@ proptest! {
             let (min, max) = format.lengths();
             prop_assert!((min..=max).contains(&text.as_str().len()));
             prop_assert_eq!(format.parse(text.as_str()).unwrap(), id);
-            if format != IdFormat::Decimal && format.check().is_none() {
+            if format != IdFormat::Decimal && plain().any(|it| it == format) {
                 prop_assert_eq!(Some(text.to_string()), digits(format, id.into()));
             }
         }
@@ -428,6 +449,7 @@ proptest! {
                     let two_spellings = matches!(
                         format,
                         IdFormat::Hex
+                            | IdFormat::Uuid
                             | IdFormat::Base36
                             | IdFormat::Crockford
                             | IdFormat::CrockfordCheck

@@ -18,4 +18,5 @@ mod serials;
 mod sharding;
 #[cfg(feature = "shuffle")]
 mod shuffle;
+mod uuids;
 mod vesta_id;

@@ -73,6 +73,206 @@ fn known_serials() {
     }
 }
 
+/// Weeks and fiscal years of 2026-11-22, a Sunday, and of days around the turn of a year.
+#[test]
+fn quarters_weeks_and_fiscal_years() {
+    let april: Reset = "year:04-01".parse().unwrap();
+    let july: Reset = "year:07-01".parse().unwrap();
+    let date = |year, month, day| CivilHour {
+        year,
+        month,
+        day,
+        hour: 9,
+    };
+    for (text, reset, on, expected, shown, period) in [
+        (
+            "Q{q}/{date:yy}-{n:3}",
+            Reset::Quarter,
+            NOON,
+            "Q4/26-007",
+            "2026-Q4",
+            "2026-Q4",
+        ),
+        (
+            "{date:yyyyMM}{n:3}",
+            Reset::Quarter,
+            NOON,
+            "202611007",
+            "2026-11",
+            "2026-Q4",
+        ),
+        (
+            "{date:YYYY}-W{ww}-{n:3}",
+            Reset::Week,
+            NOON,
+            "2026-W47-007",
+            "2026-W47",
+            "2026-W47",
+        ),
+        (
+            "{date:YY}{ww}{n:3}",
+            Reset::Week,
+            date(2027, 1, 3),
+            "2653007",
+            "2026-W53",
+            "2026-W53",
+        ),
+        (
+            "{date:YY}{ww}{n:3}",
+            Reset::Week,
+            date(2024, 12, 30),
+            "2501007",
+            "2025-W01",
+            "2025-W01",
+        ),
+        (
+            "{date:yyMMdd}{n:3}",
+            Reset::Week,
+            date(2027, 1, 3),
+            "270103007",
+            "2027-01-03",
+            "2026-W53",
+        ),
+        (
+            "{fy:yy-yy}/{n:3}",
+            april,
+            NOON,
+            "26-27/007",
+            "2026-04-01",
+            "2026-04-01",
+        ),
+        (
+            "{fy:yy-yy}/{n:3}",
+            april,
+            date(2026, 3, 31),
+            "25-26/007",
+            "2025-04-01",
+            "2025-04-01",
+        ),
+        (
+            "FY{fy:yyyy}-{n:3}",
+            july,
+            date(2026, 7, 1),
+            "FY2026-007",
+            "2026-07-01",
+            "2026-07-01",
+        ),
+        (
+            "{fy:yy}{date:yyMMdd}{n:3}",
+            april,
+            NOON,
+            "26261122007",
+            "2026-11-22",
+            "2026-04-01",
+        ),
+        (
+            "{date:yyDDD}{n:3}",
+            july,
+            NOON,
+            "26326007",
+            "2026-11-22",
+            "2026-07-01",
+        ),
+    ] {
+        let pattern = pattern(text, reset);
+        assert_eq!(pattern.format(&on, 7).unwrap(), expected, "{text}");
+        let parsed = pattern.parse(expected).expect(expected);
+        assert_eq!(parsed.counter, 7);
+        assert_eq!(parsed.date.as_deref(), Some(shown), "{text}");
+        assert_eq!(parsed.period.as_deref(), Some(period), "{text}");
+    }
+    for (text, reset, serial, expected) in [
+        (
+            "{date:yy}{q}-{n:1}",
+            Reset::Quarter,
+            "265-1",
+            "quarter 5 does not exist",
+        ),
+        (
+            "{date:yyMMq}-{n:1}",
+            Reset::Quarter,
+            "26113-1",
+            "at character 5: the quarter (q) does not match the date",
+        ),
+        (
+            "{date:YY}{ww}-{n:1}",
+            Reset::Week,
+            "2500-1",
+            "week 0 does not exist",
+        ),
+        (
+            "{date:YY}{ww}-{n:1}",
+            Reset::Week,
+            "2553-1",
+            "does not match the date",
+        ), // 2025 has 52
+        (
+            "{fy:yy-yy}-{n:1}",
+            april,
+            "25-27-1",
+            "the end of the fiscal year (fy) does not match",
+        ),
+        (
+            "{fy:yy}{date:yyMMdd}{n:1}",
+            april,
+            "262603311",
+            "the fiscal year (fy) does not match",
+        ),
+    ] {
+        let said = refusal(
+            pattern(text, reset).parse(serial).expect_err(serial),
+            "serial",
+        );
+        assert!(said.contains(expected), "{serial}: {said}");
+    }
+    for (text, reset, expected) in [
+        ("{n:3}{q}", Reset::Never, "requires the year (yy or yyyy)"),
+        (
+            "{date:yy}{n:3}",
+            Reset::Quarter,
+            "restarts each quarter; without the quarter (q)",
+        ),
+        (
+            "{date:yy}{ww}{n:3}",
+            Reset::Week,
+            "requires the year of the week (YY or YYYY)",
+        ),
+        ("{date:YYYY}{n:3}", Reset::Never, "requires the week (ww)"),
+        (
+            "{date:YYYYwwyyMM}{n:3}",
+            Reset::Week,
+            "beside other parts of the date the week (ww) requires the day",
+        ),
+        ("{date:yyMM}{n:3}", Reset::Week, "without the week (ww)"),
+        (
+            "{fy:yy-yy}{n:3}",
+            Reset::Year,
+            "fy needs a counter that restarts each fiscal year",
+        ),
+        (
+            "{fy:yy-yy-yy}{n:3}",
+            april,
+            "the end of the fiscal year (fy) overlaps",
+        ),
+        ("{fy:yy-MM}{n:3}", april, "`MM` is not one of yy, yyyy"),
+        (
+            "{date:yyyy}{n:3}",
+            april,
+            "restarts each fiscal year; without the fiscal year (fy)",
+        ),
+        (
+            "{fy:yy}{date:yy}{n:3}",
+            april,
+            "the fiscal year (fy) requires the day",
+        ),
+        ("{fy:yy}{date:YYww}{n:3}", april, "requires the day"),
+        ("{q:x}{n:3}", Reset::Never, "`q` is not one of"),
+    ] {
+        let said = refusal(Pattern::new(text, reset).expect_err(text), "pattern");
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+}
+
 /// `all` covers everything before it: a letter counts as in an IBAN, or by its value in Crockford's base32.
 #[test]
 fn a_check_symbol_covers_the_counter_or_all() {
@@ -278,7 +478,7 @@ Never A{n:6 at character 2: unclosed brace
 Never A{ at character 2: unclosed brace
 Never A{n{n:6} at character 2: unclosed brace
 Never A}{n:6} at character 2: unmatched closing brace
-Never {seq:6} at character 2: `seq` is not one of date, n, shuffle, check
+Never {seq:6} at character 2: `seq` is not one of date, q, ww, fy, n, shuffle, check
 Never {} at character 2: `` is not one of
 Never {n} at character 4: the width must be 1 to 18 digits
 Never {n:0} at character 4: the width
@@ -398,6 +598,16 @@ fn any_pattern() -> impl Strategy<Value = Pattern> {
         Just("{date:yyyy-DDD}"),
         Just("{date:yyMMdd:HH}"),
         Just("{date:yy}{date:MM}x{date:dd}"),
+        Just("{date:yy}{q}"),
+        Just("{date:yyyyMM-q}"),
+        Just("{date:DDDyyyy}Q{q}"),
+        Just("{date:YYYY}W{ww}"),
+        Just("{ww}{date:YY}"),
+        Just("{date:yyMMdd}W{date:wwYY}"),
+        Just("{fy:yy-yy}"),
+        Just("{fy:yyyy/yy}"),
+        Just("{fy:yyyy}"),
+        Just("{fy:yy}{date:yyyyDDD}"),
     ];
     let literals = "[A-Za-z0-9/-]{0,3}|é|\\{\\{|\\}\\}";
     let radix = prop_oneof![
@@ -413,7 +623,7 @@ fn any_pattern() -> impl Strategy<Value = Pattern> {
         Just("crockford"),
         Just("luhn")
     ];
-    let reset = (0..4usize).prop_map(|i| Reset::ALL[i]);
+    let reset = (0..8usize).prop_map(any_reset);
     (
         dates,
         literals,
@@ -441,8 +651,19 @@ fn any_pattern() -> impl Strategy<Value = Pattern> {
         )
 }
 
+/// Each reset, two of them fiscal years.
+fn any_reset(i: usize) -> Reset {
+    let fiscal = |text: &str| text.parse().expect("a fiscal year");
+    match i {
+        6 => fiscal("year:04-01"),
+        7 => fiscal("year:07-15"),
+        i => Reset::ALL[i],
+    }
+}
+
+/// Years of weeks and fiscal years may begin in the year before.
 fn any_date() -> impl Strategy<Value = CivilHour> {
-    (2000..2100u64, 1..13u64, 1..29u64, 0..24u64).prop_map(|(year, month, day, hour)| CivilHour {
+    (2001..2099u64, 1..13u64, 1..29u64, 0..24u64).prop_map(|(year, month, day, hour)| CivilHour {
         year,
         month,
         day,
@@ -478,8 +699,8 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_parser_panic(text in "\\PC{0,40}|[{}:ndateshufflecheck0-9+yMdDH-]{0,40}", serial in "\\PC{0,30}", which in 0..4usize) {
-        if let Ok(pattern) = Pattern::new(&text, Reset::ALL[which]) {
+    fn no_text_makes_the_parser_panic(text in "\\PC{0,40}|[{}:ndateshufflecheck0-9+yYMdDHqw-]{0,40}", serial in "\\PC{0,30}", which in 0..8usize) {
+        if let Ok(pattern) = Pattern::new(&text, any_reset(which)) {
             prop_assert_eq!(pattern.as_str(), text);
             let _ = pattern.parse(&serial);
         }

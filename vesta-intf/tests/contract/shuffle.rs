@@ -75,6 +75,25 @@ fn the_largest_sizes_are_invertible() {
     }
 }
 
+#[test]
+fn all_numbers_of_64_bits_are_permuted() {
+    let all = Shuffle::of_all(counting());
+    // Computed independently, in Python with its `hmac`.
+    for (number, shuffled) in [
+        (0, 12_018_661_950_551_259_117),
+        (1, 1_800_085_089_910_354_784),
+        (u64::MAX, 2_574_599_937_867_755_921),
+    ] {
+        assert_eq!(all.shuffle(number), shuffled);
+        assert_eq!(all.restore(shuffled), number);
+    }
+    // As many of the 64 bits change as between two random numbers: 32 on average.
+    let changed: u32 = (0..200)
+        .map(|n| (all.shuffle(n) ^ all.shuffle(n + 1)).count_ones())
+        .sum();
+    assert!((30 * 200..34 * 200).contains(&changed), "{changed}");
+}
+
 /// Chi-square of ten digits with nine degrees of freedom: above 33.7 one time in 10,000.
 const LEAST_LIKELY: f64 = 33.72;
 

@@ -1,6 +1,6 @@
 //! Bodies of serials.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A serial.
@@ -43,6 +43,37 @@ pub struct ManySerials {
 pub enum OneOrManySerials {
     One(Serial),
     Many(ManySerials),
+}
+
+/// A serial tag to create.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"tag": "bills", "pattern": "B{date:yy}-{n:6}", "reset": "year", "zone": "UTC"}))]
+pub struct NewSerial {
+    /// Its name, 1 to 128 characters.
+    pub tag: String,
+    /// The pattern of its serials; one that shuffles is refused.
+    pub pattern: String,
+    /// `never` (default), `day`, `week`, `month`, `quarter`, `year`, or `year:MM-DD` for a fiscal year.
+    pub reset: Option<String>,
+    /// The time zone of its dates; needed if the pattern has one.
+    pub zone: Option<String>,
+    /// Minimum counters per fetch; default 100, or a hundredth of the counter's capacity.
+    pub step: Option<u64>,
+    /// The first counter of the current period; default 1.
+    pub first: Option<u64>,
+    /// The purpose of the tag, at most 256 characters.
+    pub description: Option<String>,
+}
+
+/// The outcome of creating a tag.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(example = json!({"tag": "bills", "created": true}))]
+pub struct SerialCreated {
+    /// The tag.
+    pub tag: String,
+    /// False if a tag of this name existed; it stays as it was.
+    pub created: bool,
 }
 
 /// The decoded parts of a serial.

@@ -7,6 +7,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header;
 use utoipa_swagger_ui::Config;
 use vesta_boot::admin::{PAGE, PAGE_POLICY};
+use vesta_boot::not_ready_because;
 
 use super::Answer;
 use crate::problem::Problem;
@@ -39,9 +40,14 @@ fn page(content_type: &'static str, body: impl Into<actix_web::web::Bytes>) -> H
     response
 }
 
-/// `GET /`
-pub(crate) async fn index(_: Call) -> Answer {
-    Ok(styled(PAGE))
+/// `GET /`: the page, with status 503 while the server is not ready, because some load balancers check this path.
+pub(crate) async fn index(call: Call) -> Answer {
+    let running = call.running();
+    let mut response = styled(PAGE);
+    if not_ready_because(&running.service, &running.leaving).is_some() {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    Ok(response)
 }
 
 /// HTML with the page's style and content security policy.

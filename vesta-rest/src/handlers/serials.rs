@@ -1,10 +1,11 @@
 //! Serials: numbers for people, by tag.
 
-use vesta_intf::{IdError, MAX_IDS_PER_CALL};
+use vesta_boot::NewSerialRequest;
+use vesta_intf::{IdError, MAX_IDS_PER_CALL, Reset};
 use vesta_service::serial::SerialTag;
 
 use super::{Answer, in_path};
-use crate::dto::{ManySerials, Serial, SerialParsed};
+use crate::dto::{ManySerials, NewSerial, Serial, SerialCreated, SerialParsed};
 use crate::problem::Problem;
 use crate::responses::{json, no_store};
 use crate::state::Call;
@@ -34,6 +35,25 @@ pub(crate) async fn next(call: Call) -> Answer {
     running.metrics.issue(call.caller, count);
     let serials = serials.into_iter().map(Serial::from).collect();
     Ok(no_store(json(&ManySerials { serials })))
+}
+
+pub(crate) async fn create(call: Call) -> Answer {
+    let new: NewSerial = serde_json::from_slice(&call.body).map_err(|error| {
+        Problem::bad_body(format!("the body does not match its schema: {error}"))
+    })?;
+    let request = NewSerialRequest {
+        tag: new.tag,
+        pattern: new.pattern,
+        reset: new.reset.map_or(Ok(Reset::Never), |reset| reset.parse())?,
+        zone: new.zone,
+        step: new.step,
+        first: new.first,
+        description: new.description,
+    };
+    let running = call.running();
+    let created = running.within(None, request.create(running)).await?;
+    let tag = request.tag;
+    Ok(no_store(json(&SerialCreated { tag, created })))
 }
 
 pub(crate) async fn parse(call: Call) -> Answer {

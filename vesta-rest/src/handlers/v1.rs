@@ -1,6 +1,7 @@
 //! The JSON API. IDs in it are strings.
 
 use actix_web::HttpResponse;
+use vesta_boot::TextFormat;
 use vesta_intf::{AsyncIdService, Id, IdError, IdFormat, MAX_RUN_IDS_PER_CALL, MakeId, rounded};
 use vesta_service::LocalIdService;
 
@@ -19,11 +20,8 @@ use crate::values::number;
 pub(super) const MAX_COUNT: u64 = 1_000;
 
 pub(crate) async fn id(call: Call) -> Answer {
-    let format = call.params.format()?;
-    Ok(new_id_json(IdText {
-        id: new_id(&call).await?,
-        format,
-    }))
+    let format = call.format()?;
+    Ok(new_id_json(IdText::new(new_id(&call).await?, &format)?))
 }
 
 /// Hand-written body of [`OneId`]: the text of an ID needs no escapes, and this is the busiest
@@ -37,11 +35,10 @@ pub(crate) fn new_id_json(id: IdText) -> HttpResponse {
 
 pub(crate) async fn ids(call: Call) -> Answer {
     let count = call.params.number("count", 1, MAX_COUNT)?;
-    let format = call.params.format()?;
-    let ids = new_ids(&call, count as u32).await?;
-    Ok(no_store(json(&ManyIds {
-        ids: ids.into_iter().map(|id| IdText { id, format }).collect(),
-    })))
+    let format = call.format()?;
+    let ids = new_ids(&call, count as u32).await?.into_iter();
+    let ids: Result<_, _> = ids.map(|id| IdText::new(id, &format)).collect();
+    Ok(no_store(json(&ManyIds { ids: ids? })))
 }
 
 pub(crate) async fn runs(call: Call) -> Answer {
@@ -62,31 +59,28 @@ pub(crate) async fn runs(call: Call) -> Answer {
 }
 
 pub(crate) async fn explain(call: Call) -> Answer {
-    let format = call.params.format()?;
-    let raw = params::id(call.req.match_info().query("id"), format)?;
+    let format = call.format()?;
+    let raw = call.id_of(call.req.match_info().query("id"), &format)?;
     let meta = call.params.layout(call.running().service.meta(), raw)?;
     let id = meta.unpack(raw)?;
     Ok(json(&Explained {
-        id: IdText { id: raw, format },
+        id: IdText::new(raw, &format)?,
         layout: meta.name(),
         moment: meta.moment_of(id.time)?.to_string(),
         fields: id.into(),
         // Only decimal IDs get rounded: programs take no other format for a number.
         rounded: rounded(raw)
-            .filter(|_| format == IdFormat::Decimal)
-            .map(|it| {
-                let [from, until] = [it.from, it.until].map(|id| IdText { id, format });
-                Rounding {
-                    by: it.by,
-                    from,
-                    until,
-                }
+            .filter(|_| matches!(format, TextFormat::Plain(IdFormat::Decimal)))
+            .map(|it| Rounding {
+                by: it.by,
+                from: IdText::Decimal(it.from),
+                until: IdText::Decimal(it.until),
             }),
     }))
 }
 
 pub(crate) async fn make(call: Call) -> Answer {
-    let format = call.params.format()?;
+    let format = call.format()?;
     let service = &call.running().service;
     let mut members: Parts = serde_json::from_slice(&call.body).map_err(|error| {
         Problem::bad_body(format!("the body does not match its schema: {error}"))
@@ -98,10 +92,7 @@ pub(crate) async fn make(call: Call) -> Answer {
         member.map(|text| number(name, &text, 0, max)).transpose()
     })?;
     Ok(json(&OneId {
-        id: IdText {
-            id: service.make_id(&parts)?,
-            format,
-        },
+        id: IdText::new(service.make_id(&parts)?, &format)?,
     }))
 }
 
@@ -109,12 +100,16 @@ pub(crate) async fn bound(call: Call) -> Answer {
     let service = &call.running().service;
     let period = call.params.period()?;
     let (meta, base) = call.params.above_time(service.meta(), &own(service)?)?;
-    let format = call.params.format()?;
+    let format = call.format()?;
+    if let TextFormat::Opaque(..) = format {
+        let why = "format must not be opaque here: opaque IDs do not sort, so they have no bounds";
+        return Err(Problem::invalid("format", why));
+    }
     let lower = meta.lower_bound(*period.start(), &base)?;
     let upper = meta.upper_bound(*period.end(), &base)?;
     Ok(json(&Bounds {
-        lower: IdText { id: lower, format },
-        upper: IdText { id: upper, format },
+        lower: IdText::new(lower, &format)?,
+        upper: IdText::new(upper, &format)?,
         moment: meta.moment_of(meta.unpack(lower)?.time)?.to_string(),
         layout: meta.name(),
     }))

@@ -13,11 +13,8 @@ use crate::responses::{json, no_store, text};
 use crate::state::Call;
 
 pub(crate) async fn genid(call: Call) -> Answer {
-    let format = call.params.format()?;
-    Ok(new_id_text(IdText {
-        id: new_id(&call).await?,
-        format,
-    }))
+    let format = call.format()?;
+    Ok(new_id_text(IdText::new(new_id(&call).await?, &format)?))
 }
 
 pub(crate) fn new_id_text(id: IdText) -> HttpResponse {
@@ -25,7 +22,7 @@ pub(crate) fn new_id_text(id: IdText) -> HttpResponse {
 }
 
 pub(crate) async fn expid(call: Call) -> Answer {
-    let raw = call.params.id()?;
+    let raw = call.id()?;
     let meta = call.params.layout(call.running().service.meta(), raw)?;
     Ok(json(&Fields::from(meta.unpack(raw)?)))
 }
@@ -78,13 +75,11 @@ pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
 }
 
 pub(crate) async fn makeid(call: Call) -> Answer {
-    let format = call.params.format()?;
+    let format = call.format()?;
     let service = &call.running().service;
     let parts = parts(service.meta(), |name, max| {
         call.params.optional(name, 0, max)
     })?;
-    Ok(text(characters(IdText {
-        id: service.make_id(&parts)?,
-        format,
-    })))
+    let id = IdText::new(service.make_id(&parts)?, &format)?;
+    Ok(text(characters(id)))
 }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, Required, Schema, SchemaFormat, Type};
-use vesta_intf::{Field, IdFormat, IdMeta, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
+use vesta_boot::TextFormat;
+use vesta_intf::{Field, IdMeta, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
 
 /// A parameter of a query or a path.
 #[derive(Debug, Clone, Copy)]
@@ -91,9 +92,9 @@ fn most(layout: &IdMeta, field: Field) -> u64 {
 const UP_TO_1000: Kind = Kind::Number { min: 1, max: 1000 };
 const DECIMAL: &str = "^[0-9]{1,20}$";
 /// An ID in any format.
-const ID_TEXT: &str = "^[0-9A-Za-z*~$=]{1,22}$";
+const ID_TEXT: &str = "^[0-9A-Za-z*~$=-]{1,36}$";
 const ANY: &str = "^[^/]+$";
-const FORMATS: Kind = Kind::OneOf(|| IdFormat::ALL.map(IdFormat::name).to_vec());
+const FORMATS: Kind = Kind::OneOf(|| TextFormat::names().collect());
 const LAYOUTS: Kind = Kind::OneOf(|| IdMeta::all_known().map(|meta| meta.name()).collect());
 
 macro_rules! params {
@@ -110,7 +111,7 @@ macro_rules! params {
 
 // name, required, kind, description, example
 params! {
-    FORMAT = "format" false FORMATS, "Text format of IDs; default: decimal" "";
+    FORMAT = "format" false FORMATS, "Text format of IDs; default: decimal. `uuid-v7` needs a layout with the time on top, `opaque` a key in the server" "";
     LAYOUT = "layout" false LAYOUTS,
         "The layout for explaining the ID; default: the server's own, even if that is `custom`" "";
     ID = "id" true Kind::Text(ID_TEXT),

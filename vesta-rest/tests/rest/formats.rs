@@ -1,22 +1,24 @@
 //! ID text in every format: issued, parsed, and refused if malformed.
 
+use actix_web::web;
 use serde_json::{Value, json};
-use vesta_intf::IdFormat;
+use vesta_boot::{Running, Security};
+use vesta_intf::{IdFormat, IdMeta, MakeId, Shuffle, ShuffleKey, UuidV7};
 
-use crate::support::{MACHINE, get, post, service};
+use crate::support::{MACHINE, get, get_at, post, running, service, service_of};
 use crate::vesta::GOLDEN;
 
 /// The IDs of [`GOLDEN`] from the fifth on, in every format but decimal. Computed independently in Python:
 /// `f"{n:020}"`, `f"{n:016x}"`, repeated division by 36, 62 and 32, and check symbols digit by digit.
 const TEXTS: [&str; 5] = [
-    "13835058055282163711 bfffffffffffffff 2X41IRSMLLCLB GU0iBVp7iAB BZZZZZZZZZZZZ BZZZZZZZZZZZZ8 138350580552821637115 1383505805528216371185 138350580552821637115",
-    "02407837855670862845 216a5bc5c00003fd 0IAKJA8DRATQ5 2rrvDihMXHR 22TJVRQ0000ZX 22TJVRQ0000ZX1 24078378556708628453 240783785567086284524 24078378556708628451",
-    "04611686018428436480 4000000000100000 0Z1CI99JJTLA8 5UfZOVH6yAa 4000000010000 4000000010000U 46116860184284364802 461168601842843648010 46116860184284364800",
-    "07046982853636171783 61cbe991a140a807 1HJFEXQZ9J8QV 8OZFsxR4MhL 63JZ9J6GM1A07 63JZ9J6GM1A070 70469828536361717838 704698285363617178322 70469828536361717833",
-    "18446744073709551615 ffffffffffffffff 3W5E11264SGSF LygHa16AHYF FZZZZZZZZZZZZ FZZZZZZZZZZZZB 184467440737095516158 1844674407370955161515 184467440737095516153",
+    "13835058055282163711 bfffffffffffffff 2X41IRSMLLCLB GU0iBVp7iAB BZZZZZZZZZZZZ BZZZZZZZZZZZZ8 138350580552821637115 1383505805528216371185 138350580552821637115 bfffffff-ffff-8fff-8f00-007665737461",
+    "02407837855670862845 216a5bc5c00003fd 0IAKJA8DRATQ5 2rrvDihMXHR 22TJVRQ0000ZX 22TJVRQ0000ZX1 24078378556708628453 240783785567086284524 24078378556708628451 216a5bc5-c000-803f-8d00-007665737461",
+    "04611686018428436480 4000000000100000 0Z1CI99JJTLA8 5UfZOVH6yAa 4000000010000 4000000010000U 46116860184284364802 461168601842843648010 46116860184284364800 40000000-0010-8000-8000-007665737461",
+    "07046982853636171783 61cbe991a140a807 1HJFEXQZ9J8QV 8OZFsxR4MhL 63JZ9J6GM1A07 63JZ9J6GM1A070 70469828536361717838 704698285363617178322 70469828536361717833 61cbe991-a140-8a80-8700-007665737461",
+    "18446744073709551615 ffffffffffffffff 3W5E11264SGSF LygHa16AHYF FZZZZZZZZZZZZ FZZZZZZZZZZZZB 184467440737095516158 1844674407370955161515 184467440737095516153 ffffffff-ffff-8fff-8f00-007665737461",
 ];
 
-const NAMES: &str = "decimal, padded-decimal, hex, base36, base62, crockford, crockford-check, decimal-damm, decimal-mod97, decimal-luhn";
+const NAMES: &str = "decimal, padded-decimal, hex, base36, base62, crockford, crockford-check, decimal-damm, decimal-mod97, decimal-luhn, uuid, uuid-v7, opaque";
 
 /// The parts, the ID, the name of a format and the text in it.
 fn golden() -> impl Iterator<Item = ([u64; 6], u64, IdFormat, String)> {
@@ -179,7 +181,7 @@ async fn an_unknown_format_is_refused_and_takes_no_id() {
             .problem(400, "INVALID");
         assert_eq!(detail, "format must be given only once");
         let long = get(&service, &format!("{path}format={}", "x".repeat(2000))).await;
-        assert!(long.problem(400, "INVALID").len() < 200);
+        assert!(long.problem(400, "INVALID").len() < 250);
     }
     let body = r#"{"time":1,"seq":0}"#;
     for (query, detail) in [
@@ -272,4 +274,111 @@ async fn malformed_id_text_is_refused_in_every_format() {
             .await
             .problem(400, "INVALID");
     }
+}
+
+/// The key of 32 bytes 1.
+fn key() -> Shuffle {
+    Shuffle::of_all(ShuffleKey::new(&[1; 32]))
+}
+
+fn with_key(layout: IdMeta, opaque: Option<Shuffle>) -> web::Data<Running> {
+    let security = Security {
+        opaque,
+        ..Security::default()
+    };
+    web::Data::new(Running {
+        security,
+        ..running(service_of(layout), None)
+    })
+}
+
+#[actix_web::test]
+async fn uuids_of_version_7_and_opaque_ids_read_back() {
+    let state = with_key(IdMeta::SNOWFLAKE, Some(key()));
+    for format in ["uuid-v7", "opaque"] {
+        let answer = get_at(&state, &format!("/v1/ids?format={format}&count=3")).await;
+        let texts = answer.json()["ids"].clone();
+        let mut last = 0;
+        for text in texts.as_array().expect("a list") {
+            let text = text.as_str().expect("a string");
+            let explained = get_at(&state, &format!("/v1/ids/{text}?format={format}"))
+                .await
+                .json();
+            assert_eq!(explained["id"], text);
+            let id = state.service.make_id(&MakeId::new(
+                explained["time"].as_u64().expect("a number"),
+                explained["seq"].as_u64().expect("a number"),
+            ));
+            let id = id.expect("an ID");
+            assert!(id > last, "{id} after {last}");
+            last = id;
+            let right = match format {
+                "opaque" => IdFormat::Crockford.encode(key().shuffle(id)),
+                _ => UuidV7::new(&IdMeta::SNOWFLAKE)
+                    .and_then(|it| it.format(id))
+                    .expect("a UUID")
+                    .to_string(),
+            };
+            assert_eq!(text, right);
+            assert_eq!(
+                get_at(&state, &format!("/expid?id={text}&format={format}"))
+                    .await
+                    .status,
+                200
+            );
+        }
+    }
+    let said = get_at(&state, "/v1/ids:bound?time=2026-01-01&format=opaque").await;
+    assert!(said.problem(400, "INVALID").contains("do not sort"));
+    let bound = get_at(&state, "/v1/ids:bound?time=2026-01-01&format=uuid-v7")
+        .await
+        .json();
+    assert!(
+        bound["lower"]
+            .as_str()
+            .expect("a text")
+            .starts_with("019b76da-a800-7"),
+        "{bound}"
+    );
+}
+
+#[actix_web::test]
+async fn a_format_without_its_key_or_layout_is_refused_and_takes_no_id() {
+    let state = with_key(IdMeta::MAX_PEAK, None);
+    let before = state.service.gen_id().expect("an ID");
+    for (format, said) in [
+        ("opaque", "set opaque.key_file"),
+        ("uuid-v7", "use the format uuid,"),
+    ] {
+        for path in [
+            "/genid?",
+            "/v1/id?",
+            "/v1/ids?count=2&",
+            "/expid?id=1&",
+            "/v1/ids/1?",
+            "/makeid?time=1&seq=0&",
+        ] {
+            let answer = get_at(&state, &format!("{path}format={format}")).await;
+            assert!(
+                answer.problem(400, "INVALID").contains(said),
+                "{path}: {answer:?}"
+            );
+            assert_eq!(answer.json()["parameter"], "format");
+        }
+    }
+    assert_eq!(
+        state.service.gen_id().expect("an ID"),
+        before + state.service.meta().step()
+    );
+    // The opaque text of another key.
+    let state = with_key(IdMeta::JS_SAFE, Some(key()));
+    let foreign = Shuffle::of_all(ShuffleKey::new(&[2; 32])).shuffle(5);
+    let text = IdFormat::Crockford.encode(foreign);
+    let answer = get_at(&state, &format!("/v1/ids/{text}?format=opaque")).await;
+    assert!(
+        answer
+            .problem(400, "INVALID")
+            .contains("made with another key?"),
+        "{answer:?}"
+    );
 }

@@ -3,6 +3,7 @@
 mod bounds;
 mod clients;
 mod cors;
+mod deployment;
 mod formats;
 mod fuzz;
 mod guide;

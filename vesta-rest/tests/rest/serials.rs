@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use actix_web::test::TestRequest;
 use actix_web::web;
-use vesta_boot::Running;
+use serde_json::json;
+use vesta_boot::{Auth, Metrics, Running, Scopes, Security, Token};
 use vesta_intf::{Pattern, Reset, ShuffleKey, UnixMillis};
 use vesta_service::serial::{NewSerialTag, SerialService};
 use vesta_service::testing::{ManualClock, MemoryStore};
@@ -65,6 +66,79 @@ fn started() -> Serials {
             ..running(service(), None)
         }),
     }
+}
+
+async fn create(state: &web::Data<Running>, body: serde_json::Value) -> Answer {
+    let request = TestRequest::post().uri("/v1/serials").set_json(body);
+    let request = request.insert_header(("authorization", "Bearer s3cret"));
+    ask_with(state.clone(), request).await
+}
+
+#[actix_web::test]
+async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
+    let token = Token::of_text("admin", "s3cret", Scopes::ADMIN | Scopes::SERIALS);
+    let security = Security {
+        auth: Some(Auth::new(vec![token])),
+        ..Security::default()
+    };
+    let serials = Some(serials());
+    let state = web::Data::new(Running {
+        serials,
+        security,
+        metrics: Arc::new(Metrics::new(vesta_rest::METHODS).of_tokens(1)),
+        ..running(service(), None)
+    });
+    let bills = json!({
+        "tag": "bills", "pattern": "B{date:yy}Q{q}-{n:4}", "reset": "quarter", "zone": "Asia/Shanghai",
+        "first": 7, "step": 10, "description": "by the quarter"
+    });
+    for created in [true, false] {
+        let answer = create(&state, bills.clone()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.json(), json!({"tag": "bills", "created": created}));
+    }
+    let next = TestRequest::get().uri("/v1/serials/bills/next");
+    let next = next.insert_header(("authorization", "Bearer s3cret"));
+    let next = ask_with(state.clone(), next).await.json();
+    assert_eq!(next, json!({"serial": "B26Q4-0007", "n": "7"}));
+    for (member, value, said) in [
+        ("pattern", json!("{n:99}"), "the width must be"),
+        ("pattern", json!("{shuffle:8}"), "without the quarter"),
+        ("reset", json!("hour"), "is not one of never"),
+        ("zone", json!(null), "name its time zone"),
+        ("step", json!(0), "step must be 1 to"),
+        ("first", json!(-1), "does not match its schema"),
+        ("tag", json!(""), "1 to 128 characters"),
+        ("unknown", json!(1), "unknown field"),
+    ] {
+        let mut wrong = bills.clone();
+        wrong[member] = value;
+        let answer = create(&state, wrong).await;
+        assert!(
+            answer.status == 400 && answer.body.contains(said),
+            "{member}: {answer:?}"
+        );
+    }
+    let coupons = create(&state, json!({"tag": "new", "pattern": "{shuffle:8}"})).await;
+    assert!(
+        coupons
+            .problem(400, "INVALID")
+            .contains("vesta serial create")
+    );
+}
+
+#[actix_web::test]
+async fn without_tokens_no_caller_creates_a_tag() {
+    let state = started().state;
+    let answer = create(&state, json!({"tag": "new", "pattern": "{n:6}"})).await;
+    assert!(
+        answer
+            .problem(501, "UNSUPPORTED")
+            .contains("set [[auth.tokens]]"),
+        "{answer:?}"
+    );
+    let serials = state.serials.as_ref().expect("they are on");
+    assert!(serials.status().iter().all(|tag| tag.segment.key != "new"));
 }
 
 impl Serials {

@@ -148,6 +148,10 @@ pub(crate) async fn get(service: &Arc<LocalIdService>, uri: &str) -> Answer {
     ask(service, TestRequest::get().uri(uri)).await
 }
 
+pub(crate) async fn get_at(state: &web::Data<Running>, uri: &str) -> Answer {
+    ask_with(state.clone(), TestRequest::get().uri(uri)).await
+}
+
 pub(crate) async fn get_with(
     service: &Arc<LocalIdService>,
     uri: &str,

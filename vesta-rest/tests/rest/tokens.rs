@@ -55,6 +55,7 @@ fn request(path: &str) -> (String, &'static str) {
         "/v1/ids/{id}" => ("/v1/ids/1".into(), ""),
         "/v1/ids:make" => (path.into(), r#"{"time":1,"seq":1}"#),
         "/v1/ids:bound" => ("/v1/ids:bound?time=2026-01-01T00:00:00Z".into(), ""),
+        "/v1/serials" => (path.into(), r#"{"tag":"new","pattern":"{n:6}"}"#),
         "/decodeSnowflakeId" => ("/decodeSnowflakeId?snowflakeId=1".into(), ""),
         "/uid/parse" => ("/uid/parse?uid=1".into(), ""),
         "/v1/serials/{tag}/parse" => (
@@ -157,7 +158,7 @@ async fn each_endpoint_opens_to_tokens_of_its_scope_only() {
         );
         assert_eq!(kinds, refused, "{}", METHODS[method]);
     }
-    let all = ["", "generate", "read", "segments", "serials"];
+    let all = ["", "admin", "generate", "read", "segments", "serials"];
     assert_eq!(scopes.into_iter().collect::<Vec<_>>(), all);
 }
 

@@ -130,6 +130,51 @@ fn an_unread_stream_does_not_keep_its_connection() {
     );
 }
 
+/// The types of the frames that a connection with this opening gets until it ends.
+fn frames_until_the_end(server: &Server, opening: &[u8]) -> Vec<u8> {
+    let mut socket = TcpStream::connect(server.address).expect("a connection");
+    socket.write_all(opening).expect("it is open");
+    let (mut kinds, mut head) = (Vec::new(), [0; 9]);
+    while socket.read_exact(&mut head).is_ok() {
+        kinds.push(head[3]);
+        let length = u64::from(u32::from_be_bytes([0, head[0], head[1], head[2]]));
+        let skipped = std::io::copy(&mut (&socket).take(length), &mut std::io::sink());
+        if skipped.is_err() {
+            break;
+        }
+    }
+    kinds
+}
+
+#[test]
+fn an_old_connection_is_told_to_go_away_and_its_stream_ended_after_the_grace() {
+    let server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
+        config.limits.max_connection_age = SHORT;
+        config.limits.max_connection_age_grace = SHORT;
+    });
+    for opening in [OPENING.to_vec(), [OPENING, &stream_ids()].concat()] {
+        // The server is not stopped, and idle connections stay for minutes: only the age ends it.
+        let kinds = frames_until_the_end(&server, &opening);
+        assert!(kinds.contains(&GOAWAY), "{kinds:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_client_does_not_notice_that_its_connections_are_replaced() {
+    let server = Server::with(IdMeta::MAX_PEAK, Timeouts::default(), |config| {
+        config.limits.max_connection_age = Duration::from_millis(5);
+    });
+    let mut client = server.client().await;
+    let mut last = 0;
+    // Connections of 5 ms, until several have been replaced.
+    while server.metrics.opened.get() < 4 {
+        let id = client.gen_id(GenIdRequest {}).await.expect("an ID");
+        let id = id.into_inner().id;
+        assert!(id > last, "{id} after {last}");
+        last = id;
+    }
+}
+
 /// HEADERS and DATA of a call for an endless stream.
 fn stream_ids() -> Vec<u8> {
     let mut headers = vec![0x83, 0x86]; // :method POST, :scheme http

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tonic::transport::Channel;
 use tonic::{Code, Status};
-use vesta_boot::Outcome;
+use vesta_boot::{Auth, Config, Outcome, Scopes, Token};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
 use vesta_intf::{ErrorKind, IdMeta, Pattern, Reset, ShuffleKey};
@@ -16,6 +16,10 @@ use crate::support::{NOW, Server};
 
 /// A server with the tags `invoices` and `coupons`, which lacks the key of the latter.
 fn server() -> Server {
+    server_with(|_| ())
+}
+
+fn server_with(adjust: impl FnOnce(&mut Config)) -> Server {
     let service = SerialService::builder(Arc::new(MemoryStore::new()))
         .segments(|segments| segments.clock(Arc::new(ManualClock::at(NOW))))
         .build()
@@ -33,7 +37,7 @@ fn server() -> Server {
         );
     }
     let tags = (None, Some(Arc::new(service)));
-    Server::with_tags(IdMeta::MAX_PEAK, Timeouts::default(), tags, |_| ())
+    Server::with_tags(IdMeta::MAX_PEAK, Timeouts::default(), tags, adjust)
 }
 
 type Client = SerialServiceClient<Channel>;
@@ -63,6 +67,70 @@ async fn parse(client: &mut Client, tag: &str, serial: &str) -> Result<v1::Parse
         serial: serial.to_owned(),
     };
     client.parse(request).await.map(tonic::Response::into_inner)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
+    let token = Token::of_text("admin", "s3cret", Scopes::ADMIN | Scopes::SERIALS);
+    let server = server_with(|config| config.auth = Some(Auth::new(vec![token])));
+    let header = "Bearer s3cret".parse().expect("a header");
+    let mut client = SerialServiceClient::with_interceptor(
+        server.channel().await,
+        move |mut request: tonic::Request<()>| {
+            let header: &tonic::metadata::MetadataValue<_> = &header;
+            request
+                .metadata_mut()
+                .insert("authorization", header.clone());
+            Ok(request)
+        },
+    );
+    let bills = v1::CreateSerialRequest {
+        tag: "bills".to_owned(),
+        pattern: "B{fy:yy-yy}-{n:4}".to_owned(),
+        reset: Some("year:04-01".to_owned()),
+        zone: Some("Asia/Kolkata".to_owned()),
+        first: Some(7),
+        ..Default::default()
+    };
+    for created in [true, false] {
+        let answer = client.create(bills.clone()).await.expect("an answer");
+        assert_eq!(answer.into_inner().created, created);
+    }
+    let request = v1::NextSerialsRequest {
+        tag: "bills".to_owned(),
+        count: None,
+    };
+    let next = client.next(request).await.expect("a serial").into_inner();
+    assert_eq!(next.serials[0].serial, "B17-18-0007");
+    for (wrong, said) in [
+        (
+            v1::CreateSerialRequest {
+                pattern: "{n:99}".to_owned(),
+                ..bills.clone()
+            },
+            "the width must be",
+        ),
+        (
+            v1::CreateSerialRequest {
+                reset: Some("hour".to_owned()),
+                ..bills.clone()
+            },
+            "is not one of never",
+        ),
+        (
+            v1::CreateSerialRequest {
+                pattern: "{shuffle:8}".to_owned(),
+                reset: None,
+                zone: None,
+                ..bills
+            },
+            "serial create",
+        ),
+    ] {
+        let status = client.create(wrong).await.expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+        assert!(status.message().contains(said), "{}", status.message());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

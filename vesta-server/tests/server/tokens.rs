@@ -126,6 +126,16 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .await
                 .map(drop),
         ),
+        code(
+            serials
+                .create(v1::CreateSerialRequest {
+                    tag: "a".into(),
+                    pattern: "{n:6}".into(),
+                    ..Default::default()
+                })
+                .await
+                .map(drop),
+        ),
     ]
 }
 
@@ -138,29 +148,32 @@ async fn each_method_opens_to_tokens_of_its_scope_only() {
     for (header, expected) in [
         (
             "Bearer t-generate",
-            [ok, ok, ok, ok, ok, no, no, no, no, no, no, no],
+            [ok, ok, ok, ok, ok, no, no, no, no, no, no, no, no],
         ),
         (
             "Bearer t-read",
-            [no, no, no, no, no, ok, ok, ok, no, no, no, no],
+            [no, no, no, no, no, ok, ok, ok, no, no, no, no, no],
         ),
         (
             "Bearer t-segments",
-            [no, no, no, no, no, no, no, no, off, off, no, no],
+            [no, no, no, no, no, no, no, no, off, off, no, no, no],
         ),
         (
             "Bearer t-serials",
-            [no, no, no, no, no, no, no, no, no, no, off, off],
+            [no, no, no, no, no, no, no, no, no, no, off, off, no],
         ),
-        ("Bearer t-metrics", [no; 12]),
-        ("Bearer t-admin", [no; 12]),
-        ("Bearer t-unknown", [Code::Unauthenticated; 12]),
-        ("Basic t-generate", [Code::Unauthenticated; 12]),
-        ("t-generate", [Code::Unauthenticated; 12]),
+        ("Bearer t-metrics", [no; 13]),
+        (
+            "Bearer t-admin",
+            [no, no, no, no, no, no, no, no, no, no, no, no, off],
+        ),
+        ("Bearer t-unknown", [Code::Unauthenticated; 13]),
+        ("Basic t-generate", [Code::Unauthenticated; 13]),
+        ("t-generate", [Code::Unauthenticated; 13]),
     ] {
         assert_eq!(all(&channel, Some(header)).await, expected, "{header}");
     }
-    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 12]);
+    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 13]);
     for (method, name) in METHODS.iter().enumerate() {
         let refused = |kind| server.metrics.requests(method, Outcome::Error(kind));
         assert_eq!(refused(ErrorKind::Unauthenticated), 4, "{name}");
@@ -170,7 +183,7 @@ async fn each_method_opens_to_tokens_of_its_scope_only() {
     let codes = all(&open.channel().await, Some("Bearer t-unknown")).await;
     assert_eq!(
         codes,
-        [ok, ok, ok, ok, ok, ok, ok, ok, off, off, off, off],
+        [ok, ok, ok, ok, ok, ok, ok, ok, off, off, off, off, off],
         "without tokens none is needed"
     );
 }

@@ -243,6 +243,12 @@ impl<'t> Fields<'t> {
         self.field(name, Value::as_str)
     }
 
+    /// A number in a field that earlier versions do not write; `None` if it is missing.
+    pub(crate) fn if_present<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, String> {
+        let is_there = self.0.contains_key(name);
+        is_there.then(|| self.number(name)).transpose()
+    }
+
     /// `None` if the field is null.
     pub(crate) fn optional<'a, T>(
         &'a self,

@@ -31,6 +31,9 @@ pub(crate) struct Buffer {
     key: String,
     description: Option<String>,
     plan: Plan,
+    /// The last number, if the tag has one, and the first in the table that was never handed out.
+    last: Option<u64>,
+    listed: u64,
     /// Distance between neighbouring numbers.
     delta: u64,
     pub(super) health: Health,
@@ -121,6 +124,8 @@ impl Buffer {
         let mut buffer = Self {
             key: tag.key.clone(),
             description: None,
+            last: None,
+            listed: 0,
             plan: Plan::new(u64::try_from(tag.step).unwrap_or(1), cap),
             delta: tag.stride.delta.max(1),
             health: Health::Good,
@@ -335,7 +340,9 @@ impl Buffer {
         self.description.clone_from(&tag.description);
         let max_id = u64::try_from(tag.max_id);
         let step = u64::try_from(tag.step).ok().filter(|step| *step > 0);
-        let changed = step.is_some_and(|step| self.plan.set_table_step(step));
+        let changed =
+            step.is_some_and(|step| self.plan.set_table_step(step)) || self.last != tag.last;
+        (self.last, self.listed) = (tag.last, max_id.unwrap_or(0));
         self.listed_since = true;
         match self.health {
             Health::Closed => {}

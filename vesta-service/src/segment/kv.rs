@@ -96,6 +96,9 @@ impl KvSegments {
             let Some(numbers) = next(start)? else {
                 return Ok(NextRange::UsedUp);
             };
+            let Some(numbers) = old.tag.up_to_last(numbers) else {
+                return Ok(NextRange::UsedUp);
+            };
             let Ok(max_id) = i64::try_from(numbers.end) else {
                 return Ok(NextRange::UsedUp);
             };
@@ -198,23 +201,26 @@ impl Entry for Written {
             key,
             max_id,
             step,
+            last,
             description,
             update_time,
             ..
         } = tag;
+        let last = last.map_or(String::new(), |last| format!(r#","last":"{last}""#));
         let (key, description) = (
             Value::from(key.as_str()),
             Value::from(description.as_deref()),
         );
         let time = Value::from(update_time.map(|time| time.0.to_string()));
         format!(
-            r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}","description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
+            r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}"{last},"description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
         )
     }
 
     fn read(fields: &Fields<'_>) -> Result<Self, String> {
         let [max_id, step] = [fields.number("max_id")?, fields.number("step")?];
         let tag = SegmentTag {
+            last: fields.if_present("last")?,
             description: fields.optional("description", |it| Some(it.as_str()?.to_owned()))?,
             update_time: fields.optional("time", |it| it.as_str()?.parse().ok().map(UnixMillis))?,
             ..SegmentTag::new(fields.text("key")?, max_id, step)
@@ -253,6 +259,13 @@ mod tests {
         let text = r#"{"schema":1,"key":"orders","max_id":"11","step":"1000","description":"the \"orders\"","attempt":"000000000000002a","time":"1700000000000"}"#;
         assert_eq!(written(orders()).encode(), text);
         assert_eq!(Written::decode(text), Ok(written(orders())));
+        let ending = SegmentTag {
+            last: Some(2_147_483_647),
+            ..orders()
+        };
+        let text = written(ending.clone()).encode();
+        assert!(text.contains(r#""step":"1000","last":"2147483647","description""#));
+        assert_eq!(Written::decode(&text), Ok(written(ending)));
         let bare = SegmentTag {
             description: None,
             update_time: None,
@@ -279,10 +292,10 @@ mod tests {
         #[test]
         fn every_tag_round_trips(
             (key, max_id, step, attempt) in any::<(String, i64, i64, u64)>(),
-            (description, time) in any::<(Option<String>, Option<u64>)>(),
+            (description, time, last) in any::<(Option<String>, Option<u64>, Option<u64>)>(),
         ) {
             let update_time = time.map(UnixMillis);
-            let tag = SegmentTag { description, update_time, ..SegmentTag::new(key, max_id, step) };
+            let tag = SegmentTag { description, update_time, last, ..SegmentTag::new(key, max_id, step) };
             let written = Written { tag, attempt };
             prop_assert_eq!(Written::decode(&written.encode()), Ok(written));
         }
@@ -330,6 +343,29 @@ mod tests {
                 "{refusal}"
             );
         }
+    }
+
+    #[test]
+    fn nothing_is_handed_out_above_the_last_number() {
+        let tags = KvSegments::new(Arc::new(MemoryStore::new()));
+        let tag = NewSegmentTag::new("orders", 10).and_then(|tag| tag.ending_at(25));
+        assert!(tags.create(&tag.unwrap()).unwrap());
+        let next = |step| tags.next_range("orders", step).unwrap();
+        assert_eq!(next(10), NextRange::Numbers(1..11));
+        assert_eq!(next(20), NextRange::Numbers(11..26));
+        for step in [1, 10] {
+            assert_eq!(next(step), NextRange::UsedUp);
+        }
+        assert!(tags.give_back("orders", 24..26).unwrap());
+        assert_eq!(
+            tags.next_range("orders", 10).unwrap(),
+            NextRange::Numbers(24..26)
+        );
+        let tag = NewSegmentTag::new("few", 1).and_then(|tag| tag.starting_at(5)?.ending_at(4));
+        assert_eq!(
+            tag.unwrap_err().to_string(),
+            "last must be 5 to 9223372036854775806, but is 4"
+        );
     }
 
     const GOOD: u8 = 0;

@@ -27,6 +27,10 @@ pub struct SegmentStatus {
     /// Distance between neighbouring numbers of the tag: more than 1 if the database has only some
     /// of its numbers.
     pub delta: u64,
+    /// The last number of the tag, if it has one.
+    pub last: Option<u64>,
+    /// How much of the numbers up to the last one is handed out to processes, in percent, rounded down.
+    pub used_percent: Option<u64>,
     /// The step in the table.
     pub table_step: u64,
     /// Size of the next fetch: one or more steps of the table.

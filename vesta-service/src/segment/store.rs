@@ -77,7 +77,8 @@ pub enum NextRange {
     Strided(Range<u64>, Stride),
     /// The tag does not exist.
     NoTag,
-    /// `max_id` would exceed 2^63 - 1, so it is unchanged. Fewer numbers may still be available.
+    /// `max_id` would exceed 2^63 - 1, or the tag's last number is used up, so it is unchanged. Fewer numbers may
+    /// still be available.
     UsedUp,
 }
 
@@ -111,6 +112,8 @@ pub struct SegmentTag {
     pub max_id: i64,
     /// The minimum numbers to fetch at a time. It should be positive; -1 represents an invalid number.
     pub step: i64,
+    /// The last number to be handed out; `None` if only 63 bits limit them.
+    pub last: Option<u64>,
     /// The numbers that the tag has in this database: nearly always all of them, [`Stride::ONE`].
     pub stride: Stride,
     /// The purpose of the tag.
@@ -125,15 +128,26 @@ impl SegmentTag {
     /// A tag with every number, without further details.
     pub fn new(key: impl Into<String>, max_id: i64, step: i64) -> Self {
         let (stride, description, update_time, unusable) = (Stride::ONE, None, None, None);
+        let last = None;
         Self {
             key: key.into(),
             max_id,
             step,
+            last,
             stride,
             description,
             update_time,
             unusable,
         }
+    }
+
+    /// The part of a range up to the last number, if any is left.
+    pub(crate) fn up_to_last(&self, numbers: Range<u64>) -> Option<Range<u64>> {
+        let Some(last) = self.last else {
+            return Some(numbers);
+        };
+        let end = numbers.end.min(last.saturating_add(1));
+        (numbers.start < end).then_some(numbers.start..end)
     }
 
     /// Number and step, or their texts in the table if unusable.
@@ -189,6 +203,17 @@ impl NewSegmentTag {
     pub fn starting_at(mut self, first: u64) -> Result<Self, IdError> {
         IdError::check("first", first, 0, MAX - 1)?;
         self.0.max_id = signed(first);
+        Ok(self)
+    }
+
+    /// The last number to be handed out, such as 2147483647 for a column of 32 bits. Afterwards calls fail.
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`] if it is below the first number, or 2^63 - 1 or more.
+    pub fn ending_at(mut self, last: u64) -> Result<Self, IdError> {
+        let first = u64::try_from(self.0.max_id).unwrap_or(0);
+        IdError::check("last", last, first, MAX - 1)?;
+        self.0.last = Some(last);
         Ok(self)
     }
 

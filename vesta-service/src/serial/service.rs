@@ -73,7 +73,7 @@ pub struct SerialStatus {
     /// The pattern.
     pub pattern: String,
     /// When the counter restarts: `none`, `day`, `month` or `year`.
-    pub reset: &'static str,
+    pub reset: String,
     /// The time zone, if the pattern has a date.
     pub zone: Option<String>,
     /// Fingerprint of the key, if the pattern shuffles.
@@ -209,7 +209,7 @@ impl SerialService {
             let period = Some(reset.show(period)).filter(|shown| !shown.is_empty());
             Some(SerialStatus {
                 pattern: definition.pattern.as_str().to_owned(),
-                reset: reset.name(),
+                reset: reset.to_string(),
                 zone: definition.zone.as_ref().map(|(name, _)| name.clone()),
                 key: definition.key.clone(),
                 period,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use vesta_service::ErrorKind;
-use vesta_service::segment::{NextRange, SegmentStore as _};
+use vesta_service::options::Drive;
+use vesta_service::segment::{NextRange, SegmentService, SegmentStore, SegmentTag};
+use vesta_service::testing::MemorySegmentStore;
 
 use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient};
 
@@ -29,6 +31,57 @@ fn a_clean_stop_loses_nothing_if_no_range_was_taken_since() {
             ErrorKind::Sealed
         );
     }
+}
+
+#[test]
+fn a_tag_ends_at_its_last_number_on_every_server_until_it_is_raised() {
+    let rows = Arc::new(MemorySegmentStore::new());
+    let ending = |last| SegmentTag {
+        last,
+        ..SegmentTag::new("orders", 1, 10)
+    };
+    rows.put(ending(Some(95)));
+    let service = || {
+        let store: Arc<dyn SegmentStore> = rows.clone();
+        SegmentService::builder(store)
+            .drive(Drive::ByHand)
+            .build()
+            .expect("a service")
+    };
+    let services = [service(), service()];
+    let mut seen = Vec::new();
+    for service in services.iter().cycle() {
+        match next(service, "orders") {
+            Ok(number) => seen.push(number),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Sealed);
+                let said = error.to_string();
+                assert!(
+                    said.contains("tag `orders` has used up its numbers: 95 was the last"),
+                    "{said}"
+                );
+                break;
+            }
+        }
+    }
+    // The other one may still have some.
+    seen.extend(
+        services
+            .iter()
+            .flat_map(|it| std::iter::from_fn(|| next(it, "orders").ok())),
+    );
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=95).collect::<Vec<_>>());
+    for service in &services {
+        let status = &service.status()[0];
+        assert_eq!((status.last, status.used_percent), (Some(95), Some(100)));
+    }
+    rows.put(SegmentTag {
+        max_id: 96,
+        ..ending(Some(97))
+    });
+    services[0].refresh().expect("memory answers");
+    assert_eq!(next(&services[0], "orders").expect("raised"), 96);
 }
 
 #[test]

@@ -104,6 +104,27 @@ fn a_counter_restarts_daily_monthly_yearly_or_never() {
 }
 
 #[test]
+fn a_counter_restarts_weekly_quarterly_or_with_the_fiscal_year() {
+    let world = at_noon(store()); // a Sunday
+    let fiscal = "year:12-01".parse().expect("a fiscal year");
+    for (tag, pattern, reset) in [
+        ("weeks", "{date:YY}W{ww}-{n:2}", Reset::Week),
+        ("quarters", "{date:yy}Q{q}-{n:2}", Reset::Quarter),
+        ("fiscal", "{fy:yy-yy}-{n:2}", fiscal),
+    ] {
+        assert!(world.create(tag, pattern, reset));
+    }
+    let all = || ["weeks", "quarters", "fiscal"].map(|tag| world.next(tag));
+    assert_eq!(all(), ["26W47-01", "26Q4-01", "25-26-01"]);
+    world.clock.advance(12 * HOUR); // Monday
+    assert_eq!(all(), ["26W48-01", "26Q4-02", "25-26-02"]);
+    world.clock.advance(8 * DAY); // 2026-12-01
+    assert_eq!(all(), ["26W49-01", "26Q4-03", "26-27-01"]);
+    world.clock.advance(31 * DAY); // 2027-01-01, in the last week of 2026
+    assert_eq!(all(), ["26W53-01", "27Q1-01", "26-27-02"]);
+}
+
+#[test]
 fn an_ended_period_is_not_continued_when_the_clock_goes_back() {
     let store = store();
     let world = at_noon(store.clone());
@@ -305,7 +326,7 @@ fn a_tag_continues_where_another_system_stopped() {
         (Some("2026-11-22"), 429, 9999)
     );
     assert_eq!(
-        (status.reset, status.zone.as_deref()),
+        (status.reset.as_str(), status.zone.as_deref()),
         ("day", Some("Asia/Shanghai"))
     );
     assert_eq!(status.segment.description.as_deref(), Some("the invoices"));

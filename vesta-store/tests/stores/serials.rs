@@ -255,8 +255,8 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
     highest.expect("a counter")
 }
 
-/// Ends of days, months and years, a leap day, and clock changes in three zones.
-pub(crate) const CASES: [Case; 9] = [
+/// Ends of days, weeks, months, quarters and years, a leap day, and clock changes in three zones.
+pub(crate) const CASES: [Case; 11] = [
     Case {
         zone: "Asia/Shanghai",
         reset: Reset::Day,
@@ -280,6 +280,22 @@ pub(crate) const CASES: [Case; 9] = [
         middle: 1_709_222_400,
         begins: 1_709_222_400,
         periods: &["2024-02", "2024-03"],
+    },
+    Case {
+        zone: "Asia/Shanghai",
+        reset: Reset::Quarter,
+        pattern: "{date:yy}Q{q}-{n:6}",
+        middle: 1_711_900_800, // 2024-04-01T00:00
+        begins: 1_711_900_800,
+        periods: &["2024-Q1", "2024-Q2"],
+    },
+    Case {
+        zone: "Europe/Berlin",
+        reset: Reset::Week,
+        pattern: "{date:YYYY}W{ww}-{n:6}",
+        middle: 1_735_513_200, // 2024-12-30T00:00, a Monday in the first week of 2025
+        begins: 1_735_513_200,
+        periods: &["2024-W52", "2025-W01"],
     },
     Case {
         zone: "UTC",

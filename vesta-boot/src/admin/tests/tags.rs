@@ -188,6 +188,42 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
 }
 
 #[tokio::test]
+async fn a_tag_with_a_last_number_reports_how_much_of_it_is_used() {
+    let segments = segments(&["orders"]);
+    let admin = admin_with(Arc::clone(&segments));
+    let body = r#"{"key":"few","step":10,"last":40}"#;
+    let (status, tag) = admin.post("application/json", body).await;
+    assert_eq!((status, &tag["last"]), (StatusCode::CREATED, &"40".into()));
+    let (status, said) = admin
+        .post("application/json", r#"{"key":"none","step":1,"last":0}"#)
+        .await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(said.to_string().contains("last must be 1 to"), "{said}");
+    let few = segments.segment("few").expect("the tag");
+    let mut shares = Vec::new();
+    loop {
+        let (_, metrics) = admin.get("/metrics").await;
+        let line = metrics
+            .lines()
+            .find(|it| it.starts_with("vesta_segment_used_percent"));
+        shares.push(line.expect("a gauge").to_owned());
+        if few.next().is_err() {
+            break;
+        }
+    }
+    shares.dedup();
+    let share = |percent| format!("vesta_segment_used_percent{{key=\"few\"}} {percent}");
+    assert_eq!(shares.first(), Some(&share(0)));
+    assert_eq!(shares.last(), Some(&share(100)));
+    assert!(shares.len() > 2, "it grows in between: {shares:?}");
+    let (_, shown) = admin.get("/segments").await;
+    assert!(
+        shown.contains("has used up its numbers: 40 was the last"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
 async fn beyond_a_hundred_tags_the_metrics_sum_the_rest() {
     let keys: Vec<_> = (0..103).map(|n| format!("tag-{n:03}")).collect();
     let segments = segments(&keys.iter().map(String::as_str).collect::<Vec<_>>());

@@ -12,9 +12,13 @@ pub(crate) fn new_tag(
     key: &str,
     step: u64,
     first: u64,
+    last: Option<u64>,
     description: Option<&str>,
 ) -> Result<NewSegmentTag, IdError> {
-    let tag = NewSegmentTag::new(key, step)?.starting_at(first)?;
+    let mut tag = NewSegmentTag::new(key, step)?.starting_at(first)?;
+    if let Some(last) = last {
+        tag = tag.ending_at(last)?;
+    }
     match description {
         Some(text) => tag.described_as(text),
         None => Ok(tag),

@@ -30,6 +30,14 @@ fn meaning(format: IdFormat, text: &str) -> Option<u128> {
     if !(min..=max).contains(&text.chars().count()) {
         return None;
     }
+    if format == IdFormat::Uuid {
+        let at = |places: std::ops::Range<usize>| text.get(places).unwrap_or_default();
+        let digits = [at(0..8), at(9..13), at(15..18), at(20..21)].concat();
+        let fixed = [at(8..9), at(13..15), at(18..20), at(21..36)].concat();
+        let is_hex = digits.len() == 16 && digits.bytes().all(|it| it.is_ascii_hexdigit());
+        let number = u128::from_str_radix(&digits, 16).ok().filter(|_| is_hex);
+        return number.filter(|_| fixed == "--8-800-007665737461");
+    }
     let (radix, digit): (u128, fn(char) -> Option<usize>) = match format {
         IdFormat::Base36 => (36, |c| {
             "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ".find(c.to_ascii_uppercase())

@@ -106,13 +106,26 @@ impl Buffer {
                  server",
                 self.delta
             ),
-            Health::UsedUp => format!("tag `{key}` has used up its 63-bit numbers"),
+            Health::UsedUp => match self.last {
+                Some(last) => format!("tag `{key}` has used up its numbers: {last} was the last"),
+                None => format!("tag `{key}` has used up its 63-bit numbers"),
+            },
             Health::WentBack => format!(
                 "the store was rolled back: set max_id of tag `{key}` above {highest}, and above \
                  everything that any server issued"
             ),
             Health::Closed => SHUT_DOWN.into(),
         })
+    }
+
+    /// Share of the numbers up to `last` that were handed out to processes, as far as is known here.
+    fn used_percent(&self, last: u64) -> u64 {
+        if self.health == Health::UsedUp {
+            return 100; // other processes may have had the rest
+        }
+        let used = self.highest.max(self.listed).saturating_sub(1).min(last);
+        let percent = u128::from(used) * 100 / u128::from(last.max(1));
+        u64::try_from(percent).unwrap_or(100)
     }
 
     /// Status of the tag. `position` is the first number that the callers have not had; `lost_total`
@@ -144,6 +157,8 @@ impl Buffer {
             lost_total,
             rate: rate / self.delta,
             delta: self.delta,
+            last: self.last,
+            used_percent: self.last.map(|last| self.used_percent(last)),
             table_step: self.plan.table_step,
             step: self.size(now),
             fetching: matches!(self.phase, Phase::Queued(_) | Phase::Fetching(..)),

@@ -56,6 +56,7 @@ impl<D: Dialect> Segments<D> {
             } else {
                 None
             },
+            last: None,
             stride: Self::stride(row, 7)?,
             description: row.text(3)?,
             update_time: row
@@ -126,6 +127,9 @@ impl<D: Dialect> Segments<D> {
             _ if columns.plain_keys && !tag.key.chars().all(is_plain) => format!(
                 "callers put names of the table {table} into URLs as they are: use letters, digits, \
                  `-`, `_`, `.` and `~`"
+            ),
+            _ if tag.last.is_some() => format!(
+                "the table {table} has no column for a last number; take segment.table = kv"
             ),
             _ if tag.description.is_some() && !columns.description => {
                 format!("the table {table} has no descriptions; remove it")
