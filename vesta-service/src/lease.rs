@@ -48,7 +48,7 @@ pub use kv::{KvStore, Put, Suspicion};
 use leases::Look;
 pub use leases::{Leases, Snapshot};
 pub(crate) use record::Amendment;
-pub use record::{Cas, Doubt, Namespace, Record};
+pub use record::{Cas, Doubt, Namespace, Record, Standby};
 pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,
 };

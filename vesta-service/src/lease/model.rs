@@ -36,6 +36,7 @@ mod tests;
 mod world;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use stateright::{Model, Property};
 
@@ -354,6 +355,7 @@ impl Protocol {
         let survey = Survey {
             records: &records,
             earlier: Some(&records),
+            watched: Duration::ZERO,
             locals: &locals,
             count: 1,
             choice: &choice,

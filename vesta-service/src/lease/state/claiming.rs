@@ -10,7 +10,7 @@ use super::attempt::{Attempt, Ground, ROLLBACK_LEAD, Step, Verdict};
 use super::candidates::{Candidate, Survey};
 use super::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Findings, MAX_SKEW, Now, Plan};
 use crate::clock::ClockPair;
-use crate::lease::{Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError};
+use crate::lease::{Amendment, BuildError, Choice, Doubt, Local, Namespace, Record, StoreError};
 use crate::wait::retry_pause;
 
 /// Time for which a start retries a store that does not answer, unless it waits for the store.
@@ -39,8 +39,11 @@ pub(in crate::lease) struct Claiming {
     clock: Option<ClockPair>,
     /// Survey whose namespace lacks facts, and the facts, which are written first.
     unwritten: Option<Box<(Arc<Findings>, Amendment)>>,
-    /// The previous survey.
-    earlier: Option<Arc<Findings>>,
+    /// The previous survey, and a moment of the monotonic clock after it. While the process stands by, the record
+    /// of its machine ID is kept current, and the moment is that at which it was first seen as it is.
+    earlier: Option<(Arc<Findings>, Duration)>,
+    /// True while another process holds the machine ID, and its record is read periodically.
+    pub(in crate::lease) stands_by: bool,
     glances: u32,
     /// Index at which the search among unused machine IDs begins; a random one after a lost race.
     start_at: u64,
@@ -63,6 +66,8 @@ struct Round {
     ahead: Option<UnixMillis>,
     lost: Option<u64>,
     may_end: bool,
+    /// The time of the survey, on the monotonic clock.
+    began: Duration,
 }
 
 impl Claiming {
@@ -78,6 +83,7 @@ impl Claiming {
             clock: None,
             unwritten: None,
             earlier: None,
+            stands_by: false,
             glances: 0,
             start_at: plan.start_at,
         }
@@ -102,6 +108,9 @@ impl Claiming {
         if let Some(unwritten) = &self.unwritten {
             return Action::Ask(Ask::Amend(unwritten.1.clone()));
         }
+        if let (true, Choice::Only { machine, .. }) = (self.stands_by, &plan.choice) {
+            return Action::Ask(Ask::Record(*machine));
+        }
         let Some(round) = &mut self.round else {
             return match plan.meta.tick_at(now.wall) {
                 Ok(_) if !self.compared => Action::Ask(Ask::Clock),
@@ -125,6 +134,12 @@ impl Claiming {
         if round.contested && !timed_out {
             self.start_at = now.number(); // other processes were faster; survey again
             return self.next(plan, now);
+        }
+        if let (Some(_), Choice::Only { machine, .. }) = (&plan.standby, &plan.choice)
+            && round.lost.is_none()
+            && round.ahead.is_none()
+        {
+            return self.stand_by(*machine, round.findings, now);
         }
         // A starting process on this host locks all free files for a moment; a living owner keeps
         // its own locked.
@@ -154,8 +169,63 @@ impl Claiming {
         }
         // An expired owner counts as gone only if its record also stays unchanged while it is
         // watched, measured by this process's own clock.
-        self.earlier = Some(round.findings);
-        self.wait(plan.timing.renew_every * 3 / 2, now)
+        let records = &round.findings.snapshot.records;
+        let silence = records.range(plan.choice.range()).map(|it| it.1.silence());
+        let pause = silence.fold(plan.timing.renew_every * 3 / 2, Duration::max);
+        self.earlier = Some((round.findings, now.monotonic));
+        self.wait(pause, now)
+    }
+
+    /// Reads the record of the machine ID periodically, from this survey on.
+    fn stand_by(&mut self, machine: u64, findings: Arc<Findings>, now: &Now) -> Action {
+        let record_of = |findings: &Findings| findings.snapshot.records.get(&machine).cloned();
+        let known = self.earlier.as_ref().map(|earlier| record_of(&earlier.0));
+        if known != Some(record_of(&findings)) {
+            self.earlier = Some((findings, now.monotonic));
+        }
+        self.stands_by = true;
+        self.deadline = now.monotonic.saturating_add(CLAIM_TIMEOUT);
+        self.wait(standby_poll(now), now)
+    }
+
+    /// Handles the record of the machine ID while the process stands by. Surveys again once it has no owner, or
+    /// an owner that was silent for long enough.
+    fn on_watched(&mut self, plan: &Plan, found: Option<Record>, now: &Now) {
+        let (Choice::Only { machine, .. }, Some((earlier, since))) =
+            (&plan.choice, &mut self.earlier)
+        else {
+            return;
+        };
+        if earlier.snapshot.records.get(machine) != found.as_ref() {
+            let records = &mut Arc::make_mut(earlier).snapshot.records;
+            match &found {
+                Some(record) => records.insert(*machine, record.clone()),
+                None => records.remove(machine),
+            };
+            *since = now.monotonic;
+        }
+        let watched = now.monotonic.saturating_sub(*since);
+        self.stands_by = match found.filter(|record| record.owner != 0) {
+            None => false,
+            Some(record) if record.standby.is_some() => watched < record.silence(),
+            Some(record) => {
+                let is_over = plan.rules.tick(record.bound) <= now.wall_tick;
+                !is_over || watched < plan.timing.renew_every * 3 / 2
+            }
+        };
+        if self.stands_by {
+            self.wait(standby_poll(now), now);
+        }
+    }
+
+    /// The process that holds the machine ID, for people.
+    pub(in crate::lease) fn holder(&self, plan: &Plan) -> String {
+        let records = self.earlier.as_ref().map(|(earlier, _)| &earlier.snapshot.records);
+        let record = records.and_then(|records| records.get(plan.choice.range().start()));
+        record.filter(|record| record.owner != 0).map_or_else(
+            || "another process on this host".into(),
+            |record| format!("{} (pid {})", plain(&record.host), record.pid),
+        )
     }
 
     fn wait(&mut self, pause: Duration, now: &Now) -> Action {
@@ -179,6 +249,10 @@ impl Claiming {
             (None, Answer::Survey(findings)) => {
                 let namespace = findings.snapshot.namespace.clone();
                 self.survey(plan, findings, namespace, now)
+            }
+            (None, Answer::Found(found)) if self.stands_by => {
+                self.on_watched(plan, found, now);
+                Ok(())
             }
             (None, Answer::Forgotten(local)) => Err(forgotten(plan, &local)),
             (None, Answer::Namespace(namespace)) => match self.unwritten.take() {
@@ -226,6 +300,7 @@ impl Claiming {
         now: &Now,
     ) -> Result<(), BuildError> {
         plan.check(&namespace)?;
+        plan.check_order(&findings.snapshot.records)?;
         let seen = findings.doubt.as_ref();
         let missing = plan.missing_from(&namespace, seen, now.wall);
         // Checked before a doubt is written, because its reach counts from this clock.
@@ -266,7 +341,10 @@ impl Claiming {
             earlier: self
                 .earlier
                 .as_ref()
-                .map(|findings| &findings.snapshot.records),
+                .map(|(earlier, _)| &earlier.snapshot.records),
+            watched: self.earlier.as_ref().map_or(Duration::ZERO, |(_, since)| {
+                now.monotonic.saturating_sub(*since)
+            }),
             locals,
             choice: &plan.choice,
             order: plan.order,
@@ -295,6 +373,7 @@ impl Claiming {
             ahead: None,
             lost: None,
             may_end,
+            began: now.monotonic,
         }));
         Ok(())
     }
@@ -400,6 +479,7 @@ impl Round {
                         machine,
                         record,
                         next,
+                        before: self.began,
                     });
                 }
                 self.in_use_here = true;
@@ -451,6 +531,12 @@ impl Round {
             ahead,
         }
     }
+}
+
+/// Pause between two looks at one record while standing by: 0.1 to 0.2 s, so that a release is noticed soon, and
+/// processes that stand by together do not look together.
+fn standby_poll(now: &Now) -> Duration {
+    Duration::from_millis(100 + now.number() % 101)
 }
 
 fn forgotten(plan: &Plan, local: &Local) -> BuildError {

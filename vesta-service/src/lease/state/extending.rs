@@ -31,8 +31,8 @@ pub(in crate::lease) struct Holding {
     /// The change that was sent and not yet answered. Until its outcome is known it is sent again unchanged,
     /// and nothing else is sent.
     pending: Option<Record>,
-    /// Time at which that change was made, on the monotonic clock.
-    made: Duration,
+    /// Time at which that change was made, or the last one if none is pending, on the monotonic clock.
+    pub(in crate::lease) made: Duration,
     /// Time of the next request, on the monotonic clock.
     due: Duration,
     /// True if the last request was not answered.
