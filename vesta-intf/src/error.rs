@@ -248,7 +248,9 @@ impl fmt::Display for NotReadyReason {
             NotReadyReason::SequenceUsedUp => "every sequence number of the current tick is used",
             NotReadyReason::AwaitingLease => "the store has not yet confirmed the next window",
             NotReadyReason::ClockBehind => "the clock is behind IDs that were already issued",
-            NotReadyReason::NotHolder => "another server holds the machine ID, and this one stands by",
+            NotReadyReason::NotHolder => {
+                "another server holds the machine ID, and this one stands by"
+            }
         })
     }
 }

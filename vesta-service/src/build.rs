@@ -14,8 +14,8 @@ use crate::lease::{
     CLAIM_TIMEOUT, Choice, HeldLeaseFactory, HostState, Keeper, KvStore, Leases, MachineSlot, Own,
     Plan, Rounds, Signals, Slots, Standby, StateFolder, Timing,
 };
-use crate::populator::PopulatorKind;
 use crate::machine::{self, MachineSource, Resolved, WorkerNodeStore};
+use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, in_place, millis, number};

@@ -104,7 +104,10 @@ impl LocalIdService {
         let sealed = ended.clone().filter(|_| !slot.will_follow());
         let state = slot.state.lock();
         let window_left = match self.window {
-            Some(_) => lease.ticks.distance(rules.tick(lease.bound())).min(lease.left()),
+            Some(_) => lease
+                .ticks
+                .distance(rules.tick(lease.bound()))
+                .min(lease.left()),
             None => Duration::MAX,
         };
         let Reading { lead, suspect, .. } = lease.ticks.read();

@@ -108,10 +108,12 @@ impl Entry for Record {
             standby,
             ..
         } = self;
-        let standby = standby.as_ref().map_or(String::new(), |Standby { window, base }| {
-            let window = window.as_millis();
-            format!(r#","standby":{{"window":"{window}","base":"{base}"}}"#)
-        });
+        let standby = standby
+            .as_ref()
+            .map_or(String::new(), |Standby { window, base }| {
+                let window = window.as_millis();
+                format!(r#","standby":{{"window":"{window}","base":"{base}"}}"#)
+            });
         let (host, version) = (Value::from(host.as_str()), Value::from(version.as_str()));
         format!(
             r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","birth":"{birth:016x}","epoch":"{epoch}","owner":"{owner:032x}","from":"{from}","bound":"{bound}","attempt":"{attempt:016x}","released":{released},"host":{host},"pid":{pid},"version":{version},"claimed":"{}","time":"{}"{standby}}}"#,
@@ -320,12 +322,18 @@ mod tests {
         assert_eq!(Record::decode(text), Ok(record()));
         let window = Duration::from_secs(2);
         let standby = Some(Standby { window, base: 7 });
-        let ordered = Record { standby, ..record() };
+        let ordered = Record {
+            standby,
+            ..record()
+        };
         let text = text.replace('}', r#","standby":{"window":"2000","base":"7"}}"#);
         assert_eq!(ordered.encode(), text);
         assert_eq!(Record::decode(&text), Ok(ordered));
         let refusal = Record::decode(&text.replace("2000", "x")).unwrap_err();
-        assert!(refusal.contains("its `standby` is missing or malformed"), "{refusal}");
+        assert!(
+            refusal.contains("its `standby` is missing or malformed"),
+            "{refusal}"
+        );
     }
 
     proptest! {

@@ -508,7 +508,9 @@ impl Machine {
             }) => {
                 let doubt = self.doubt.clone();
                 let mut holding = Holding::new(&self.plan, *machine, doubt, record.clone(), now);
-                holding.made = *before;
+                if self.plan.standby.is_some() {
+                    holding.made_before(&self.plan, *before, now);
+                }
                 self.phase = Phase::Holding(Box::new(holding));
             }
             Event::Refused(_) => self.search_again(now, CLAIM_AGAIN),

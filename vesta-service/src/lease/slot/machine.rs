@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::held::{HeldLease, HeldLeases};
 use super::signals::Signals;
 use crate::lease::{Doubt, LONGEST_RETRY_AFTER, RETRY_AFTER};
-use vesta_intf::{NotReady, NotReadyReason};
 use crate::sync::Mutex;
+use vesta_intf::{NotReady, NotReadyReason};
 
 /// Slot for one machine ID at a time, with the state shared with its keeper.
 #[derive(Debug)]

@@ -220,7 +220,10 @@ impl Claiming {
 
     /// The process that holds the machine ID, for people.
     pub(in crate::lease) fn holder(&self, plan: &Plan) -> String {
-        let records = self.earlier.as_ref().map(|(earlier, _)| &earlier.snapshot.records);
+        let records = self
+            .earlier
+            .as_ref()
+            .map(|(earlier, _)| &earlier.snapshot.records);
         let record = records.and_then(|records| records.get(plan.choice.range().start()));
         record.filter(|record| record.owner != 0).map_or_else(
             || "another process on this host".into(),

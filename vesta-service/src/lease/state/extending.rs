@@ -70,6 +70,11 @@ impl Holding {
         }
     }
 
+    /// Counts the claim's window, and the time to its first renewal, from before the claim was made.
+    pub(in crate::lease) fn made_before(&mut self, plan: &Plan, moment: Duration, now: &Now) {
+        (self.made, self.due) = (moment, moment + self.pause(plan, now));
+    }
+
     /// Releases the record. `sealed_at` is what sealing returned: no position at or above it was or will be
     /// issued.
     pub(in crate::lease) fn release(&mut self, sealed_at: u64) {
