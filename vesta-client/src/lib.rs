@@ -67,3 +67,7 @@ pub use vesta_intf::{
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/use/client.md")]
 struct Guide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/use/ordered.md")]
+struct Ordered;

@@ -1,4 +1,4 @@
-//! Servers that stand by for one machine ID: whom they name, and that IDs follow real time over kills, pauses and
+//! Servers that stand by for one machine ID: they name its holder, and IDs follow real time over kills, pauses and
 //! stops of the holder. `--nocapture` shows the silences.
 
 use std::net::{SocketAddr, TcpListener};
@@ -102,7 +102,7 @@ impl<'a> Fleet<'a> {
         let address = SocketAddr::from(([127, 0, 0, 1], self.ports[server])).to_string();
         let mut command = program(self.folder);
         command.args(["--listen", &address, "--admin-listen", "127.0.0.1:0"]);
-        // Each is a host of its own: it does not see the state folders of the others.
+        // Each plays a separate host: it does not see the state folders of the others.
         command.args(["--state-dir", &format!("host-{server}")]);
         command.args(["--machine-id", "7", "--machine-standby"]);
         command.args([
