@@ -332,11 +332,7 @@ fn a_server_that_stands_by_says_so_everywhere() {
         text(&refused.stderr)
     );
     // A server whose IDs would sort elsewhere is refused, too.
-    let args = [
-        &args[..],
-        &["--machine-standby", "--gen-method", "2"],
-    ]
-    .concat();
+    let args = [&args[..], &["--machine-standby", "--gen-method", "2"]].concat();
     let refused = run(folder.path(), &args, &[("VESTA_LISTEN", "127.0.0.1:0")]);
     assert_eq!(refused.status.code(), Some(64));
     assert!(
