@@ -152,6 +152,82 @@ fn a_claim_that_took_long_is_over_sooner() {
     assert_eq!(left, Timing::STANDBY.window, "its renewal was due");
 }
 
+/// In the layout of seconds, its bound moves once a second.
+#[test]
+fn a_holder_changes_its_record_at_each_renewal() {
+    let setting = Setting::new();
+    let service = start(&setting);
+    let (began, mut seen) = (setting.clock.monotonic(), vec![setting.record(7)]);
+    while setting.clock.monotonic() - began < Duration::from_secs(12) {
+        setting.clock.advance(10 * MILLI);
+        service.maintain();
+        let record = setting.record(7);
+        if seen.last() != Some(&record) {
+            assert!(record.bound >= seen[seen.len() - 1].bound);
+            seen.push(record);
+        }
+        assert!(service.status().window_left > Duration::from_millis(1_300));
+    }
+    assert!((18..=22).contains(&seen.len()), "{}", seen.len());
+}
+
+/// The clock was set back too far for IDs: another host whose clock is right does better.
+#[test]
+fn a_holder_that_cannot_issue_is_taken_over() {
+    let setting = Setting::new();
+    let holder = setting.elsewhere();
+    let clock = ManualClock::at(START);
+    let service = holder
+        .reserved()
+        .standby(true)
+        .clock(Arc::new(clock.clone()))
+        .build();
+    let service = service.expect("it is free");
+    let last = service.gen_id().expect("an ID");
+    let waiting = start(&setting);
+    clock.set_wall(UnixMillis(START.0 - 60_000));
+    let began = setting.clock.monotonic();
+    let first = loop {
+        for clock in [&clock, &setting.clock] {
+            clock.advance(10 * MILLI);
+        }
+        service.maintain();
+        assert_eq!(kind(&service), Some(ErrorKind::ClockBehind));
+        waiting.maintain();
+        if let Ok(id) = waiting.try_gen_id() {
+            break id;
+        }
+        assert!(setting.clock.monotonic() - began < Duration::from_secs(4));
+    };
+    assert!(first > last);
+}
+
+/// Claims keep a distance from what such a store may forget.
+#[test]
+fn with_a_doubtful_store_a_takeover_takes_longer() {
+    let setting = Setting::new();
+    setting.store.set_may_forget();
+    let holder = start(&setting.elsewhere());
+    let waiting = start(&setting.elsewhere());
+    let in_time = |service: &LocalIdService| {
+        let began = setting.clock.monotonic();
+        loop {
+            service.maintain();
+            if let Ok(id) = service.try_gen_id() {
+                return (id, setting.clock.monotonic() - began);
+            }
+            setting.clock.advance(10 * MILLI);
+            assert!(setting.clock.monotonic() - began < Duration::from_secs(12));
+        }
+    };
+    let (last, late) = in_time(&holder);
+    println!("the first ID after {late:?}");
+    std::mem::forget(holder);
+    let (first, late) = in_time(&waiting);
+    println!("the successor's after {late:?}");
+    assert!(first > last);
+}
+
 #[test]
 fn a_paused_holder_stands_by_again() {
     let setting = Setting::new();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, WIDE_AFTER, Write};
+use crate::clock::MAX_LEAD;
 use crate::lease::{Amendment, Cas, Doubt, Namespace, Record};
 
 /// Lease state, from the claim to the release or the loss.
@@ -175,7 +176,12 @@ impl Holding {
         let bound = plan
             .rules
             .position(now.tick.min(limit).saturating_add(window));
-        (bound > self.record.bound).then_some(Record { bound, ..changed })
+        // Others stand by until the record stays unchanged, so it is changed even within a tick; but not while the
+        // clock is too far behind for IDs, because another host may do better.
+        let lead = now.tick.saturating_sub(now.wall_tick);
+        let shows_life = plan.standby.is_some() && lead <= plan.ticks(MAX_LEAD);
+        let bound = bound.max(self.record.bound);
+        (bound > self.record.bound || shows_life).then_some(Record { bound, ..changed })
     }
 
     /// Handles an answer.
