@@ -172,6 +172,10 @@ impl Builder {
         let standby = self.standby.then_some(timing.window);
         let standby = standby.map(|window| self.terms(window, *choice.range().start()));
         timing.window += self.borrow_ahead;
+        if self.standby {
+            // The bound lies on a tick: with this one, it never ends a lease before its own clock does.
+            timing.window += Duration::from_millis(self.layout.spec().unit.millis());
+        }
         timing.takeover_grace = timing.takeover_grace.max(timing.window * 3);
         // A state file is its own local record, and never forgets.
         let remembers = !is_state_file(&choice);
