@@ -271,6 +271,10 @@ impl Plan {
 }
 
 /// A change of one entry: a record, or a bucket of marks.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all changes are of records"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write {
     Record { old: Option<Record>, new: Record },
