@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use vesta_client::{Client, ErrorKind, Order, Retry};
+use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_testkit::fleet::{StoreServers, now, pause, random, resume};
 
 use crate::support::{Program, folder, program, run, serve, text};
@@ -137,7 +138,7 @@ impl<'a> Fleet<'a> {
             if let Some(holder) = self.holder(paused) {
                 return holder;
             }
-            thread::sleep(10 * MILLI); // a probe of readiness has no event
+            SystemClock::new().park(10 * MILLI); // a probe of readiness has no event
         }
     }
 }
@@ -151,7 +152,7 @@ fn calls(client: &vesta_client::blocking::Client, over: &AtomicBool) -> Vec<Call
             let end = now();
             calls.push(Call { begin, end, id });
         }
-        thread::sleep(MILLI);
+        SystemClock::new().park(MILLI);
     }
     calls
 }
@@ -197,7 +198,7 @@ fn play(store: &str, faults: &[Fault]) {
             .collect();
         for fault in faults {
             let holder = fleet.until_held(None);
-            thread::sleep(Duration::from_millis(100 + random(600))); // anywhere between two renewals
+            SystemClock::new().park(Duration::from_millis(100 + random(600))); // anywhere between two renewals
             let began = now();
             match fault {
                 Fault::Kill => drop(fleet.servers[holder].take().map(Program::kill)),
@@ -211,13 +212,13 @@ fn play(store: &str, faults: &[Fault]) {
             let successor = fleet.until_held(paused);
             assert_ne!(successor, holder);
             moments.push((*fault, began, now() + 100 * MILLI));
-            thread::sleep(200 * MILLI);
+            SystemClock::new().park(200 * MILLI);
             match paused {
                 Some(paused) => resume(fleet.server(paused).id()),
                 None => fleet.revive(holder),
             }
         }
-        thread::sleep(500 * MILLI);
+        SystemClock::new().park(500 * MILLI);
         over.store(true, Ordering::Relaxed);
         let calls = callers
             .into_iter()
