@@ -202,6 +202,48 @@ fn a_holder_that_cannot_issue_is_taken_over() {
     assert!(first > last);
 }
 
+#[test]
+fn a_process_stands_by_through_an_outage_of_its_store() {
+    let setting = Setting::new();
+    let holder = start(&setting);
+    let mut other = setting.elsewhere();
+    other.store = FlakyStore::new(other.memory.clone());
+    let waiting = start(&other);
+    other.store.go_away();
+    let outage = setting.clock.monotonic();
+    while setting.clock.monotonic() - outage < Duration::from_secs(60) {
+        setting.clock.advance(100 * MILLI);
+        holder.maintain();
+        waiting.maintain();
+        assert_eq!(kind(&waiting), Some(ErrorKind::NotHolder));
+    }
+    let said = waiting
+        .status()
+        .not_ready_because
+        .clone()
+        .expect("a reason");
+    assert!(said.contains("no reply"), "{said}");
+    other.store.come_back();
+    for _ in 0..60 {
+        setting.clock.advance(100 * MILLI);
+        holder.maintain();
+        waiting.maintain();
+    }
+    let said = waiting
+        .status()
+        .not_ready_because
+        .clone()
+        .expect("a reason");
+    assert!(!said.contains("no reply"), "{said}");
+    assert_eq!(
+        waiting.gen_id().unwrap_err().retry_after(),
+        Some(100 * MILLI)
+    );
+    holder.close();
+    let (_, first) = until_it_serves(&setting, &waiting);
+    assert!(first > 0);
+}
+
 /// Claims keep a distance from what such a store may forget.
 #[test]
 fn with_a_doubtful_store_a_takeover_takes_longer() {

@@ -93,10 +93,10 @@ impl Driver {
             return;
         };
         let mut state = slot.state.lock();
+        (state.failure, state.away_since) = (None, None); // the store has answered
         if state.holder.as_ref() == Some(&holder) {
             return;
         }
-        (state.failure, state.away_since) = (None, None);
         state.holder = Some(holder.clone());
         drop(state);
         let machine = slot.leases.current().machine;
