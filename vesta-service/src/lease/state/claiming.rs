@@ -279,7 +279,12 @@ impl Claiming {
             round.on_failure();
         }
         self.outage = Some((deadline, failures.saturating_add(1)));
-        self.wait(retry_pause(failures), now);
+        let pause = match plan.standby {
+            None => retry_pause(failures),
+            // Callers wait for a takeover, so a stall of the store must not be prolonged.
+            Some(_) => retry_pause(failures).min(standby_poll(now)),
+        };
+        self.wait(pause, now);
         Ok(())
     }
 
