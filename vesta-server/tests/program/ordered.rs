@@ -230,7 +230,13 @@ fn play(store: &str, faults: &[Fault]) {
     for fault in [Fault::Kill, Fault::Pause, Fault::Stop] {
         let of_kind = moments.iter().filter(|it| it.0 == fault);
         let mut silences: Vec<_> = of_kind
-            .map(|(_, began, over)| longest_silence(&all, *began - 50 * MILLI, *over))
+            .map(|(_, began, over)| {
+                let silence = longest_silence(&all, *began - 50 * MILLI, *over);
+                if silence > Duration::from_secs(4) {
+                    println!("{fault:?} at {began:.1?}: silence {silence:.2?}");
+                }
+                silence
+            })
             .collect();
         silences.sort_unstable();
         if let Some(longest) = silences.last() {
