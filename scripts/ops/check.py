@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 RULES, TESTS, DOCUMENT = "ops/vesta-alerts.yml", "ops/vesta-alerts.test.yml", "docs/operate/operations.md"
 BEGIN, END = "<!-- alerts: written by scripts/ops.sh --write -->\n", "<!-- /alerts -->\n"
-FUNCTIONS = {"abs", "and", "by", "count", "increase", "max", "min", "on", "rate", "sum", "time"}
+FUNCTIONS = {"abs", "and", "by", "count", "increase", "max", "min", "on", "rate", "sum", "time", "unless"}
 # Metrics that this program shows only with TLS, or with a store that has a clock.
 ELSEWHERE = {"vesta_tls_certificate_expires": {"listener"}, "vesta_clock_offset_seconds": set()}
 

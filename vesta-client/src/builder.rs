@@ -30,6 +30,20 @@ const HTTP2_FRAME: u32 = 128 * 1024;
 /// Upper limit of all time limits; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_secs(3600);
 
+/// Longest attempt while a client follows the holder, unless another time is set.
+const STRICT_ATTEMPT: Duration = Duration::from_secs(1);
+
+/// Order of the IDs that a client returns, across its servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Order {
+    /// Servers take turns, and only the time in the IDs orders those of different servers.
+    #[default]
+    Relaxed,
+    /// An ID that is asked for after another one was returned is larger. For servers that stand by for one machine
+    /// ID (`machine.standby`): all calls go to the one that holds it.
+    Strict,
+}
+
 /// Builder of a [`Client`] or a [`blocking::Client`]. Start with [`Client::builder`].
 ///
 /// | option | default |
@@ -39,6 +53,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// | [`deadline`](Self::deadline) | 3 s |
 /// | [`attempt_timeout`](Self::attempt_timeout) | half of the deadline; with one endpoint all of it |
 /// | [`connect_timeout`](Self::connect_timeout) | 1 s |
+/// | [`order`](Self::order) | [`Order::Relaxed`] |
 /// | [`retry`](Self::retry) | see [`Retry`] |
 /// | [`prefetch`](Self::prefetch) | off |
 /// | [`fallback`](Self::fallback) | none |
@@ -55,6 +70,7 @@ pub struct Builder {
     deadline: Duration,
     attempt_timeout: Option<Duration>,
     connect_timeout: Duration,
+    order: Order,
     retry: Retry,
     prefetch: Option<Prefetch>,
     fallback: Option<Secret<Arc<dyn IdService>>>,
@@ -80,6 +96,7 @@ impl Default for Builder {
             deadline: Duration::from_secs(3),
             attempt_timeout: None,
             connect_timeout: Duration::from_secs(1),
+            order: Order::default(),
             retry: Retry::default(),
             prefetch: None,
             fallback: None,
@@ -153,6 +170,15 @@ impl Builder {
             connect_timeout: timeout,
             ..self
         }
+    }
+
+    /// Order of the IDs, across servers. With [`Order::Strict`] each call goes to the server that answered last. If
+    /// that one refuses or does not answer, the others are tried in turn until the call's deadline, with a pause of at
+    /// most 0.1 s after each round; [`retry`](Self::retry) does not apply. An attempt takes at most 1 s unless
+    /// [`attempt_timeout`](Self::attempt_timeout) says otherwise. Prefetch and fallback are refused: their IDs were made
+    /// earlier, or elsewhere. Set a deadline longer than a fail-over: 6 s or more with the servers' defaults.
+    pub fn order(self, order: Order) -> Self {
+        Self { order, ..self }
     }
 
     /// Retry policy of failed calls.
@@ -270,11 +296,15 @@ impl Builder {
         } else {
             self.deadline / 2
         };
+        let share = match self.order {
+            Order::Relaxed => share,
+            Order::Strict => share.min(STRICT_ATTEMPT),
+        };
         let attempt_timeout = self.attempt_timeout.unwrap_or(share).min(self.deadline);
         // Spreads clients that start together over the servers.
         let first = rng.next() as usize % list.len();
         let remote = Remote {
-            endpoints: Endpoints::new(list, first, attempt_timeout),
+            endpoints: Endpoints::new(list, first, self.order, attempt_timeout),
             deadline: self.deadline,
             attempt_timeout,
             retry: self.retry,
@@ -315,6 +345,16 @@ impl Builder {
             1,
             64,
         )?;
+        let breaks_order = [
+            ("prefetch", self.prefetch.is_some()),
+            ("fallback", self.fallback.is_some()),
+        ];
+        if let (Order::Strict, Some((option, _))) =
+            (self.order, breaks_order.into_iter().find(|it| it.1))
+        {
+            let reason = "breaks the strict order of IDs; remove it, or use Order::Relaxed";
+            return Err(IdError::invalid(option, reason));
+        }
         check_time("deadline", self.deadline)?;
         check_time("attempt_timeout", self.attempt_timeout.unwrap_or(LONGEST))?;
         check_time("connect_timeout", self.connect_timeout)?;

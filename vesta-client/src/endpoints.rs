@@ -1,4 +1,4 @@
-//! Endpoint selection: round-robin over the healthy ones.
+//! Endpoint selection: round-robin over the healthy ones, or the one that holds the servers' machine ID.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tonic::transport::Channel;
 
+use crate::builder::Order;
 use crate::retry::backoff;
 
 /// Maximum number of endpoints: the bits of the set of endpoints tried in a call.
@@ -114,13 +115,20 @@ impl HealthTracker {
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     list: Vec<Endpoint>,
+    /// Start of the next selection. With a strict order, the endpoint that answered last.
     next: AtomicUsize,
+    pub(crate) order: Order,
     /// Time limit of a trial.
     trial_time: Duration,
 }
 
 impl Endpoints {
-    pub(crate) fn new(list: Vec<Endpoint>, first: usize, trial_time: Duration) -> Self {
+    pub(crate) fn new(
+        list: Vec<Endpoint>,
+        first: usize,
+        order: Order,
+        trial_time: Duration,
+    ) -> Self {
         assert!(
             (1..=MOST_ENDPOINTS).contains(&list.len()),
             "checked by the builder"
@@ -128,18 +136,36 @@ impl Endpoints {
         Self {
             list,
             next: AtomicUsize::new(first),
+            order,
             trial_time,
         }
     }
 
     /// Picks the endpoint for the next attempt of a call that already tried those in `tried`.
     pub(crate) fn pick(&self, now: Duration, tried: &mut u64) -> &Endpoint {
+        if self.order == Order::Strict {
+            return &self.list[self.next.load(Ordering::Relaxed)];
+        }
         let start = self.next.fetch_add(1, Ordering::Relaxed) % self.list.len();
         let index = choose(start, self.list.len(), *tried, |i| self.health(i, now));
         *tried |= 1 << index;
         let endpoint = &self.list[index];
         endpoint.health.lock().claim(now, self.trial_time);
         endpoint
+    }
+
+    /// Moves on from an endpoint that does not hold the machine ID, unless another call did so already.
+    pub(crate) fn move_on(&self, from: &Endpoint) {
+        let index = self.list.iter().position(|it| std::ptr::eq(it, from));
+        let next = |at: usize| (Some(at) == index).then_some((at + 1) % self.list.len());
+        // Relaxed: the number guards no other memory.
+        let _ = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
     }
 
     /// True if a healthy endpoint has not been tried yet.

@@ -21,6 +21,8 @@
 //!   once, on the same one after a random backoff and never before the retry delay of the server. A
 //!   budget keeps retries from adding more than a tenth to the load ([`Retry`]). Retrying is always
 //!   safe: if a response was lost, its IDs were never used, and unused IDs are harmless.
+//! * With [`Order::Strict`] and servers that stand by for one machine ID, IDs follow real time: one that is asked for
+//!   after another was returned is larger, also over a fail-over.
 //! * With [`Prefetch`], IDs are buffered in memory. An ID then costs a few nanoseconds and no await,
 //!   and callers are served from the buffer while every server is down.
 //! * [`Client::stream`] takes very many IDs over one connection.
@@ -49,7 +51,7 @@ mod retry;
 mod secret;
 mod tls;
 
-pub use builder::Builder;
+pub use builder::{Builder, Order};
 pub use client::{Client, IdStream, Segment, Serial, SerialTag, Stats};
 pub use prefetch::{Prefetch, SegmentStats};
 pub use remote::scheme_hint;
@@ -65,3 +67,7 @@ pub use vesta_intf::{
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/use/client.md")]
 struct Guide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/use/ordered.md")]
+struct Ordered;

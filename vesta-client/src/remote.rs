@@ -13,11 +13,12 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Code, Request, Status, TimeoutExpired};
-use vesta_intf::IdError;
+use vesta_intf::{ErrorKind, IdError};
 
 pub(crate) use calls::{check_count, check_name, invalid_response, sound};
 use rpc::Rpc;
 
+use crate::builder::Order;
 use crate::endpoints::{Endpoint, Endpoints};
 use crate::fork;
 use crate::retry::{Budget, Failed, Retry, Rng};
@@ -108,12 +109,17 @@ impl Remote {
                 Err(fault) => fault,
             };
             self.record(endpoint, &fault);
+            let seeks = self.endpoints.order == Order::Strict;
+            if seeks && fault.error.kind() != ErrorKind::SequenceUsedUp {
+                self.endpoints.move_on(endpoint);
+            }
             let failed = Failed {
                 attempts,
                 error: &fault.error,
                 remaining: deadline.saturating_duration_since(Instant::now()),
                 elsewhere: self.endpoints.elsewhere(self.start.elapsed(), tried),
                 random: self.rng.next(),
+                seeks_among: seeks.then(|| self.endpoints.count() as u32),
             };
             match retry.decide(&failed, &self.budget) {
                 Ok(delay) => {

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use vesta_intf::IdError;
+use vesta_intf::{ErrorKind, IdError, NotReadyReason};
 
 /// Retry policy of failed calls.
 ///
@@ -52,6 +52,8 @@ pub(crate) struct Failed<'a> {
     pub(crate) elsewhere: bool,
     /// Uniformly distributed over all values.
     pub(crate) random: u64,
+    /// Number of endpoints, if one of them is looked for that holds the machine ID.
+    pub(crate) seeks_among: Option<u32>,
 }
 
 /// Reason against a retry.
@@ -67,6 +69,9 @@ pub(crate) enum GiveUp {
     Budget,
 }
 
+/// Pause after all endpoints were tried in the search for the holder, doubled up to the second value.
+const SEEK: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(100)];
+
 /// Minimum time for an attempt before the deadline.
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
 
@@ -81,6 +86,9 @@ impl Retry {
         ) {
             return Err(GiveUp::Final);
         }
+        if let Some(endpoints) = failed.seeks_among {
+            return failed.seek(endpoints);
+        }
         if failed.attempts >= self.max_attempts {
             return Err(GiveUp::Attempts);
         }
@@ -92,7 +100,9 @@ impl Retry {
         if room < 2 * SHORTEST_ATTEMPT {
             return Err(GiveUp::Deadline);
         }
-        if !budget.withdraw() {
+        // The holder takes the calls that the other servers refuse: no load is added to it.
+        let redirected = failed.elsewhere && failed.error.kind() == ErrorKind::NotHolder;
+        if !redirected && !budget.withdraw() {
             return Err(GiveUp::Budget);
         }
         if failed.elsewhere {
@@ -105,6 +115,21 @@ impl Retry {
             failed.attempts.saturating_sub(1),
         );
         Ok(earliest + jitter(longest.min(room / 2), failed.random))
+    }
+}
+
+impl Failed<'_> {
+    /// Delay of the next attempt in the search for the holder: none until each endpoint was tried once more.
+    fn seek(&self, endpoints: u32) -> Result<Duration, GiveUp> {
+        if self.remaining < 2 * SHORTEST_ATTEMPT {
+            return Err(GiveUp::Deadline);
+        }
+        let delay = match self.error {
+            IdError::NotReady(it) if it.why == NotReadyReason::SequenceUsedUp => it.retry_after,
+            _ if !self.attempts.is_multiple_of(endpoints) => Duration::ZERO,
+            _ => backoff(SEEK[0], SEEK[1], self.attempts / endpoints - 1, self.random),
+        };
+        Ok(delay.min(self.remaining - SHORTEST_ATTEMPT))
     }
 }
 
@@ -181,7 +206,7 @@ impl Budget {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use vesta_intf::{NotReady, NotReadyReason};
+    use vesta_intf::NotReady;
 
     fn unavailable(retry_after: Option<Duration>) -> IdError {
         IdError::Unavailable {
@@ -207,6 +232,7 @@ mod tests {
             remaining,
             elsewhere: false,
             random: u64::MAX,
+            seeks_among: None,
         }
     }
 
@@ -297,6 +323,59 @@ mod tests {
     }
 
     #[test]
+    fn the_search_for_the_holder_goes_around_until_the_deadline() {
+        let (retry, error) = (Retry::default(), unavailable(None));
+        let budget = Budget::new(&Retry { budget: 0, ..retry });
+        let wait = |error, attempts, remaining_ms| {
+            let failed = Failed {
+                seeks_among: Some(3),
+                ..failed(error, attempts, remaining_ms)
+            };
+            retry.decide(&failed, &budget)
+        };
+        let waits = (1..=16).map(|attempts| wait(&error, attempts, 10_000).unwrap());
+        let waits: Vec<_> = waits.map(|it| it.as_micros().div_ceil(1000)).collect();
+        assert_eq!(
+            waits,
+            [0, 0, 25, 0, 0, 50, 0, 0, 100, 0, 0, 100, 0, 0, 100, 0]
+        );
+        assert_eq!(
+            wait(&error, 9, 40).unwrap().as_millis(),
+            39,
+            "one attempt is left"
+        );
+        assert_eq!(wait(&error, 1, 1), Err(GiveUp::Deadline));
+        let used_up = IdError::NotReady(NotReady {
+            retry_after: Duration::from_millis(7),
+            why: NotReadyReason::SequenceUsedUp,
+        });
+        assert_eq!(
+            wait(&used_up, 1, 1000).unwrap().as_millis(),
+            7,
+            "the holder is known"
+        );
+        let invalid = IdError::invalid("id", "not a number");
+        assert_eq!(wait(&invalid, 1, 1000), Err(GiveUp::Final));
+    }
+
+    #[test]
+    fn a_redirection_to_the_holder_is_free_of_charge() {
+        let retry = Retry::default();
+        let budget = Budget::new(&Retry { budget: 0, ..retry });
+        let error = IdError::NotReady(NotReady {
+            retry_after: Duration::from_millis(50),
+            why: NotReadyReason::NotHolder,
+        });
+        let failed = failed(&error, 1, 1000);
+        assert_eq!(retry.decide(&failed, &budget), Err(GiveUp::Budget));
+        let failed = Failed {
+            elsewhere: true,
+            ..failed
+        };
+        assert_eq!(retry.decide(&failed, &budget), Ok(Duration::ZERO));
+    }
+
+    #[test]
     fn ten_successes_earn_one_retry() {
         let retry = Retry {
             budget: 2,
@@ -332,7 +411,7 @@ mod tests {
             let retry = Retry::default();
             let error = unavailable(after.map(Duration::from_millis));
             let remaining = Duration::from_millis(remaining);
-            let failed = Failed { attempts, error: &error, remaining, elsewhere, random };
+            let failed = Failed { attempts, error: &error, remaining, elsewhere, random, seeks_among: None };
             let wait = match retry.decide(&failed, &Budget::new(&retry)) {
                 Err(because) => {
                     prop_assert_ne!(because, GiveUp::Final);

@@ -96,6 +96,8 @@ pub enum NotReadyReason {
     AwaitingLease,
     /// The wall clock: it is too far behind the IDs already issued.
     ClockBehind,
+    /// The machine ID: another process holds it, and this one stands by.
+    NotHolder,
 }
 
 /// The kinds of errors: the rows of the table that gRPC and HTTP share.
@@ -109,6 +111,7 @@ pub enum ErrorKind {
     SequenceUsedUp,
     AwaitingLease,
     ClockBehind,
+    NotHolder,
     OutOfRange,
     Invalid,
     TimeExhausted,
@@ -123,10 +126,11 @@ pub enum ErrorKind {
 }
 
 /// Kind, stable name, gRPC code, HTTP status.
-const TABLE: [(ErrorKind, &str, i32, u16); 14] = [
+const TABLE: [(ErrorKind, &str, i32, u16); 15] = [
     (ErrorKind::SequenceUsedUp, "SEQUENCE_USED_UP", 8, 429),
     (ErrorKind::AwaitingLease, "AWAITING_LEASE", 14, 503),
     (ErrorKind::ClockBehind, "CLOCK_BEHIND", 14, 503),
+    (ErrorKind::NotHolder, "NOT_HOLDER", 14, 503),
     (ErrorKind::OutOfRange, "OUT_OF_RANGE", 3, 400),
     (ErrorKind::Invalid, "INVALID", 3, 400),
     (ErrorKind::TimeExhausted, "TIME_EXHAUSTED", 9, 500),
@@ -182,6 +186,7 @@ impl IdError {
                 NotReadyReason::SequenceUsedUp => ErrorKind::SequenceUsedUp,
                 NotReadyReason::AwaitingLease => ErrorKind::AwaitingLease,
                 NotReadyReason::ClockBehind => ErrorKind::ClockBehind,
+                NotReadyReason::NotHolder => ErrorKind::NotHolder,
             },
             IdError::OutOfRange { .. } => ErrorKind::OutOfRange,
             IdError::Invalid { .. } => ErrorKind::Invalid,
@@ -243,6 +248,9 @@ impl fmt::Display for NotReadyReason {
             NotReadyReason::SequenceUsedUp => "every sequence number of the current tick is used",
             NotReadyReason::AwaitingLease => "the store has not yet confirmed the next window",
             NotReadyReason::ClockBehind => "the clock is behind IDs that were already issued",
+            NotReadyReason::NotHolder => {
+                "another server holds the machine ID, and this one stands by"
+            }
         })
     }
 }

@@ -83,6 +83,7 @@ impl From<Status> for IdError {
             ErrorKind::SequenceUsedUp => not_ready(NotReadyReason::SequenceUsedUp),
             ErrorKind::AwaitingLease => not_ready(NotReadyReason::AwaitingLease),
             ErrorKind::ClockBehind => not_ready(NotReadyReason::ClockBehind),
+            ErrorKind::NotHolder => not_ready(NotReadyReason::NotHolder),
             // The range is not transmitted as numbers; the message contains it.
             ErrorKind::OutOfRange | ErrorKind::Invalid => IdError::Invalid {
                 field: "request",
@@ -227,6 +228,7 @@ mod tests {
             NotReadyReason::SequenceUsedUp,
             NotReadyReason::AwaitingLease,
             NotReadyReason::ClockBehind,
+            NotReadyReason::NotHolder,
         ] {
             let sent = IdError::from(NotReady {
                 retry_after: Duration::from_micros(1500),

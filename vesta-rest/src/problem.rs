@@ -198,6 +198,7 @@ fn title_of(kind: ErrorKind) -> &'static str {
         ErrorKind::SequenceUsedUp => "Every ID of the current tick is used",
         ErrorKind::AwaitingLease => "Waiting for the store",
         ErrorKind::ClockBehind => "The server's clock is behind",
+        ErrorKind::NotHolder => "Another server holds the machine ID",
         ErrorKind::OutOfRange => "Value out of range",
         ErrorKind::Invalid => "Invalid request",
         ErrorKind::TimeExhausted => "The layout's time field has run out",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{Field, IdError};
+use vesta_intf::{Field, Id, IdError};
 
 use crate::backlog::Backlog;
 use crate::builder::{Builder, MAX_BORROW_MILLIS};
@@ -12,9 +12,10 @@ use crate::error::{BuildError, ask_store};
 use crate::file_system::check_local;
 use crate::lease::{
     CLAIM_TIMEOUT, Choice, HeldLeaseFactory, HostState, Keeper, KvStore, Leases, MachineSlot, Own,
-    Plan, Rounds, Signals, Slots, StateFolder,
+    Plan, Rounds, Signals, Slots, Standby, StateFolder, Timing,
 };
 use crate::machine::{self, MachineSource, Resolved, WorkerNodeStore};
+use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::Rules;
 use crate::service::{LocalIdService, in_place, millis, number};
@@ -83,6 +84,14 @@ impl Builder {
         IdError::check("version", self.version, 0, meta.max(Field::Version))?;
         meta.check_generates()?;
         self.sequence_start.check(meta)?;
+        if self.standby && !matches!(source, MachineSource::Reserved { .. }) {
+            let reason = "standing by requires one machine ID that a store reserves";
+            return Err(IdError::invalid("standby", reason).into());
+        }
+        if self.standby && self.populator == PopulatorKind::Local {
+            let reason = "the populator `local` orders IDs per thread only; use another one";
+            return Err(IdError::invalid("standby", reason).into());
+        }
         let machines = number(self.machine_count);
         IdError::check("machine count", machines, 1, MAX_MACHINES)?;
         if machines > 1 && !source.hands_out() {
@@ -155,9 +164,18 @@ impl Builder {
         guard: bool,
         rules: Rules,
     ) -> Result<Plan, BuildError> {
-        let mut timing = self.timing.unwrap_or_else(|| choice.timing(store.timing()));
+        let mut timing = self.timing.unwrap_or_else(|| match self.standby {
+            true => Timing::STANDBY,
+            false => choice.timing(store.timing()),
+        });
         timing.check()?;
+        let standby = self.standby.then_some(timing.window);
+        let standby = standby.map(|window| self.terms(window, *choice.range().start()));
         timing.window += self.borrow_ahead;
+        if self.standby {
+            // The bound lies on a tick: with this one, it never ends a lease before its own clock does.
+            timing.window += Duration::from_millis(self.layout.spec().unit.millis());
+        }
         timing.takeover_grace = timing.takeover_grace.max(timing.window * 3);
         // A state file is its own local record, and never forgets.
         let remembers = !is_state_file(&choice);
@@ -194,12 +212,25 @@ impl Builder {
                 false => timing.window,
             },
             doubtful_window: self.doubtful_window,
+            standby: standby.transpose()?,
         };
         if plan.window_ticks(false, false) < 2 {
             let reason = "window must be at least two ticks of the layout";
             return Err(IdError::invalid("timing", reason).into());
         }
         Ok(plan)
+    }
+
+    /// Terms under which the process holds its machine ID and others stand by for it.
+    fn terms(&self, window: Duration, machine: u64) -> Result<Standby, IdError> {
+        let base = self.layout.pack(&Id {
+            machine,
+            version: self.version,
+            id_type: self.layout.id_type(),
+            ..Id::default()
+        })?;
+        let base = base | in_place(&self.layout, self.gen_method)?;
+        Ok(Standby { window, base })
     }
 
     /// Claims machine IDs by a plan, and starts a keeper that holds them.
@@ -218,6 +249,7 @@ impl Builder {
         } = self;
         let leases = Leases::new(store, namespace);
         if let Choice::Only { machine, .. } = plan.choice
+            && plan.standby.is_none()
             && let Ok(None) = ask_store(|| leases.lock(machine))
         {
             return Err(BuildError::InUseHere {
@@ -289,7 +321,7 @@ fn check_namespace(name: &str) -> Result<(), IdError> {
 /// Creates a machine slot without a lease.
 fn unbounded(factory: &HeldLeaseFactory, machine: u64) -> Result<MachineSlot, BuildError> {
     let now = factory.meta.tick_at(factory.clock.wall())?;
-    let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX)?;
+    let lease = factory.make(machine, 0, factory.rules.position(now), u64::MAX, None)?;
     Ok(MachineSlot::new(
         lease,
         factory.clock.monotonic(),

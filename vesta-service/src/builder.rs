@@ -38,6 +38,7 @@ pub struct Builder {
     pub(crate) borrow_ahead: Duration,
     pub(crate) timing: Option<Timing>,
     pub(crate) wait_for_store: bool,
+    pub(crate) standby: bool,
     pub(crate) store_may_forget: Option<bool>,
     pub(crate) doubtful_window: Duration,
 }
@@ -64,6 +65,7 @@ impl Default for Builder {
             borrow_ahead: Duration::ZERO,
             timing: None,
             wait_for_store: false,
+            standby: false,
             store_may_forget: None,
             doubtful_window: USUAL_DOUBTFUL_WINDOW,
         }
@@ -218,6 +220,18 @@ impl Builder {
             wait_for_store,
             ..self
         }
+    }
+
+    /// Stands by while another process holds the machine ID, which must be
+    /// [reserved](MachineSource::Reserved): [`build`](Self::build) then returns a service that is not ready and
+    /// refuses calls with [`ErrorKind::NotHolder`](vesta_intf::ErrorKind::NotHolder). It takes the machine ID over 0.1
+    /// to 0.2 s after the holder released it, or a little more than a window after the holder's last renewal.
+    ///
+    /// If all processes with the machine ID stand by in this way, with one genMethod and version, an ID that is asked
+    /// for after another one was returned is larger, whichever of them made it. An ID costs a reading of the
+    /// precise clocks. Default durations: [`Timing::STANDBY`]. Default: no.
+    pub fn standby(self, standby: bool) -> Self {
+        Self { standby, ..self }
     }
 
     /// Declares whether the store may forget acknowledged writes, where that cannot be detected. `true`: a proxy

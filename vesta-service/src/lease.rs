@@ -50,7 +50,7 @@ pub use kv::{KvStore, Put, Suspicion};
 pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
 pub(crate) use record::Amendment;
-pub use record::{Cas, Doubt, Namespace, Record};
+pub use record::{Cas, Doubt, Namespace, Record, Standby};
 pub use registry::{Place, identity};
 pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,

@@ -80,6 +80,8 @@ pub struct MachineStatus {
     pub restart_helps: bool,
     /// The reason why it will never issue IDs again, if that is so.
     pub sealed: Option<String>,
+    /// The process that holds the machine ID, for people, while this one stands by.
+    pub holder: Option<String>,
 }
 
 /// A slot is not ready with less than this left in its window, or less than a fifth of the window.
@@ -102,7 +104,10 @@ impl LocalIdService {
         let sealed = ended.clone().filter(|_| !slot.will_follow());
         let state = slot.state.lock();
         let window_left = match self.window {
-            Some(_) => lease.ticks.distance(rules.tick(lease.bound())),
+            Some(_) => lease
+                .ticks
+                .distance(rules.tick(lease.bound()))
+                .min(lease.left()),
             None => Duration::MAX,
         };
         let Reading { lead, suspect, .. } = lease.ticks.read();
@@ -118,6 +123,11 @@ impl LocalIdService {
             .map_or(String::new(), |failure| format!("; {failure}"));
         let not_ready_because = if let Some(reason) = &sealed {
             Some(format!("the generator has stopped: {reason}"))
+        } else if let Some(holder) = &state.holder {
+            Some(format!(
+                "standing by: {holder} holds machine ID {}, and this server takes it over when that one stops{failure}",
+                lease.machine
+            ))
         } else if let Some(reason) = &ended {
             Some(format!(
                 "another machine ID is being claimed: {reason}{failure}"
@@ -154,6 +164,7 @@ impl LocalIdService {
             doubt: state.doubt.clone(),
             restart_helps: sealed.is_some() || suspect && ended.is_some(),
             sealed,
+            holder: state.holder.clone(),
         }
     }
 
@@ -211,6 +222,7 @@ impl MachineStatus {
             doubt: self.doubt.or(other.doubt),
             restart_helps: self.restart_helps && other.restart_helps,
             sealed: self.sealed.filter(|_| other.sealed.is_some()),
+            holder: self.holder.filter(|_| other.holder.is_some()),
             ..self
         }
     }

@@ -7,7 +7,7 @@ mod notify;
 
 use std::time::Duration;
 
-use vesta_intf::{IdError, NotReady, NotReadyReason};
+use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::clock::AnyClock;
 use crate::lease::RETRY_AFTER;
@@ -67,6 +67,9 @@ impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
         let Some(retry_after) = error.retry_after() else {
             return Err(error);
         };
+        if error.kind() == ErrorKind::NotHolder {
+            return Err(error); // another server can answer now
+        }
         let now = self.clock.monotonic();
         let deadline = *deadline.get_or_insert(now.saturating_add(self.max_wait));
         let guessed = matches!(error, IdError::NotReady(_));

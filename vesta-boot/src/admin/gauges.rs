@@ -70,6 +70,8 @@ figures! {
         Gauge "machine_ids" "Machine IDs now held", |it| it.machines.len();
         Gauge "machine_ids_ready" "Machine IDs now held that are expected to make IDs",
             |it| it.machines.iter().filter(|machine| machine.ready).count();
+        Gauge "standing_by" "1 if another process holds the machine ID and this one stands by",
+            |it| it.status.holder.is_some();
         Gauge "lease_epoch" "The epoch of the lease of `machine_id`", |it| it.status.epoch;
         Gauge "capacity_ids_per_second" "Capacity of the machine IDs now held, in IDs per second", |it| it.ids_per_second;
         Seconds "layout_left" "Time until the layout runs out of IDs", |it| millis(it.status.layout_left);

@@ -27,6 +27,7 @@ fn lease(status: &MachineStatus) -> Value {
         "storeMayForget": status.doubt.is_some(),
         "storeDoubt": status.doubt.as_ref().map(|doubt| &doubt.why),
         "sealed": status.sealed,
+        "standingByFor": status.holder,
     })
 }
 

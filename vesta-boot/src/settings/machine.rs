@@ -30,6 +30,13 @@ section! {
         /// Example: 7
         id: Option<Number> = "machine.id" "ID", fixed(layout.machines());
 
+        /// Stand by while another server holds the machine ID
+        ///
+        /// For two or more servers with one number in `machine.id` and one store. One of them makes IDs; the others
+        /// refuse calls with `NOT_HOLDER` and take over when it stops. An ID asked for after another was returned is
+        /// then larger, whichever server made it. The durations default to 2000, 600 and 500 ms.
+        pub(super) standby: bool = "machine.standby" "BOOL" or "false", truth();
+
         /// Region: the part of the machine IDs used here
         ///
         /// `REGION/BITS`: the upper 1 to 32 bits of the machine field hold this number, so `2/3` is region 2 of 8.
@@ -237,6 +244,22 @@ impl Section {
                 values.refuse("state_dir", format!("must suit the default pool: {error}"))
             })
         };
+        if self.standby {
+            let missing = match (&self.id, &self.store) {
+                (Some(Number::Id(_)), None) => {
+                    Some("machine.store is not set; set it to a store that all of them reach")
+                }
+                (Some(Number::Id(_)), _) => None,
+                _ => {
+                    Some("machine.id is not one number; set it to the same number on each of them")
+                }
+            };
+            if let Some(missing) = missing {
+                return Error::refuse(format!(
+                    "machine.standby = true is for servers that share one machine ID, but {missing}"
+                ));
+            }
+        }
         if strategy == Strategy::Disposable {
             if let Some(name) = self.id.map(|_| "machine.id").or(of_pools) {
                 return Error::refuse(format!(

@@ -35,6 +35,7 @@ use std::time::Duration;
 use vesta_intf::Shuffle;
 use vesta_service::clock::Clock;
 use vesta_service::lease::Timing;
+use vesta_service::options::PopulatorKind;
 use vesta_store::SegmentTable;
 
 use crate::net::{Address, Auth, Protocol, Security, Tls, TlsFiles, Token};
@@ -99,6 +100,8 @@ pub struct Config {
     pub lease: Option<Timing>,
     /// Store of machine IDs: start behavior and timeout.
     pub store: Store,
+    /// True if the program stands by while another one holds its machine ID.
+    pub standby: bool,
     /// Operator's statement whether the store may forget acknowledged writes.
     pub store_may_forget: Option<bool>,
     /// Operator's statement that only one of two databases replicating from each other is written.
@@ -145,7 +148,7 @@ impl Config {
             log,
         } = Sections::read(values)?;
         let (state_dir, trust) = (machine.state_dir(), machine.trust);
-        let allow_network_fs = machine.allow_network_fs;
+        let (allow_network_fs, standby) = (machine.allow_network_fs, machine.standby);
         let machine = machine.check(values, &ids.layout)?;
         let [tls, admin_tls] = listeners.tls()?;
         let config = Self {
@@ -162,7 +165,8 @@ impl Config {
             tls,
             admin_tls,
             auth: auth(&values.tokens)?,
-            lease: store.lease(values, &machine)?,
+            lease: store.lease(values, &machine, standby)?,
+            standby,
             store,
             store_may_forget: match trust {
                 Some(Trust::Durable) => Some(false),
@@ -182,6 +186,7 @@ impl Config {
             clock: None,
         };
         config.check_compat()?;
+        config.check_standby()?;
         config.segments.check(&config.serials)?;
         config.serials.check()?;
         config.registry.check(&config.machine, values.role)?;
@@ -207,6 +212,29 @@ impl Config {
             front.limits.idle_timeout = Duration::from_millis(idle);
         }
         front
+    }
+
+    /// Checks that all IDs of a program that stands by are in one order.
+    fn check_standby(&self) -> Result<(), Error> {
+        let grpc = self
+            .ids
+            .grpc_gen_method
+            .filter(|_| self.grpc_listen.is_some());
+        if !self.standby {
+            Ok(())
+        } else if self.ids.populator == PopulatorKind::Local {
+            Error::refuse(
+                "machine.standby = true keeps the order of all IDs, but populator = local (the default of preset = \
+                 throughput) orders them per thread only; set populator = atomic",
+            )
+        } else if grpc.is_some_and(|it| it != self.ids.gen_method) {
+            Error::refuse(
+                "machine.standby = true keeps the order of all IDs, but those of gRPC have another genMethod; remove \
+                 grpc.gen_method",
+            )
+        } else {
+            Ok(())
+        }
     }
 
     /// Checks that a compatibility mode has what it needs.

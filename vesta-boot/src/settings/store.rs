@@ -69,8 +69,9 @@ section! {
 }
 
 /// Default durations, as the stores themselves have them; `None` without a lease.
-fn own(machine: &Machine) -> Option<Timing> {
+fn own(machine: &Machine, standby: bool) -> Option<Timing> {
     match machine {
+        _ if standby => Some(Timing::STANDBY),
         Machine::Pool { store, .. } => Some(match store.kind() {
             Kind::Sqlite => Timing::ONE_HOST,
             Kind::Redis => Timing::IN_MEMORY,
@@ -106,8 +107,9 @@ impl Store {
         &self,
         values: &Values,
         machine: &Machine,
+        standby: bool,
     ) -> Result<Option<Timing>, Error> {
-        let Some(own) = own(machine) else {
+        let Some(own) = own(machine, standby) else {
             let idle = |name: &str| name != REQUEST_TIMEOUT || machine.store().is_none();
             let clash = DURATIONS
                 .iter()
@@ -189,7 +191,7 @@ mod tests {
                 order: ClaimOrder::Stable,
             };
             match opened {
-                Ok(store) => assert_eq!(Some(store.timing()), own(&pool), "{url}"),
+                Ok(store) => assert_eq!(Some(store.timing()), own(&pool, false), "{url}"),
                 Err(vesta_store::OpenError::FeatureOff { .. }) => {}
                 Err(error) => panic!("{url}: {error}"),
             }

@@ -123,6 +123,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         .state_dir(&config.state_dir)
         .allow_network_fs(config.allow_network_fs)
         .wait_for_store(config.store.wait_for_store)
+        .standby(config.standby)
         .doubtful_window(config.store.doubtful_window)
         .machine(machine);
     if let Some(may_forget) = config.store_may_forget {

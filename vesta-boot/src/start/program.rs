@@ -134,7 +134,7 @@ fn serve(
         &security,
     );
     let delay = config.limits.shutdown_delay;
-    let stop_began = shutdown::start(admin, state.clone(), stop.clone(), delay)
+    let stop_began = shutdown::start(admin, state.clone(), stop.clone(), delay, config.standby)
         .map_err(|error| Error::software("cannot listen for signals", error))?;
     if config.store.wait_for_store {
         let admin_listen = admin_address.as_ref().map(tracing::field::display);

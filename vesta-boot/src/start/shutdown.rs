@@ -9,18 +9,22 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use vesta_service::LocalIdService;
+
 use crate::admin::{self, AdminState};
 use crate::net::{self, Listening};
 use crate::start::error::Error;
 
 /// Starts the control thread, which waits for signals, serves the admin listener and reloads
 /// certificates, independent of the request path. On return its signal handlers are installed.
-/// Returns a cell for the moment at which the stop begins.
+/// Returns a cell for the moment at which the stop begins. With `hands_over` the machine ID is released at that
+/// moment, because another server stands by for it: calls in flight do not delay it.
 pub(crate) fn start(
     admin: Option<Listening>,
     state: AdminState,
     shutdown: CancellationToken,
     delay: Duration,
+    hands_over: bool,
 ) -> io::Result<Arc<OnceLock<Instant>>> {
     let stop_began = Arc::new(OnceLock::new());
     let noted = Arc::clone(&stop_began);
@@ -29,6 +33,9 @@ pub(crate) fn start(
         let note = async {
             shutdown.cancelled().await;
             let _ = noted.set(Instant::now());
+            if hands_over {
+                hand_over(state.clone());
+            }
         };
         let certificates = net::watch(state.security.clone());
         let serving = state.clone();
@@ -46,6 +53,15 @@ pub(crate) fn start(
         .name("vesta-control".to_owned())
         .spawn(move || runtime.block_on(run))?;
     Ok(stop_began)
+}
+
+/// Releases the machine ID, in a thread of its own because that blocks.
+fn hand_over(state: AdminState) {
+    let close = move || state.service().into_iter().for_each(LocalIdService::close);
+    let name = "vesta-hand-over".to_owned();
+    if let Err(error) = std::thread::Builder::new().name(name).spawn(close) {
+        tracing::warn!(%error, "the machine ID is released after the last call");
+    }
 }
 
 /// Cancels the returned token on SIGTERM or SIGINT instead of ending the process, for a command that has

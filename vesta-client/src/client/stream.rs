@@ -8,6 +8,7 @@ use vesta_intf::grpc::v1::GenRunsResponse;
 use vesta_intf::{IdError, IdRun};
 
 use super::Client;
+use crate::builder::Order;
 use crate::fork;
 use crate::remote::{invalid_response, sound};
 
@@ -19,9 +20,14 @@ impl Client {
     /// fast as they are read, so request no more than are needed.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if `total` is 0.
+    /// [`IdError::OutOfRange`] if `total` is 0; [`IdError::Unsupported`] with [`Order::Strict`], because a stream's
+    /// IDs were made before they are read.
     pub fn stream(&self, total: u64) -> Result<IdStream, IdError> {
         IdError::check("total", total, 1, u64::MAX)?;
+        if self.shared.remote.endpoints.order == Order::Strict {
+            let what = "a stream's IDs were made before they are read, which breaks the strict order; use gen_ids";
+            return Err(IdError::Unsupported { what: what.into() });
+        }
         let (open, runs, rest) = (None, Vec::new().into_iter(), None);
         Ok(IdStream {
             client: self.clone(),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
-use vesta_client::{Builder, Client, ErrorKind};
+use vesta_client::{Builder, Client, ErrorKind, Order, Prefetch};
+use vesta_intf::{NotReady, NotReadyReason};
 
-use crate::fake::{Fake, Loopback, MACHINES, Pipe, Reply, ms, unavailable};
+use crate::fake::{Fake, Local, Loopback, MACHINES, Pipe, Reply, ms, unavailable};
 
 fn two() -> ([Arc<Fake>; 2], [Pipe; 2], Builder) {
     let fakes = [Fake::new(1), Fake::new(2)];
@@ -178,4 +179,87 @@ async fn with_all_servers_down_the_error_names_one_and_the_cause() {
         2,
         "a call is never refused untried"
     );
+}
+
+fn not_holder() -> Reply {
+    let (retry_after, why) = (ms(50), NotReadyReason::NotHolder);
+    Reply::Fail(NotReady { retry_after, why }.into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strict_order_follows_the_holder_and_remembers_it() {
+    let (fakes, pipes, builder) = two();
+    let client = builder.order(Order::Strict).deadline(ms(8_000));
+    let client = client.build().unwrap();
+    for holder in [0, 1, 0] {
+        fakes[holder].always(Reply::Give);
+        fakes[1 - holder].always(not_holder());
+        let before = fakes[1 - holder].calls();
+        for _ in 0..20 {
+            client.gen_id().await.unwrap();
+        }
+        assert!(fakes[1 - holder].calls() <= before + 1, "it is asked once");
+    }
+    // The holder is gone, and the other one takes over 4 s later.
+    pipes[0].cut();
+    let (begin, other) = (Instant::now(), fakes[1].clone());
+    let takes_over = async {
+        sleep(ms(4_000)).await;
+        other.always(Reply::Give);
+    };
+    let (id, ()) = tokio::join!(client.gen_id(), takes_over);
+    assert_eq!(id.unwrap() % MACHINES, 2);
+    let late = begin.elapsed() - ms(4_000);
+    assert!(late <= ms(101), "{late:?}");
+    let asked = fakes[1].calls();
+    assert!(asked < 120, "{asked} calls to one that stood by for 4 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strict_order_tries_until_the_deadline_and_reports_why() {
+    let (fakes, _pipes, builder) = two();
+    let client = builder.order(Order::Strict).build().unwrap();
+    fakes.iter().for_each(|fake| fake.always(not_holder()));
+    let begin = Instant::now();
+    let error = client.gen_id().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotHolder);
+    assert!((ms(2_900)..=ms(3_000)).contains(&begin.elapsed()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strict_order_gives_up_a_silent_server_after_a_second() {
+    let (fakes, _pipes, builder) = two();
+    let client = builder.order(Order::Strict).deadline(ms(8_000));
+    let client = client.build().unwrap();
+    fakes.iter().for_each(|fake| fake.next([Reply::Silence]));
+    let begin = Instant::now();
+    client.gen_id().await.unwrap();
+    assert!((ms(2_000)..=ms(2_100)).contains(&begin.elapsed()));
+}
+
+#[tokio::test]
+async fn a_strict_order_refuses_what_would_break_it() {
+    let strict = || two().2.order(Order::Strict);
+    let local = Arc::new(Local::default());
+    for (builder, option) in [
+        (strict().prefetch(Prefetch::default()), "prefetch: "),
+        (strict().fallback(local), "fallback: "),
+    ] {
+        let said = builder.build().unwrap_err().to_string();
+        assert!(said.starts_with(option), "{said}");
+    }
+    let refused = strict().build().unwrap().stream(9).map(drop);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+/// A client that does not follow the holder finds it, too, however few calls it makes.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stands_by_uses_up_no_retry_budget() {
+    let (fakes, _pipes, builder) = two();
+    let client = builder.build().unwrap();
+    fakes[0].always(not_holder());
+    for _ in 0..500 {
+        assert_eq!(client.gen_id().await.unwrap() % MACHINES, 2);
+        sleep(ms(1_000)).await;
+    }
 }

@@ -26,10 +26,11 @@ pub(crate) const CANNOT_MAKE: Failures = || {
         }
         .into()
     };
-    let errors: [IdError; 7] = [
+    let errors: [IdError; 8] = [
         not_ready(480, NotReadyReason::SequenceUsedUp),
         not_ready(1500, NotReadyReason::AwaitingLease),
         not_ready(6000, NotReadyReason::ClockBehind),
+        not_ready(100, NotReadyReason::NotHolder),
         IdError::Sealed {
             reason: "the server is shutting down".into(),
         },

@@ -155,6 +155,7 @@ async fn it_names_the_errors_of_id_generation() {
             ErrorKind::SequenceUsedUp,
             ErrorKind::AwaitingLease,
             ErrorKind::ClockBehind,
+            ErrorKind::NotHolder,
             ErrorKind::Sealed,
             ErrorKind::TimeExhausted,
             ErrorKind::DeadlineExceeded,

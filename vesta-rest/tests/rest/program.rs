@@ -255,3 +255,35 @@ fn help_and_print_config_are_worth_reading() {
         assert!(config.contains(part), "{part} in {config}");
     }
 }
+
+#[test]
+fn a_server_that_stands_by_answers_not_holder_and_takes_over() {
+    let dir = TempDir::new().unwrap();
+    let namespace = vesta_testkit::namespace_of(dir.path());
+    let start = |state| {
+        let own = ["--state-dir", state, "--namespace", &namespace];
+        let shared = ["--machine-id", "7", "--machine-standby"];
+        let store = ["--machine-store", "sqlite:shared/vesta.db"];
+        start(dir.path(), &[&own[..], &shared, &store].concat())
+    };
+    let (holder, mut waiting) = (start("one"), start("two"));
+    let mut client = Raw::connect(waiting.address());
+    for path in ["/genid", "/v1/id", "/v1/ids?count=5"] {
+        let answer = client.get(path);
+        assert_eq!(answer.status, 503, "{path}");
+        assert_eq!(answer.header("retry-after"), "1", "{path}");
+        let problem: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(problem["kind"], "NOT_HOLDER", "{path}");
+    }
+    let last: u64 = Raw::connect(holder.address())
+        .get("/genid")
+        .body
+        .parse()
+        .unwrap();
+    let explained = client.get(&format!("/v1/ids/{last}"));
+    assert_eq!(explained.status, 200, "it explains IDs all the same");
+    assert_eq!(holder.stop().0, Some(0));
+    waiting.logs("took over this machine ID");
+    let first: u64 = client.get("/genid").body.parse().unwrap();
+    assert!(first > last);
+}

@@ -7,6 +7,7 @@ mod lifecycle;
 mod one_file;
 #[cfg(target_os = "linux")]
 mod one_host;
+mod ordered;
 mod overload;
 mod secure;
 mod segments;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use vesta_intf::UnixMillis;
 
-use super::{Doubt, Namespace, Record};
+use super::{Doubt, Namespace, Record, Standby};
 
 /// Schema version of all texts.
 pub(crate) const SCHEMA: u64 = 1;
@@ -105,16 +105,31 @@ impl Entry for Record {
             version,
             claimed,
             info_time,
+            standby,
             ..
         } = self;
+        let standby = standby
+            .as_ref()
+            .map_or(String::new(), |Standby { window, base }| {
+                let window = window.as_millis();
+                format!(r#","standby":{{"window":"{window}","base":"{base}"}}"#)
+            });
         let (host, version) = (Value::from(host.as_str()), Value::from(version.as_str()));
         format!(
-            r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","birth":"{birth:016x}","epoch":"{epoch}","owner":"{owner:032x}","from":"{from}","bound":"{bound}","attempt":"{attempt:016x}","released":{released},"host":{host},"pid":{pid},"version":{version},"claimed":"{}","time":"{}"}}"#,
+            r#"{{"schema":{SCHEMA},"namespace":"{namespace:032x}","birth":"{birth:016x}","epoch":"{epoch}","owner":"{owner:032x}","from":"{from}","bound":"{bound}","attempt":"{attempt:016x}","released":{released},"host":{host},"pid":{pid},"version":{version},"claimed":"{}","time":"{}"{standby}}}"#,
             claimed.0, info_time.0
         )
     }
 
     fn read(fields: &Fields<'_>) -> Result<Self, String> {
+        let standby = |value: &Value| {
+            let number = |name| value.get(name)?.as_str()?.parse().ok();
+            let window = Duration::from_millis(number("window")?);
+            Some(Standby {
+                window,
+                base: number("base")?,
+            })
+        };
         Ok(Self {
             namespace: fields.hex("namespace")?,
             birth: fields.hex_64("birth")?,
@@ -129,6 +144,10 @@ impl Entry for Record {
             version: fields.text("version")?.to_owned(),
             claimed: UnixMillis(fields.number("claimed")?),
             info_time: UnixMillis(fields.number("time")?),
+            standby: match fields.0.contains_key("standby") {
+                true => Some(fields.field("standby", standby)?),
+                false => None,
+            },
         })
     }
 }
@@ -298,6 +317,7 @@ mod tests {
             version: "0.1.0".into(),
             claimed: UnixMillis(1_600_000_000_000),
             info_time: UnixMillis(1_700_000_000_000),
+            standby: None,
         }
     }
 
@@ -306,6 +326,20 @@ mod tests {
         let text = r#"{"schema":1,"namespace":"00000000000000000000000000000abc","birth":"0000000000000007","epoch":"3","owner":"fffffffffffffffffffffffffffffffe","from":"1152921504606846976","bound":"2305843009213693952","attempt":"000000000000002a","released":true,"host":"h'ö\"s\\t","pid":4711,"version":"0.1.0","claimed":"1600000000000","time":"1700000000000"}"#;
         assert_eq!(record().encode(), text);
         assert_eq!(Record::decode(text), Ok(record()));
+        let window = Duration::from_secs(2);
+        let standby = Some(Standby { window, base: 7 });
+        let ordered = Record {
+            standby,
+            ..record()
+        };
+        let text = text.replace('}', r#","standby":{"window":"2000","base":"7"}}"#);
+        assert_eq!(ordered.encode(), text);
+        assert_eq!(Record::decode(&text), Ok(ordered));
+        let refusal = Record::decode(&text.replace("2000", "x")).unwrap_err();
+        assert!(
+            refusal.contains("its `standby` is missing or malformed"),
+            "{refusal}"
+        );
     }
 
     proptest! {
@@ -314,11 +348,13 @@ mod tests {
             (namespace, birth, epoch, owner, bound) in any::<(u128, u64, u64, u128, u64)>(),
             (attempt, released, host, pid, time) in any::<(u64, bool, String, u32, u64)>(),
             (from, version, claimed) in any::<(u64, String, u64)>(),
+            standby in any::<Option<(u64, u64)>>(),
         ) {
+            let standby = standby.map(|(window, base)| Standby { window: Duration::from_millis(window), base });
             let (info_time, claimed) = (UnixMillis(time), UnixMillis(claimed));
             let record = Record {
                 namespace, birth, epoch, owner, from, bound, attempt, released, host, pid, version,
-                claimed, info_time,
+                claimed, info_time, standby,
             };
             prop_assert_eq!(Record::decode(&record.encode()), Ok(record));
         }

@@ -43,6 +43,8 @@ pub enum EventKind {
     Fenced,
     /// The store shows an earlier state than the one it acknowledged.
     WentBack,
+    /// Another process holds the machine ID, and this one stands by.
+    StandingBy,
     /// The machine ID was released.
     Released,
     /// The machine ID was sealed: it makes no more IDs.
@@ -64,6 +66,7 @@ impl EventKind {
             EventKind::RenewedLate => "renewed-late",
             EventKind::Fenced => "fenced",
             EventKind::WentBack => "went-back",
+            EventKind::StandingBy => "standing-by",
             EventKind::Released => "released",
             EventKind::Sealed => "sealed",
             EventKind::Clock => "clock",

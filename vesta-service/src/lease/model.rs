@@ -36,6 +36,7 @@ mod tests;
 mod world;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use stateright::{Model, Property};
 
@@ -355,6 +356,7 @@ impl Protocol {
             block: choice.range(),
             records: &records,
             earlier: Some(&records),
+            watched: Duration::ZERO,
             locals: &locals,
             count: 1,
             choice: &choice,

@@ -36,6 +36,18 @@ pub struct Record {
     pub claimed: UnixMillis,
     /// Wall clock of the writer at this change, for people.
     pub info_time: UnixMillis,
+    /// Set if the owner's IDs stay ordered over a fail-over.
+    pub standby: Option<Standby>,
+}
+
+/// Terms of an owner whose IDs stay ordered over a fail-over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standby {
+    /// The owner issues nothing later than this after it made its last acknowledged change, measured by its
+    /// monotonic clock.
+    pub window: Duration,
+    /// The owner's ID at position 0. IDs with other fixed fields would not be in one order with its own.
+    pub base: u64,
 }
 
 /// Namespace: machine IDs whose outputs must never collide.
@@ -130,6 +142,14 @@ impl Record {
             Ordering::Equal => ![self.owner, 0].contains(&current.owner),
             Ordering::Greater => current.from < self.bound,
         }
+    }
+
+    /// Time for which the record must stay unchanged before another process takes it over, measured by that
+    /// process's monotonic clock. Longer than the owner's window by a 32nd: the rates of the two clocks may differ by
+    /// 3 % (SAFETY.md, rule 11).
+    pub(crate) fn silence(&self) -> Duration {
+        let window = self.standby.as_ref().map_or(Duration::ZERO, |it| it.window);
+        window.saturating_add(window / 32)
     }
 
     /// [`owner`](Self::owner) of a machine ID that a process of another system uses. A pool never hands it

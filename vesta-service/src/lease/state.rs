@@ -21,11 +21,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdMeta, UnixMillis};
+use vesta_intf::{IdError, IdMeta, UnixMillis};
 
 use super::{
     Amendment, BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Look, Marks, Namespace, Record,
-    Snapshot, StoreError, Suspicion, Timing, block_of,
+    Snapshot, Standby, StoreError, Suspicion, Timing, block_of,
 };
 use crate::clock::{ClockPair, MAX_LEAD};
 use crate::sequence::Rules;
@@ -81,6 +81,8 @@ pub(crate) struct Plan {
     pub(crate) usual_window: Duration,
     /// Window under a doubt.
     pub(crate) doubtful_window: Duration,
+    /// Set if the process stands by while another one holds its machine ID, and keeps the order of IDs.
+    pub(crate) standby: Option<Standby>,
 }
 
 impl Plan {
@@ -226,6 +228,7 @@ impl Plan {
             may_forget: None,
             usual_window: window,
             doubtful_window: USUAL_DOUBTFUL_WINDOW,
+            standby: None,
         }
     }
 
@@ -245,6 +248,22 @@ impl Plan {
             theirs,
             ours,
         })
+    }
+
+    /// Refuses an order that another process's IDs would break: their fixed fields differ, and genMethod, version and
+    /// type are above the time.
+    fn check_order(&self, records: &BTreeMap<u64, Record>) -> Result<(), BuildError> {
+        let record = records.get(self.choice.range().start());
+        let theirs = record.filter(|record| record.owner != 0);
+        match (&self.standby, theirs.and_then(|it| it.standby.as_ref())) {
+            (Some(own), Some(theirs)) if own.base != theirs.base => Err(IdError::invalid(
+                "standby",
+                "the process that holds the machine ID makes IDs with another genMethod or version, which are not in \
+                 one order with those of this one; give both the same",
+            )
+            .into()),
+            _ => Ok(()),
+        }
     }
 
     /// Moment before which every position below the bound lies. Rounded up: a floor at that moment lies above
@@ -268,6 +287,10 @@ impl Plan {
 }
 
 /// A change of one entry: a record, or a bucket of marks.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all changes are of records"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write {
     Record { old: Option<Record>, new: Record },
@@ -346,6 +369,8 @@ pub(crate) struct Claimed {
     pub(crate) record: Record,
     /// First position that may be issued.
     pub(crate) next: u64,
+    /// A moment of the monotonic clock before the claim was made.
+    pub(crate) before: Duration,
 }
 
 /// Next step of the driver.
@@ -421,7 +446,24 @@ impl Machine {
 
     /// True if a search is under way, and not only due.
     pub(crate) fn is_searching(&self) -> bool {
-        matches!(&self.phase, Phase::Claiming(claiming) if claiming.begun)
+        matches!(&self.phase, Phase::Claiming(claiming) if claiming.begun && !claiming.stands_by)
+    }
+
+    /// The process that holds the machine ID, for people, while this one stands by.
+    pub(crate) fn stands_by_for(&self) -> Option<String> {
+        match &self.phase {
+            Phase::Claiming(claiming) if claiming.stands_by => Some(claiming.holder(&self.plan)),
+            _ => None,
+        }
+    }
+
+    /// End of the right to issue by the last acknowledged change, on the monotonic clock (SAFETY.md, rule 11).
+    /// Called when that change is acknowledged, before the next one is made.
+    pub(crate) fn ends_at(&self) -> Option<Duration> {
+        match &self.phase {
+            Phase::Holding(holding) => Some(holding.made + self.plan.standby.as_ref()?.window),
+            _ => None,
+        }
     }
 
     /// True while an attempt is under way: the record may already belong to this process.
@@ -482,10 +524,16 @@ impl Machine {
         };
         match &event {
             Event::Claimed(Claimed {
-                machine, record, ..
+                machine,
+                record,
+                before,
+                ..
             }) => {
                 let doubt = self.doubt.clone();
-                let holding = Holding::new(&self.plan, *machine, doubt, record.clone(), now);
+                let mut holding = Holding::new(&self.plan, *machine, doubt, record.clone(), now);
+                if self.plan.standby.is_some() {
+                    holding.made_before(&self.plan, *before, now);
+                }
                 self.phase = Phase::Holding(Box::new(holding));
             }
             Event::Refused(_) => self.search_again(now, CLAIM_AGAIN),

@@ -28,6 +28,9 @@ impl Timing {
     /// For a fixed machine ID in a state file: window 3 s, renewed every second.
     pub const FILE: Timing = Timing::millis(3_000, 1_000, 1_000, 9_000);
 
+    /// For a fixed machine ID that several processes stand by for: window 2 s, renewed every 0.6 s.
+    pub const STANDBY: Timing = Timing::millis(2_000, 600, 500, 6_000);
+
     /// For a pool on one host: window 5 s, renewed every 1.5 s, taken over after 1 min.
     pub const ONE_HOST: Timing = Timing::millis(5_000, 1_500, 1_000, 60_000);
 
@@ -103,6 +106,7 @@ mod tests {
         }
         for timing in [
             Timing::FILE,
+            Timing::STANDBY,
             Timing::ONE_HOST,
             Timing::NETWORK,
             Timing::IN_MEMORY,

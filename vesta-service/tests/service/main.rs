@@ -25,5 +25,6 @@ mod many_machine_ids;
 mod regions;
 mod retry_times;
 mod root;
+mod standby;
 mod state_file;
 mod uniqueness;

@@ -71,6 +71,17 @@ const REFUSED: &str = r#"
 --machine-strategy disposable --machine-id=ordinal => but machine.id is set
 --machine-strategy disposable --machine-count 2 => but machine.count is set
 --machine-strategy disposable --machine-range 0-9 => but machine.range is set
+# Standing by.
+--machine-standby=true => machine.standby = true is for servers that share one machine ID, but machine.id is not one number
+--machine-standby=true --machine-id 7 => but machine.store is not set; set it to a store that all of them reach
+--machine-standby=true --machine-id ordinal --machine-store sqlite:x => but machine.id is not one number
+--machine-standby=true --machine-store sqlite:x --machine-count 2 => but machine.id is not one number
+--machine-standby=true --machine-store sqlite:x --machine-strategy disposable => but machine.id is not one number
+--machine-standby=true --machine-id 7 --machine-store sqlite:x --machine-count 2 => machine.count is for a pool, but machine.id fixes the machine ID
+--machine-standby=true --machine-id 7 --machine-store sqlite:x --machine-strategy stateless => machine.strategy = "stateless" is for
+--machine-standby=true --machine-id 7 --machine-store sqlite:x --populator local => populator = local (the default of preset = throughput) orders them per thread only; set populator = atomic
+--machine-standby=true --machine-id 7 --machine-store sqlite:x --preset throughput => orders them per thread only
+--machine-standby=true --machine-id 7 --machine-store sqlite:x --machine-window-ms 1500 => renew_every must be at most a third of window, but it is machine.window_ms = 1500, machine.renew_every_ms = 600, machine.request_timeout_ms = 500
 # Leases.
 --auto-init=1 => auto_init must be true or false, but is `1`
 --wait-for-store=1 => wait_for_store must be true or false, but is `1`

@@ -37,6 +37,7 @@ fn slot(generation: u64) -> Slot {
         info_time: UnixMillis(1_767_225_600_000),
         birth: 6,
         namespace: 5,
+        standby: None,
     };
     Slot {
         subject: subject(),

@@ -83,6 +83,7 @@ mod tests {
                 info_time: UnixMillis(1_700_000_000_000),
                 birth: u64::MAX / 5,
                 namespace: u128::MAX / 3,
+                standby: None,
             },
         }
     }

@@ -79,11 +79,32 @@ impl Driver {
                 Action::Wait(until) => {
                     if let Some(slot) = slot {
                         slot.next_attempt_at(until);
+                        self.report_holder(&slot, clock);
                     }
                     Due::Nothing(until.saturating_sub(now.monotonic))
                 }
             };
         }
+    }
+
+    /// Publishes which process holds the machine ID while this one stands by; each holder is logged once.
+    pub(super) fn report_holder(&self, slot: &MachineSlot, clock: &AnyClock) {
+        let Some(holder) = self.machine.stands_by_for() else {
+            return;
+        };
+        let mut state = slot.state.lock();
+        (state.failure, state.away_since) = (None, None); // the store has answered
+        if state.holder.as_ref() == Some(&holder) {
+            return;
+        }
+        state.holder = Some(holder.clone());
+        drop(state);
+        let machine = slot.leases.current().machine;
+        tracing::info!(machine, holder, "standing by for this machine ID");
+        let text = format!("standing by: {holder} holds the machine ID");
+        slot.keeper
+            .journal
+            .note(clock.wall(), EventKind::StandingBy, machine, text);
     }
 
     /// Seals and releases a lease that is to be given up.
@@ -131,17 +152,20 @@ impl Driver {
             Event::Claimed(_) => {
                 let Some(next) = claimed else { return };
                 let (machine, epoch) = (next.machine, next.epoch);
-                tracing::warn!(machine, epoch, "going on with this machine ID");
-                note(
-                    EventKind::Moved,
-                    machine,
-                    format!("going on with this machine ID, epoch {epoch}"),
-                );
+                let text = if self.machine.plan.standby.is_some() {
+                    tracing::info!(machine, epoch, "took over this machine ID");
+                    format!("took over the machine ID, epoch {epoch}")
+                } else {
+                    tracing::warn!(machine, epoch, "going on with this machine ID");
+                    format!("going on with this machine ID, epoch {epoch}")
+                };
+                note(EventKind::Moved, machine, text);
                 next.ticks.trust_as(&held.ticks);
                 slot.follow(next);
                 let mut state = slot.state.lock();
-                (state.failure, state.away_since) = (None, None);
+                (state.failure, state.away_since, state.holder) = (None, None, None);
                 state.rehomed += 1;
+                state.renewed_at = now;
             }
             Event::Refused(error) => {
                 let first = slot.state.lock().search_failed(error.to_string(), now);
@@ -153,6 +177,9 @@ impl Driver {
             Event::Raised(record) => {
                 // SAFETY.md, rule 1: the record was acknowledged.
                 held.raise(record.bound);
+                if let Some(end) = self.machine.ends_at() {
+                    held.lasts_until(end);
+                }
                 let mut state = slot.state.lock();
                 (state.renewals_ok, state.failure) = (state.renewals_ok + 1, None);
                 let away = std::mem::take(&mut state.away_since);

@@ -64,6 +64,13 @@ impl HeldLeases {
     }
 }
 
+/// End of a lease that only its bound limits.
+const UNENDING: u64 = u64::MAX;
+
+fn nanos(moment: Duration) -> u64 {
+    u64::try_from(moment.as_nanos()).unwrap_or(UNENDING - 1)
+}
+
 /// Held lease: the right to issue positions of one machine ID below a bound.
 #[derive(Debug)]
 pub(crate) struct HeldLease {
@@ -79,6 +86,9 @@ pub(crate) struct HeldLease {
     sealed: OnceLock<String>,
     /// Durable bound, exclusive. Only grows, and only after a store acknowledged it.
     bound: AtomicU64,
+    /// Nothing is issued from this moment of the monotonic clock on, in nanoseconds; [`UNENDING`], or only grows
+    /// (SAFETY.md, rule 11).
+    ends_at: AtomicU64,
     populator: Populator,
     /// Runs of the threads, if each thread takes its own.
     runs: Option<Runs>,
@@ -125,6 +135,7 @@ impl HeldLease {
 
     /// Slow path: reads the precise clocks, because the cheap ones may lag by milliseconds.
     fn claim_judged(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
+        self.check_end()?;
         // With runs, only the runs' gate opens: the fast path then leads to a thread's run, never past it.
         let gate = self.runs.as_ref().map_or(&self.gate, |runs| &runs.gate);
         let now = self.ticks.now().map_err(|behind| {
@@ -135,13 +146,39 @@ impl HeldLease {
         let bound = self.bound();
         let claim = self.populator.claim(now, want, &self.rules, bound);
         let claim = claim.map_err(|refusal| self.explain(refusal))?;
-        let end = |want| self.rules.end(claim.start, now, want, bound);
-        gate.open(shown, end(1), end(2));
+        // A lease that ends at a moment has no fast path, which does not read that clock.
+        if self.ends_at.load(Ordering::Relaxed) == UNENDING {
+            let end = |want| self.rules.end(claim.start, now, want, bound);
+            gate.open(shown, end(1), end(2));
+        }
         Ok(claim)
+    }
+
+    /// Refuses a call that arrives after the end of the lease. A call that passes is in order wherever it is paused
+    /// afterwards: it was made before a successor issued anything.
+    fn check_end(&self) -> Result<(), IdError> {
+        if self.left().is_zero() && !self.is_sealed() {
+            return Err(self.explain(Refusal::AwaitingLease));
+        }
+        Ok(())
+    }
+
+    /// Time until the lease ends unless it is renewed, regardless of its bound; `Duration::MAX` if it does not.
+    pub(crate) fn left(&self) -> Duration {
+        match self.ends_at.load(Ordering::Acquire) {
+            UNENDING => Duration::MAX,
+            end => Duration::from_nanos(end).saturating_sub(self.ticks.monotonic()),
+        }
+    }
+
+    /// Moves the end of the lease, after a store acknowledged a change.
+    pub(crate) fn lasts_until(&self, end: Duration) {
+        self.ends_at.fetch_max(nanos(end), Ordering::Release); // a maximum, as for the bound
     }
 
     /// Takes a position for a caller that waits until it is due, at most `ahead` from now.
     pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
+        self.check_end()?;
         let now = self.ticks.now().map_err(|behind| self.why_not(behind))?;
         let rules = self.rules.reserving(self.ticks.slices(ahead));
         let claim = self.populator.claim(now, 1, &rules, self.bound());
@@ -270,13 +307,14 @@ pub(crate) struct HeldLeaseFactory {
 }
 
 impl HeldLeaseFactory {
-    /// Makes the lease of a claim: from `next` on, below `bound`.
+    /// Makes the lease of a claim: from `next` on, below `bound`, and until `ends_at` if given.
     pub(crate) fn make(
         &self,
         machine: u64,
         epoch: u64,
         next: u64,
         bound: u64,
+        ends_at: Option<Duration>,
     ) -> Result<HeldLease, IdError> {
         let base = self.meta.pack(&Id {
             machine,
@@ -299,6 +337,7 @@ impl HeldLeaseFactory {
             ),
             sealed: OnceLock::new(),
             bound: AtomicU64::new(bound),
+            ends_at: AtomicU64::new(ends_at.map_or(UNENDING, nanos)),
             populator: Populator::new(self.populator, next),
             runs: (self.populator == PopulatorKind::Local)
                 .then(|| Runs::new(&self.meta, self.lost.clone())),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
+use vesta_intf::{ErrorKind, IdError};
 
 use super::held::{HeldLease, Reserved};
 use super::keeper::Keeper;
@@ -220,14 +220,7 @@ fn unless_followed(slot: &MachineSlot, lease: &HeldLease, error: IdError) -> IdE
     if lease.ticks.is_forked() {
         return error;
     }
-    let again = || {
-        let retry_after = slot.retry_after(lease.ticks.monotonic());
-        NotReady {
-            retry_after,
-            why: NotReadyReason::AwaitingLease,
-        }
-        .into()
-    };
+    let again = || slot.not_ready(lease.ticks.monotonic()).into();
     if matches!(
         error.kind(),
         ErrorKind::ClockBehind | ErrorKind::AwaitingLease

@@ -11,6 +11,7 @@ use super::held::{HeldLease, HeldLeases};
 use super::signals::Signals;
 use crate::lease::{Doubt, LONGEST_RETRY_AFTER, RETRY_AFTER};
 use crate::sync::Mutex;
+use vesta_intf::{NotReady, NotReadyReason};
 
 /// Slot for one machine ID at a time, with the state shared with its keeper.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct MachineSlot {
 pub(crate) struct SlotState {
     stop: bool,
     over: bool,
+    /// The process that holds the machine ID, for people, while this one stands by.
+    pub(crate) holder: Option<String>,
     /// Reason why the last search for a machine ID, or the last renewal, failed.
     pub(crate) failure: Option<String>,
     pub(crate) renewals_ok: u64,
@@ -44,6 +47,9 @@ pub(crate) struct SlotState {
     pub(super) next_attempt: Duration,
 }
 
+/// Retry delay while another process holds the machine ID: this one looks for a release as often.
+const STANDBY_RETRY_AFTER: Duration = Duration::from_millis(100);
+
 impl SlotState {
     /// Records a failed renewal. Returns true if it is the first since the last answered request.
     pub(super) fn renewal_failed(&mut self, failure: String, now: Duration) -> bool {
@@ -58,6 +64,21 @@ impl SlotState {
         self.away_since.get_or_insert(now);
         let before = self.failure.replace(failure);
         before != self.failure
+    }
+
+    /// "Not ready" for a caller without a lease.
+    fn not_ready(&self, now: Duration) -> NotReady {
+        let retry_after = self.retry_after(now);
+        match self.holder {
+            Some(_) => NotReady {
+                retry_after: retry_after.max(STANDBY_RETRY_AFTER),
+                why: NotReadyReason::NotHolder,
+            },
+            None => NotReady {
+                retry_after,
+                why: NotReadyReason::AwaitingLease,
+            },
+        }
     }
 
     /// Retry delay for a caller without a window. While the store is unreachable, the delay lasts
@@ -112,9 +133,9 @@ impl MachineSlot {
         self.keeper.wake();
     }
 
-    /// Delay after which a caller that was refused for lack of a window should retry.
-    pub(crate) fn retry_after(&self, now: Duration) -> Duration {
-        self.state.lock().retry_after(now)
+    /// "Not ready" for a caller that was refused for lack of a window or a lease.
+    pub(crate) fn not_ready(&self, now: Duration) -> NotReady {
+        self.state.lock().not_ready(now)
     }
 
     pub(super) fn next_attempt_at(&self, moment: Duration) {

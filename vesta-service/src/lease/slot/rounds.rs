@@ -69,6 +69,7 @@ impl Rounds {
         };
         loop {
             let pause = this.round().unwrap_or_default();
+            this.stand_by()?;
             if let Some(error) = this.refused.take() {
                 this.give_up();
                 return Err(error);
@@ -81,6 +82,24 @@ impl Rounds {
                 this.clock().park(pause);
             }
         }
+    }
+
+    /// Lets the service start without a machine ID while its process stands by: with a lease that is sealed.
+    fn stand_by(&mut self) -> Result<(), BuildError> {
+        for driver in &mut self.drivers {
+            if driver.slot.is_some() || driver.machine.stands_by_for().is_none() {
+                continue;
+            }
+            let machine = *driver.plan().choice.range().start();
+            let held = self.factory.make(machine, 0, 0, 0, None)?;
+            held.seal("another process holds its machine ID");
+            let clock = &self.factory.clock;
+            let slot = MachineSlot::new(held, clock.monotonic(), self.signals.clone());
+            driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
+            driver.report_holder(&slot, clock);
+            driver.slot = Some(Arc::new(slot));
+        }
+        Ok(())
     }
 
     /// Releases what was claimed before the start failed, as far as the store answers at once.
@@ -261,10 +280,12 @@ impl Rounds {
                 machine,
                 record,
                 next,
+                ..
             }) => {
+                let ends_at = self.drivers[number].machine.ends_at();
                 match self
                     .factory
-                    .make(*machine, record.epoch, *next, record.bound)
+                    .make(*machine, record.epoch, *next, record.bound, ends_at)
                 {
                     Ok(held) => Some(held),
                     Err(error) => return self.refused(number, error.into()),

@@ -159,6 +159,7 @@ impl Attempt {
             claimed: now.wall,
             attempt: now.number(),
             bound: if may_forget { start } else { end },
+            standby: plan.standby,
             ..plan.signature(now)
         };
         Ok((

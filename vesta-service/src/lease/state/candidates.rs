@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use crate::lease::{Choice, ClaimOrder, Local, Record};
 use crate::sequence::Rules;
@@ -14,6 +15,8 @@ pub(in crate::lease) struct Survey<'a> {
     pub(in crate::lease) records: &'a BTreeMap<u64, Record>,
     /// The same records, as seen by the previous survey.
     pub(in crate::lease) earlier: Option<&'a BTreeMap<u64, Record>>,
+    /// Time since then, by this process's monotonic clock.
+    pub(in crate::lease) watched: Duration,
     /// Records held by processes of this host that are all gone.
     pub(in crate::lease) locals: &'a BTreeMap<u64, Local>,
     pub(in crate::lease) choice: &'a Choice,
@@ -122,14 +125,18 @@ impl Survey<'_> {
         }
         let silent = self
             .earlier
-            .is_some_and(|earlier| earlier.get(&machine) == Some(record));
+            .is_some_and(|earlier| earlier.get(&machine) == Some(record))
+            && self.watched >= record.silence();
         let (bound, now) = (self.rules.tick(record.bound), self.rules.tick(self.now));
         let rank = if bound + self.grace_ticks <= now {
             Rank::Expired
         } else {
             Rank::InGrace
         };
-        (silent && bound <= now).then_some(rank)
+        // An owner that keeps the order has stopped by its own clock; this process's clock does not matter.
+        let named = matches!(self.choice, Choice::Only { .. });
+        let is_over = bound <= now || record.standby.is_some() && named;
+        (silent && is_over).then_some(rank)
     }
 
     fn unused(&self) -> Vec<Candidate> {
@@ -258,6 +265,7 @@ mod tests {
             block: 0..=1023,
             records,
             earlier: None,
+            watched: Duration::ZERO,
             locals: const { &BTreeMap::new() },
             choice,
             order: ClaimOrder::Stable,

@@ -15,7 +15,8 @@ use super::candidates::{Candidate, Survey};
 use super::{Action, Answer, Ask, CLAIM_AGAIN, Claimed, Event, Findings, MAX_SKEW, Now, Plan};
 use crate::clock::ClockPair;
 use crate::lease::{
-    Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError, block_of, machines_of,
+    Amendment, BuildError, Choice, Doubt, Local, Namespace, Record, StoreError, block_of,
+    machines_of,
 };
 use crate::wait::retry_pause;
 
@@ -51,11 +52,15 @@ pub(in crate::lease) struct Claiming {
     passed: u64,
     /// Reasons of those blocks to go on, or to end.
     left: Left,
-    /// Surveys that the records are compared with, by block.
-    earlier: BTreeMap<u64, Arc<Findings>>,
+    /// Surveys that the records are compared with, by block, each with a moment of the monotonic clock after it.
+    /// While the process stands by, the record of its machine ID is kept current, and the moment is that at which
+    /// it was first seen as it is.
+    earlier: BTreeMap<u64, (Arc<Findings>, Duration)>,
     /// True while owners within their grace may be replaced, if the range has several blocks: once none of
     /// these had any other candidate.
     grace: bool,
+    /// True while another process holds the machine ID, and its record is read periodically.
+    pub(in crate::lease) stands_by: bool,
     glances: u32,
     /// Index at which the search among unused machine IDs begins; a random one after a lost race.
     start_at: u64,
@@ -76,6 +81,8 @@ struct Round {
     contested: bool,
     in_use_here: bool,
     left: Left,
+    /// The time of the survey, on the monotonic clock.
+    began: Duration,
 }
 
 /// Reasons why a search may go on, or ends.
@@ -116,6 +123,7 @@ impl Claiming {
             left: Left::default(),
             earlier: BTreeMap::new(),
             grace: false,
+            stands_by: false,
             glances: 0,
             start_at: plan.start_at,
         }
@@ -139,6 +147,9 @@ impl Claiming {
         }
         if let Some(unwritten) = &self.unwritten {
             return Action::Ask(Ask::Amend(unwritten.1.clone()));
+        }
+        if let (true, Choice::Only { machine, .. }) = (self.stands_by, &plan.choice) {
+            return Action::Ask(Ask::Record(*machine));
         }
         let Some(round) = &mut self.round else {
             return match plan.meta.tick_at(now.wall) {
@@ -164,6 +175,12 @@ impl Claiming {
             self.start_at = now.number(); // other processes were faster; survey again
             return self.next(plan, now);
         }
+        if let (Some(_), Choice::Only { machine, .. }) = (&plan.standby, &plan.choice)
+            && round.left.lost.is_none()
+            && round.left.ahead.is_none()
+        {
+            return self.stand_by(*machine, round.findings, now);
+        }
         // A starting process on this host locks all free files for a moment; a living owner keeps
         // its own locked.
         if round.in_use_here && self.glances < GLANCES {
@@ -175,7 +192,8 @@ impl Claiming {
         let (first, blocks) = blocks(plan);
         let watched = self.earlier.contains_key(&findings.block);
         if !watched || self.grace || blocks == 1 {
-            self.earlier.insert(findings.block, findings.clone());
+            let seen = (findings.clone(), now.monotonic);
+            self.earlier.insert(findings.block, seen);
         }
         self.passed += 1;
         self.block = Some(first + (findings.block - first + 1) % blocks);
@@ -195,6 +213,7 @@ impl Claiming {
             if !timed_out && wait <= CLAIM_TIMEOUT {
                 let now_is = now.wall;
                 tracing::info!(%used_until, %now_is, ?wait, "waiting for the clock to reach the last bound");
+                self.earlier.clear(); // too short to watch an owner
                 return self.wait(wait, now);
             }
             if let Choice::Only { machine, .. } = plan.choice {
@@ -211,7 +230,65 @@ impl Claiming {
         }
         // An expired owner counts as gone only if its record also stays unchanged while it is
         // watched, measured by this process's own clock.
-        self.wait(plan.timing.renew_every * 3 / 2, now)
+        let records = &findings.snapshot.records;
+        let silence = records.range(plan.choice.range()).map(|it| it.1.silence());
+        let pause = silence.fold(plan.timing.renew_every * 3 / 2, Duration::max);
+        self.wait(pause, now)
+    }
+
+    /// Reads the record of the machine ID periodically, from this survey on.
+    fn stand_by(&mut self, machine: u64, findings: Arc<Findings>, now: &Now) -> Action {
+        let record_of = |findings: &Findings| findings.snapshot.records.get(&machine).cloned();
+        let known = self.earlier.get(&findings.block);
+        if known.map(|(earlier, _)| record_of(earlier)) != Some(record_of(&findings)) {
+            let seen = (findings.clone(), now.monotonic);
+            self.earlier.insert(findings.block, seen);
+        }
+        self.stands_by = true;
+        self.deadline = now.monotonic.saturating_add(CLAIM_TIMEOUT);
+        self.wait(standby_poll(now), now)
+    }
+
+    /// Handles the record of the machine ID while the process stands by. Surveys again once it has no owner, or
+    /// an owner that was silent for long enough.
+    fn on_watched(&mut self, plan: &Plan, found: Option<Record>, now: &Now) {
+        let Choice::Only { machine, .. } = &plan.choice else {
+            return;
+        };
+        let Some((earlier, since)) = self.earlier.get_mut(&block_of(*machine)) else {
+            return;
+        };
+        if earlier.snapshot.records.get(machine) != found.as_ref() {
+            let records = &mut Arc::make_mut(earlier).snapshot.records;
+            match &found {
+                Some(record) => records.insert(*machine, record.clone()),
+                None => records.remove(machine),
+            };
+            *since = now.monotonic;
+        }
+        let watched = now.monotonic.saturating_sub(*since);
+        self.stands_by = match found.filter(|record| record.owner != 0) {
+            None => false,
+            Some(record) if record.standby.is_some() => watched < record.silence(),
+            Some(record) => {
+                let is_over = plan.rules.tick(record.bound) <= now.wall_tick;
+                !is_over || watched < plan.timing.renew_every * 3 / 2
+            }
+        };
+        if self.stands_by {
+            self.wait(standby_poll(now), now);
+        }
+    }
+
+    /// The process that holds the machine ID, for people.
+    pub(in crate::lease) fn holder(&self, plan: &Plan) -> String {
+        let range = plan.choice.range();
+        let earlier = self.earlier.get(&block_of(*range.start()));
+        let record = earlier.and_then(|(earlier, _)| earlier.snapshot.records.get(range.start()));
+        record.filter(|record| record.owner != 0).map_or_else(
+            || "another process on this host".into(),
+            |record| format!("{} (pid {})", plain(&record.host), record.pid),
+        )
     }
 
     fn wait(&mut self, pause: Duration, now: &Now) -> Action {
@@ -236,6 +313,10 @@ impl Claiming {
                 let namespace = findings.snapshot.namespace.clone();
                 self.survey(plan, findings, namespace, now)
             }
+            (None, Answer::Found(found)) if self.stands_by => {
+                self.on_watched(plan, found, now);
+                Ok(())
+            }
             (None, Answer::Forgotten(local)) => Err(forgotten(plan, &local)),
             (None, Answer::Namespace(namespace)) => match self.unwritten.take() {
                 Some(unwritten) => self.survey(plan, unwritten.0, namespace, now),
@@ -258,7 +339,12 @@ impl Claiming {
             round.on_failure();
         }
         self.outage = Some((deadline, failures.saturating_add(1)));
-        self.wait(retry_pause(failures), now);
+        let pause = match plan.standby {
+            None => retry_pause(failures),
+            // Callers wait for a takeover, so a stall of the store must not be prolonged.
+            Some(_) => retry_pause(failures).min(standby_poll(now)),
+        };
+        self.wait(pause, now);
         Ok(())
     }
 
@@ -282,6 +368,7 @@ impl Claiming {
         now: &Now,
     ) -> Result<(), BuildError> {
         plan.check(&namespace)?;
+        plan.check_order(&findings.snapshot.records)?;
         let seen = findings.doubt.as_ref();
         let missing = plan.missing_from(&namespace, seen, now.wall);
         // Checked before a doubt is written, because its reach counts from this clock.
@@ -325,7 +412,13 @@ impl Claiming {
             earlier: self
                 .earlier
                 .get(&findings.block)
-                .map(|findings| &findings.snapshot.records),
+                .map(|(earlier, _)| &earlier.snapshot.records),
+            watched: self
+                .earlier
+                .get(&findings.block)
+                .map_or(Duration::ZERO, |(_, since)| {
+                    now.monotonic.saturating_sub(*since)
+                }),
             locals,
             choice: &plan.choice,
             order: plan.order,
@@ -359,6 +452,7 @@ impl Claiming {
                 may_end,
                 ..Left::default()
             },
+            began: now.monotonic,
         }));
         Ok(())
     }
@@ -374,7 +468,7 @@ impl Claiming {
         }
         let inside = || {
             let surveys = self.earlier.values();
-            surveys.flat_map(|findings| findings.snapshot.records.range(range.clone()))
+            surveys.flat_map(|(findings, _)| findings.snapshot.records.range(range.clone()))
         };
         let holders = inside()
             .filter(|(_, record)| record.owner != 0)
@@ -505,6 +599,7 @@ impl Round {
                         machine,
                         record,
                         next,
+                        before: self.began,
                     });
                 }
                 self.in_use_here = true;
@@ -526,6 +621,12 @@ impl Round {
             self.contested = true;
         }
     }
+}
+
+/// Pause between two looks at one record while standing by: 0.1 to 0.2 s, so that a release is noticed soon, and
+/// processes that stand by together do not look together.
+fn standby_poll(now: &Now) -> Duration {
+    Duration::from_millis(100 + now.number() % 101)
 }
 
 fn forgotten(plan: &Plan, local: &Local) -> BuildError {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, WIDE_AFTER, Write};
+use crate::clock::MAX_LEAD;
 use crate::lease::{Amendment, Cas, Doubt, Namespace, Record};
 
 /// Lease state, from the claim to the release or the loss.
@@ -31,8 +32,8 @@ pub(in crate::lease) struct Holding {
     /// The change that was sent and not yet answered. Until its outcome is known it is sent again unchanged,
     /// and nothing else is sent.
     pending: Option<Record>,
-    /// Time at which that change was made, on the monotonic clock.
-    made: Duration,
+    /// Time at which that change was made, or the last one if none is pending, on the monotonic clock.
+    pub(in crate::lease) made: Duration,
     /// Time of the next request, on the monotonic clock.
     due: Duration,
     /// True if the last request was not answered.
@@ -68,6 +69,11 @@ impl Holding {
             unanswered: false,
             sealed_at: None,
         }
+    }
+
+    /// Counts the claim's window, and the time to its first renewal, from before the claim was made.
+    pub(in crate::lease) fn made_before(&mut self, plan: &Plan, moment: Duration, now: &Now) {
+        (self.made, self.due) = (moment, moment + self.pause(plan, now));
     }
 
     /// Releases the record. `sealed_at` is what sealing returned: no position at or above it was or will be
@@ -168,7 +174,12 @@ impl Holding {
         let bound = plan
             .rules
             .position(now.tick.min(limit).saturating_add(window));
-        (bound > self.record.bound).then_some(Record { bound, ..changed })
+        // Others stand by until the record stays unchanged, so it is changed even within a tick; but not while the
+        // clock is too far behind for IDs, because another host may do better.
+        let lead = now.tick.saturating_sub(now.wall_tick);
+        let shows_life = plan.standby.is_some() && lead <= plan.ticks(MAX_LEAD);
+        let bound = bound.max(self.record.bound);
+        (bound > self.record.bound || shows_life).then_some(Record { bound, ..changed })
     }
 
     /// Handles an answer.

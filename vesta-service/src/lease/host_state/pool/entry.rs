@@ -36,6 +36,7 @@ impl Entry {
             record: Record {
                 host: String::new(),
                 version: String::new(),
+                standby: None,
                 ..slot.record
             },
         }
@@ -127,6 +128,7 @@ mod tests {
                 version: "0.1.0".into(),
                 claimed: UnixMillis(1_600_000_000_000),
                 info_time: UnixMillis(1_700_000_000_000),
+                standby: None,
             },
         }
     }

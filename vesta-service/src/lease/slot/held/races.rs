@@ -60,7 +60,9 @@ impl Model {
             clock_kind: ClockKind::Precise,
             lost: Arc::default(),
         };
-        let lease = factory.make(7, 1, first, bound).expect("all fields fit");
+        let lease = factory
+            .make(7, 1, first, bound, None)
+            .expect("all fields fit");
         // Forces lazy initialization.
         lease.bound();
         lease.populator.position();

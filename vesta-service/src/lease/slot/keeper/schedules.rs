@@ -156,6 +156,7 @@ impl Model {
             may_forget: None,
             usual_window: unit * 3,
             doubtful_window: crate::lease::USUAL_DOUBTFUL_WINDOW,
+            standby: None,
         };
         let leases = Leases::new(store.clone(), NAMESPACE);
         let host = HostState::new(None, Own::default());

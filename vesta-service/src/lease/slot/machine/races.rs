@@ -30,7 +30,7 @@ fn held(machine: u64) -> HeldLease {
         lost: Arc::default(),
     };
     let held = factory
-        .make(machine, 1, FIRST, u64::MAX)
+        .make(machine, 1, FIRST, u64::MAX, None)
         .expect("all fields fit");
     held.ticks.read();
     assert_eq!(held.claim(1).expect("it is new").start, FIRST);
