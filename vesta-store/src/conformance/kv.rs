@@ -192,6 +192,9 @@ pub(super) fn areas_do_not_touch_each_other(backend: &dyn Backend) {
                 found.records.values().all(|it| it.host == name),
                 "{found:?}"
             );
+            let first = list(&*store, &format!("block/{name}/1"));
+            let keys: Vec<_> = first.iter().map(|(key, _)| key.as_str()).collect();
+            assert_eq!(keys, ["1024"], "not those of block 11");
         }
         for area in tags {
             assert_eq!(

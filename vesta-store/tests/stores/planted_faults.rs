@@ -42,7 +42,7 @@ fn broken(fault: Option<Fault>, store: Arc<MemoryStore>) -> Intercept {
             Request::List { area } => {
                 let mut entries = store.list(within(area))?;
                 if has(Fault::ListsWhatBeginsSo) {
-                    entries.extend(store.list(&format!("{area}/b"))?);
+                    entries.extend(store.list(&format!("{area}1"))?);
                 }
                 entries.retain(|_| !has(Fault::ListsNothing));
                 Ok(Answer::Entries(entries))
