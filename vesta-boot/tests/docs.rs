@@ -313,7 +313,10 @@ fn the_page_about_stores_has_the_durations_of_the_code() {
     for (first, timing) in [
         ("state file (fixed ID)", Timing::FILE),
         ("SQLite pool", Timing::ONE_HOST),
-        ("MySQL, PostgreSQL, ZooKeeper, etcd", Timing::NETWORK),
+        (
+            "MySQL, PostgreSQL, ZooKeeper, etcd, registry",
+            Timing::NETWORK,
+        ),
         ("Redis", Timing::IN_MEMORY),
     ] {
         let row = row(page, first);
