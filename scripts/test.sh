@@ -221,12 +221,12 @@ run() {
 start=$SECONDS
 # Store tests have time limits and change settings of servers that others use.
 named stores --test-threads=4 --skip a_thousand_first | run 1
-[ $tier = here ] || named stores --test-threads=1 a_thousand_first | run 1
+[ $tier = here ] || named 'stores|server' --test-threads=1 a_thousand_first | run 1
 slowest='program|vesta_service|simulation'
 {
   named "$slowest"
   grep -vE "/(stores|$slowest)-[0-9a-f]+\"$" "$folder/tests"
-} | run 2
+} | sed 's/$/ --skip a_thousand_first/' | run 2
 echo "tests: $((SECONDS - start)) s"
 cargo test --quiet --workspace ${without[@]+"${without[@]}"} --all-features --doc >"$folder/doc" 2>&1 || {
   cat "$folder/doc"

@@ -11,7 +11,7 @@ use vesta_intf::{IdError, IdService};
 
 use crate::blocking;
 use crate::client::Client;
-use crate::endpoints::{Endpoint, Endpoints, MOST_ENDPOINTS};
+use crate::endpoints::{Endpoint, Endpoints, MOST_ENDPOINTS, Order};
 use crate::prefetch::Prefetch;
 use crate::remote::{Counters, Remote, Token};
 use crate::retry::{Budget, Retry, Rng};
@@ -32,17 +32,6 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Longest attempt while a client follows the holder, unless another time is set.
 const STRICT_ATTEMPT: Duration = Duration::from_secs(1);
-
-/// Order of the IDs that a client returns, across its servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Order {
-    /// Servers take turns, and only the time in the IDs orders those of different servers.
-    #[default]
-    Relaxed,
-    /// An ID that is asked for after another one was returned is larger. For servers that stand by for one machine
-    /// ID (`machine.standby`): all calls go to the one that holds it.
-    Strict,
-}
 
 /// Builder of a [`Client`] or a [`blocking::Client`]. Start with [`Client::builder`].
 ///

@@ -6,8 +6,18 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tonic::transport::Channel;
 
-use crate::builder::Order;
 use crate::retry::backoff;
+
+/// Order of the IDs that a client returns, across its servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Order {
+    /// Servers take turns, and only the time in the IDs orders those of different servers.
+    #[default]
+    Relaxed,
+    /// An ID that is asked for after another one was returned is larger. For servers that stand by for one machine
+    /// ID (`machine.standby`): all calls go to the one that holds it.
+    Strict,
+}
 
 /// Maximum number of endpoints: the bits of the set of endpoints tried in a call.
 pub(crate) const MOST_ENDPOINTS: usize = 64;

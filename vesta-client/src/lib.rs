@@ -51,8 +51,9 @@ mod retry;
 mod secret;
 mod tls;
 
-pub use builder::{Builder, Order};
+pub use builder::Builder;
 pub use client::{Client, IdStream, Segment, Serial, SerialTag, Stats};
+pub use endpoints::Order;
 pub use prefetch::{Prefetch, SegmentStats};
 pub use remote::scheme_hint;
 pub use retry::Retry;

@@ -18,7 +18,7 @@ use vesta_intf::{ErrorKind, IdError};
 pub(crate) use calls::{check_count, check_name, invalid_response, sound};
 use rpc::Rpc;
 
-use crate::builder::Order;
+use crate::endpoints::Order;
 use crate::endpoints::{Endpoint, Endpoints};
 use crate::fork;
 use crate::retry::{Budget, Failed, Retry, Rng};

@@ -8,7 +8,7 @@ use vesta_intf::grpc::v1::GenRunsResponse;
 use vesta_intf::{IdError, IdRun};
 
 use super::Client;
-use crate::builder::Order;
+use crate::endpoints::Order;
 use crate::fork;
 use crate::remote::{invalid_response, sound};
 

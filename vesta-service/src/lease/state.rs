@@ -5,6 +5,7 @@
 //!  state.rs       the state machine of both phases, and its types
 //!  claiming.rs    the search: surveys, candidates, waits
 //!  candidates.rs  machine IDs to try, in order
+//!  round.rs       tries those of one survey
 //!  attempt.rs     one attempt: create, mark, claim, read the floor again
 //!  extending.rs   the lease after its claim: extend, release, fenced
 //! ```
@@ -16,6 +17,7 @@ mod claiming;
 mod crash_loop;
 mod extending;
 mod now;
+mod round;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
