@@ -60,7 +60,7 @@ pub enum OpenError {
 }
 
 fn known() -> String {
-    Kind::ALL.map(Kind::name).join(", ")
+    Kind::ALL.map(|kind| kind.facts().schemes[0]).join(", ")
 }
 
 fn built_in() -> String {

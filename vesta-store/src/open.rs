@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn a_disabled_backend_names_its_feature() {
         for kind in Kind::ALL.into_iter().filter(|kind| !kind.facts().built_in) {
-            let name = kind.name();
-            let said = refusal(&format!("{name}://user:hunter2@db:1/x"));
+            let (name, scheme) = (kind.name(), kind.facts().schemes[0]);
+            let said = refusal(&format!("{scheme}://user:hunter2@db:1/x"));
             let start =
                 format!("this build of Vesta does not include the {name} backend; rebuild it");
             assert!(said.starts_with(&start), "{said}");

@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(all.collect::<Scopes>(), Scopes::ANY);
         assert_eq!(
             Scopes::ANY.to_string(),
-            "generate, read, segments, serials, metrics, admin"
+            "generate, read, segments, serials, metrics, admin, registry"
         );
         assert_eq!(Scopes::named("all"), None);
     }
