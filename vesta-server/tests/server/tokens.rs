@@ -1,5 +1,7 @@
 //! Which scopes open which method.
 
+use std::ops::Range;
+
 use tonic::metadata::MetadataValue;
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -12,6 +14,7 @@ use vesta_boot::{Auth, Outcome, Scopes, Token};
 use vesta_client::{Client, ErrorKind};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
+use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
 use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
 use vesta_intf::{IdError, IdMeta};
@@ -19,13 +22,14 @@ use vesta_server::{METHODS, Timeouts};
 
 use crate::support::Server;
 
-const NAMES: [(&str, Scopes); 6] = [
+const NAMES: [(&str, Scopes); 7] = [
     ("t-generate", Scopes::GENERATE),
     ("t-read", Scopes::READ),
     ("t-segments", Scopes::SEGMENTS),
     ("t-serials", Scopes::SERIALS),
     ("t-metrics", Scopes::METRICS),
     ("t-admin", Scopes::ADMIN),
+    ("t-registry", Scopes::REGISTRY),
 ];
 
 fn guarded() -> Server {
@@ -58,6 +62,8 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
     let mut ids = IdServiceClient::new(service());
     let mut segments = SegmentServiceClient::new(service());
     let mut serials = SerialServiceClient::new(service());
+    let mut registry = RegistryServiceClient::new(service());
+    let (area, key) = ("lease/a".to_owned(), "namespace".to_owned());
     let code =
         |status: Result<(), Status>| status.map_or_else(|status| status.code(), |()| Code::Ok);
     vec![
@@ -126,6 +132,28 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .await
                 .map(drop),
         ),
+        code(registry.open(v1::OpenRegistryRequest {}).await.map(drop)),
+        code(
+            registry
+                .list(v1::ListEntriesRequest { area: area.clone() })
+                .await
+                .map(drop),
+        ),
+        code(
+            registry
+                .get(v1::GetEntryRequest {
+                    area: area.clone(),
+                    key,
+                })
+                .await
+                .map(drop),
+        ),
+        code(
+            registry
+                .put(v1::PutEntriesRequest { area, puts: vec![] })
+                .await
+                .map(drop),
+        ),
         code(
             serials
                 .create(v1::CreateSerialRequest {
@@ -143,49 +171,37 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
 async fn each_method_opens_to_tokens_of_its_scope_only() {
     let server = guarded();
     let channel = server.channel().await;
-    // Segment mode and serials are off here; only an authorized caller learns that.
-    let (ok, off, no) = (Code::Ok, Code::Unimplemented, Code::PermissionDenied);
+    // Segment mode, serials and the registry are off here; only an authorized caller learns that.
+    let (ok, off, shut) = (Code::Ok, Code::Unimplemented, Code::FailedPrecondition);
+    let only = |methods: Range<usize>, code| {
+        let mut codes = [Code::PermissionDenied; 17];
+        codes[methods].fill(code);
+        codes
+    };
     for (header, expected) in [
-        (
-            "Bearer t-generate",
-            [ok, ok, ok, ok, ok, no, no, no, no, no, no, no, no],
-        ),
-        (
-            "Bearer t-read",
-            [no, no, no, no, no, ok, ok, ok, no, no, no, no, no],
-        ),
-        (
-            "Bearer t-segments",
-            [no, no, no, no, no, no, no, no, off, off, no, no, no],
-        ),
-        (
-            "Bearer t-serials",
-            [no, no, no, no, no, no, no, no, no, no, off, off, no],
-        ),
-        ("Bearer t-metrics", [no; 13]),
-        (
-            "Bearer t-admin",
-            [no, no, no, no, no, no, no, no, no, no, no, no, off],
-        ),
-        ("Bearer t-unknown", [Code::Unauthenticated; 13]),
-        ("Basic t-generate", [Code::Unauthenticated; 13]),
-        ("t-generate", [Code::Unauthenticated; 13]),
+        ("Bearer t-generate", only(0..5, ok)),
+        ("Bearer t-read", only(5..8, ok)),
+        ("Bearer t-segments", only(8..10, off)),
+        ("Bearer t-serials", only(10..12, off)),
+        ("Bearer t-registry", only(12..16, shut)),
+        ("Bearer t-admin", only(16..17, off)),
+        ("Bearer t-metrics", only(0..0, ok)),
+        ("Bearer t-unknown", [Code::Unauthenticated; 17]),
+        ("Basic t-generate", [Code::Unauthenticated; 17]),
+        ("t-generate", [Code::Unauthenticated; 17]),
     ] {
         assert_eq!(all(&channel, Some(header)).await, expected, "{header}");
     }
-    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 13]);
+    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 17]);
     for (method, name) in METHODS.iter().enumerate() {
         let refused = |kind| server.metrics.requests(method, Outcome::Error(kind));
         assert_eq!(refused(ErrorKind::Unauthenticated), 4, "{name}");
-        assert_eq!(refused(ErrorKind::PermissionDenied), 5, "{name}");
+        assert_eq!(refused(ErrorKind::PermissionDenied), 6, "{name}");
     }
     let open = Server::start(IdMeta::MAX_PEAK);
     let codes = all(&open.channel().await, Some("Bearer t-unknown")).await;
-    assert_eq!(
-        codes,
-        [ok, ok, ok, ok, ok, ok, ok, ok, off, off, off, off, off],
-        "without tokens none is needed"
-    );
+    let none_is_needed = [[ok; 8].as_slice(), &[off; 4], &[shut; 4], &[off]].concat();
+    assert_eq!(codes, none_is_needed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
