@@ -30,6 +30,8 @@ pub struct NewSerialRequest {
     pub first: Option<u64>,
     /// The purpose of the tag.
     pub description: Option<String>,
+    /// Maximum number of tags of a template; default 1,000.
+    pub max_tags: Option<u64>,
 }
 
 impl NewSerialRequest {
@@ -41,6 +43,9 @@ impl NewSerialRequest {
         }
         if let Some(description) = &self.description {
             new = new.described_as(&**description)?;
+        }
+        if let Some(most) = self.max_tags {
+            new = new.max_tags(most)?;
         }
         new.starting_at(self.first.unwrap_or(1))
     }

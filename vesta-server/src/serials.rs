@@ -7,7 +7,7 @@ use vesta_boot::{NewSerialRequest, Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_server::SerialService as Protocol;
 use vesta_intf::{IdError, MAX_IDS_PER_CALL, Reset};
-use vesta_service::serial::SerialTag;
+use vesta_service::serial::SerialService;
 
 use crate::deadline;
 use crate::grpc::batch;
@@ -20,13 +20,13 @@ const MAX_TAG: usize = 128;
 pub(crate) struct Serials(pub(crate) Arc<Running>);
 
 impl Serials {
-    /// A tag, after checking the length of its name.
-    async fn tag(&self, tag: &str) -> Result<SerialTag, IdError> {
+    /// The service, after checking the length of a tag's name.
+    fn service(&self, tag: &str) -> Result<&SerialService, IdError> {
         let service = self.0.serials()?;
         if tag.is_empty() || tag.len() > MAX_TAG {
             return Err(IdError::invalid("tag", "it must have 1 to 128 bytes"));
         }
-        service.tag_async(tag).await
+        Ok(service)
     }
 }
 
@@ -38,7 +38,11 @@ impl Protocol for Serials {
     ) -> Result<Response<v1::NextSerialsResponse>, Status> {
         let v1::NextSerialsRequest { tag, count } = request.get_ref();
         let count = count.unwrap_or(1);
-        let work = async { self.tag(tag).await?.next_many_async(count).await };
+        let work = async {
+            self.service(tag)?;
+            let tag = self.0.serial_tag(tag).await?;
+            tag.next_many_async(count).await
+        };
         let serials = batch(&self.0, NEXT, &request, (count, MAX_IDS_PER_CALL), work).await?;
         let serials = serials.into_iter();
         let serials = serials.map(|serial| v1::Serial {
@@ -57,7 +61,7 @@ impl Protocol for Serials {
         let call = self.0.metrics.start(PARSE);
         let caller = deadline::of_caller(request.metadata());
         let v1::ParseSerialRequest { tag, serial } = request.into_inner();
-        let work = async { self.tag(&tag).await?.parse(&serial) };
+        let work = async { self.service(&tag)?.tag_async(&tag).await?.parse(&serial) };
         let parsed = self.0.within(caller, work).await;
         call.done(Outcome::from(&parsed));
         let parsed = parsed?;
@@ -87,6 +91,7 @@ impl Protocol for Serials {
                 step: new.step,
                 first: new.first,
                 description: new.description,
+                max_tags: new.max_tags,
             };
             request.create(&self.0).await
         };

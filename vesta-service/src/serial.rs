@@ -4,6 +4,7 @@
 //! ```text
 //!  zone.rs        the date of a moment in a time zone
 //!  definition.rs  the definition of a tag; the current start of its numbers pure
+//!  template.rs    names of templates, and of the tags made from them; pure
 //!  store.rs       serial tags in a store, as a store of segments
 //!  service.rs, tag.rs   the public API
 //! ```
@@ -23,6 +24,7 @@ mod definition;
 mod service;
 mod store;
 mod tag;
+mod template;
 mod zone;
 
 pub use definition::NewSerialTag;

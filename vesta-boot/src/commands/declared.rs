@@ -294,7 +294,7 @@ pub enum SerialCommand {
 /// Options of `serial create`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct NewSerial {
-    /// The tag's name, 1 to 128 characters
+    /// The tag's name, 1 to 128 characters; orders-{tenant} is a template, whose tags are made when first used
     #[arg(value_name = "TAG")]
     pub tag: String,
     /// Pattern of its serials
@@ -319,6 +319,9 @@ pub struct NewSerial {
     /// First counter of the current period, for serials that another system began
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub first: u64,
+    /// Maximum number of tags of a template, 1 to 10,000 [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub max_tags: Option<u64>,
     /// Purpose of the tag, at most 256 characters
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,

@@ -34,7 +34,9 @@ pub(super) fn run(
         }
         SerialCommand::Next { tag, count } => {
             let service = open(false)?;
-            let made = service.tag(tag).and_then(|tag| tag.next_many(*count));
+            let made = service
+                .tag_or_made(tag)
+                .and_then(|tag| tag.next_many(*count));
             service.close();
             made.map(|made| lines(made, output)).map_err(refused)
         }
@@ -126,6 +128,7 @@ fn create(
         zone,
         step,
         first,
+        max_tags,
         description,
     }: &NewSerial,
     open: impl FnOnce() -> Result<SerialService, Error>,
@@ -138,6 +141,7 @@ fn create(
         step: *step,
         first: Some(*first),
         description: description.clone(),
+        max_tags: *max_tags,
         ..NewSerialRequest::default()
     };
     let mut new = request.checked(pattern.clone()).map_err(Error::setting)?;
@@ -179,8 +183,9 @@ fn create(
         (reset, Some(zone)) => format!("its counter restarts each {reset} in {zone}"),
         (reset, None) => format!("its counter restarts each {reset}"),
     };
+    let kind = if new.is_template() { "template" } else { "tag" };
     Ok(format!(
-        "{made}created tag {tag} in {store}: {pattern}, {restart}\n"
+        "{made}created {kind} {tag} in {store}: {pattern}, {restart}\n"
     ))
 }
 

@@ -167,7 +167,8 @@ pub struct ParseSerialRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CreateSerialRequest {
-    /// The tag: 1 to 128 characters.
+    /// The tag: 1 to 128 characters. With one placeholder, as in orders-{tenant}, it is a template: its tags are made
+    /// when Next first asks for them.
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
     /// The pattern of its serials. One that shuffles is INVALID_ARGUMENT: every server needs its key.
@@ -188,6 +189,9 @@ pub struct CreateSerialRequest {
     /// The purpose of the tag, at most 256 characters.
     #[prost(string, optional, tag = "7")]
     pub description: ::core::option::Option<::prost::alloc::string::String>,
+    /// Maximum number of tags of a template: 1 to 10,000; default 1,000. Anything but a template has none.
+    #[prost(uint64, optional, tag = "8")]
+    pub max_tags: ::core::option::Option<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CreateSerialResponse {

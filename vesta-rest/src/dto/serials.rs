@@ -50,7 +50,8 @@ pub enum OneOrManySerials {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"tag": "bills", "pattern": "B{date:yy}-{n:6}", "reset": "year", "zone": "UTC"}))]
 pub struct NewSerial {
-    /// Its name, 1 to 128 characters.
+    /// Its name, 1 to 128 characters. With a placeholder, as in `orders-{tenant}`, it is a template: its tags are
+    /// made when first asked for serials.
     pub tag: String,
     /// The pattern of its serials; one that shuffles is refused.
     pub pattern: String,
@@ -64,6 +65,9 @@ pub struct NewSerial {
     pub first: Option<u64>,
     /// The purpose of the tag, at most 256 characters.
     pub description: Option<String>,
+    /// Maximum number of tags of a template, 1 to 10,000; default 1,000. Anything but a template has none.
+    #[serde(rename = "maxTags")]
+    pub max_tags: Option<u64>,
 }
 
 /// The outcome of creating a tag.

@@ -14,12 +14,18 @@ use crate::state::Call;
 const MAX_TAG: usize = 128;
 
 /// The tag in the path, after checking the length of its name.
-async fn tag(call: &Call) -> Result<SerialTag, IdError> {
-    let (service, name) = (call.running().serials()?, in_path(call, "tag"));
+fn name(call: &Call) -> Result<String, IdError> {
+    call.running().serials()?;
+    let name = in_path(call, "tag");
     if name.len() > MAX_TAG {
         return Err(IdError::invalid("tag", "it must have 1 to 128 bytes"));
     }
-    service.tag_async(&name).await
+    Ok(name)
+}
+
+/// The tag in the path, which may be made for this call.
+async fn tag(call: &Call) -> Result<SerialTag, IdError> {
+    call.running().serial_tag(&name(call)?).await
 }
 
 pub(crate) async fn next(call: Call) -> Answer {
@@ -49,6 +55,7 @@ pub(crate) async fn create(call: Call) -> Answer {
         step: new.step,
         first: new.first,
         description: new.description,
+        max_tags: new.max_tags,
     };
     let running = call.running();
     let created = running.within(None, request.create(running)).await?;
@@ -59,7 +66,10 @@ pub(crate) async fn create(call: Call) -> Answer {
 pub(crate) async fn parse(call: Call) -> Answer {
     let missing = || Problem::invalid("serial", "serial is missing; it must be one of the tag");
     let serial = call.params.text("serial").ok_or_else(missing)?;
-    let parsed = async { tag(&call).await?.parse(serial) };
+    let parsed = async {
+        let serials = call.running().serials()?;
+        serials.tag_async(&name(&call)?).await?.parse(serial)
+    };
     let parsed = call.running().within(None, parsed).await?;
     Ok(json(&SerialParsed {
         tag: in_path(&call, "tag"),

@@ -74,20 +74,24 @@ async fn create(state: &web::Data<Running>, body: serde_json::Value) -> Answer {
     ask_with(state.clone(), request).await
 }
 
-#[actix_web::test]
-async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
+/// Serials for a caller whose token has the scopes `admin` and `serials`.
+fn with_token() -> web::Data<Running> {
     let token = Token::of_text("admin", "s3cret", Scopes::ADMIN | Scopes::SERIALS);
     let security = Security {
         auth: Some(Auth::new(vec![token])),
         ..Security::default()
     };
-    let serials = Some(serials());
-    let state = web::Data::new(Running {
-        serials,
+    web::Data::new(Running {
+        serials: Some(serials()),
         security,
         metrics: Arc::new(Metrics::new(vesta_rest::METHODS).of_tokens(1)),
         ..running(service(), None)
-    });
+    })
+}
+
+#[actix_web::test]
+async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
+    let state = with_token();
     let bills = json!({
         "tag": "bills", "pattern": "B{date:yy}Q{q}-{n:4}", "reset": "quarter", "zone": "Asia/Shanghai",
         "first": 7, "step": 10, "description": "by the quarter"
@@ -125,6 +129,37 @@ async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
             .problem(400, "INVALID")
             .contains("vesta serial create")
     );
+}
+
+#[actix_web::test]
+async fn a_template_makes_the_tags_that_callers_ask_for() {
+    let state = with_token();
+    let get = async |uri: &str| {
+        let request = TestRequest::get().uri(uri);
+        let request = request.insert_header(("authorization", "Bearer s3cret"));
+        ask_with(state.clone(), request).await
+    };
+    let template = json!({"tag": "orders-{tenant}", "pattern": "O{n:4}", "maxTags": 1});
+    let created = create(&state, template).await.json();
+    assert_eq!(created, json!({"tag": "orders-{tenant}", "created": true}));
+    let unmade = get("/v1/serials/orders-acme/parse?serial=O0001").await;
+    unmade.problem(404, "NOT_FOUND");
+    for n in 1..=2 {
+        let next = get("/v1/serials/orders-acme/next").await.json();
+        let expected = json!({"serial": format!("O000{n}"), "n": n.to_string()});
+        assert_eq!(next, expected);
+    }
+    let full = get("/v1/serials/orders-beta/next").await;
+    let full = full.problem(501, "UNSUPPORTED");
+    assert!(
+        full.starts_with("template `orders-{tenant}` has its 1 tags"),
+        "{full}"
+    );
+    let itself = get("/v1/serials/orders-%7Btenant%7D/next").await;
+    assert!(itself.problem(400, "INVALID").contains("it is a template"));
+    let plain = json!({"tag": "plain", "pattern": "{n:4}", "maxTags": 1});
+    let plain = create(&state, plain).await.problem(400, "INVALID");
+    assert!(plain.contains("only a template"), "{plain}");
 }
 
 #[actix_web::test]

@@ -102,6 +102,23 @@ async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
     };
     let next = client.next(request).await.expect("a serial").into_inner();
     assert_eq!(next.serials[0].serial, "B17-18-0007");
+    let template = v1::CreateSerialRequest {
+        tag: "orders-{tenant}".to_owned(),
+        pattern: "O{n:4}".to_owned(),
+        max_tags: Some(1),
+        ..Default::default()
+    };
+    let answer = client.create(template).await.expect("an answer");
+    assert!(answer.into_inner().created);
+    let mut next = async |tag: &str| {
+        let tag = tag.to_owned();
+        let request = v1::NextSerialsRequest { tag, count: None };
+        client.next(request).await.map(tonic::Response::into_inner)
+    };
+    let made = next("orders-acme").await.expect("made");
+    assert_eq!(made.serials[0].serial, "O0001");
+    let full = next("orders-beta").await.expect_err("full");
+    assert_eq!(full.code(), Code::Unimplemented, "{full:?}");
     for (wrong, said) in [
         (
             v1::CreateSerialRequest {

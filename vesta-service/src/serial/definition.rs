@@ -8,6 +8,7 @@ use vesta_intf::{
     CivilHour, IdError, Pattern, Period, Reset, Shuffle, ShuffleKey, UnixMillis, is_control, plain,
 };
 
+use super::template::Shape;
 use super::zone::Zone;
 use crate::lease::{Entry, Fields, SCHEMA};
 use crate::segment::NewSegmentTag;
@@ -21,6 +22,10 @@ pub(crate) struct Definition {
     pub(super) zone: Option<(String, Zone)>,
     /// Fingerprint of the key, where the pattern shuffles.
     pub(super) key: Option<String>,
+    /// Maximum number of tags made from it, if it is a template.
+    pub(super) max_tags: Option<u64>,
+    /// The template that it was made from, and its place there, which no other tag has.
+    pub(super) origin: Option<(String, u64)>,
     /// The permutation of that key, once it has been needed.
     shuffle: OnceLock<Arc<Shuffle>>,
 }
@@ -29,6 +34,7 @@ impl PartialEq for Definition {
     fn eq(&self, other: &Self) -> bool {
         let zone = |it: &Self| it.zone.as_ref().map(|(name, _)| name.clone());
         (&self.tag, &self.pattern, &self.key) == (&other.tag, &other.pattern, &other.key)
+            && (self.max_tags, &self.origin) == (other.max_tags, &other.origin)
             && zone(self) == zone(other)
     }
 }
@@ -63,6 +69,8 @@ impl Definition {
             pattern,
             zone: zone.transpose()?,
             key,
+            max_tags: None,
+            origin: None,
             shuffle: OnceLock::new(),
         })
     }
@@ -166,8 +174,16 @@ impl Entry for Definition {
         let (tag, text) = (Value::from(tag.as_str()), Value::from(pattern.as_str()));
         let (reset, key) = (pattern.reset(), Value::from(key.as_deref()));
         let zone = Value::from(zone.as_ref().map(|(name, _)| name.as_str()));
+        let most = self.max_tags.map(|most| format!(r#","max_tags":"{most}""#));
+        let origin = self.origin.as_ref().map(|(template, place)| {
+            format!(
+                r#","template":{},"place":"{place}""#,
+                Value::from(template.as_str())
+            )
+        });
+        let (most, origin) = (most.unwrap_or_default(), origin.unwrap_or_default());
         format!(
-            r#"{{"schema":{SCHEMA},"tag":{tag},"pattern":{text},"reset":"{reset}","zone":{zone},"key":{key}}}"#
+            r#"{{"schema":{SCHEMA},"tag":{tag},"pattern":{text},"reset":"{reset}","zone":{zone},"key":{key}{most}{origin}}}"#
         )
     }
 
@@ -177,7 +193,14 @@ impl Entry for Definition {
         let pattern = Pattern::new(fields.text("pattern")?, reset).map_err(explain)?;
         let zone = fields.optional("zone", Value::as_str)?;
         let key = fields.optional("key", |key| Some(key.as_str()?.to_owned()))?;
-        Self::new(fields.text("tag")?.to_owned(), pattern, zone, key).map_err(explain)
+        let new = Self::new(fields.text("tag")?.to_owned(), pattern, zone, key);
+        let template = fields.if_present("template")?;
+        let place = fields.if_present("place")?;
+        Ok(Self {
+            max_tags: fields.if_present("max_tags")?,
+            origin: template.zip(place),
+            ..new.map_err(explain)?
+        })
     }
 }
 
@@ -193,13 +216,21 @@ pub struct NewSerialTag {
 impl NewSerialTag {
     /// The default step; [`step`](Self::step) overrides it.
     pub const STEP: u64 = 100;
+    /// The default maximum of tags of a template; [`max_tags`](Self::max_tags) overrides it.
+    pub const TAGS: u64 = 1000;
+    /// The largest maximum of tags of a template: each process reads all tags every minute.
+    pub const MOST_TAGS: u64 = 10_000;
 
     /// A tag whose serials have this pattern, and whose days begin at midnight in a time zone of the IANA
     /// database. The zone is required if the pattern has a date, and refused otherwise. Counters start at 1.
     ///
+    /// A name with a placeholder, such as `orders-{tenant}`, is a template: it issues no serials itself, but
+    /// [`tag_or_made`](super::SerialService::tag_or_made) makes tags such as `orders-acme` from it.
+    ///
     /// # Errors
-    /// [`IdError::Invalid`] for `key` as in [`NewSegmentTag::new`], for `zone`, or for `pattern` if it
-    /// has bidirectional controls, with which its serials would read backwards.
+    /// [`IdError::Invalid`] for `key` as in [`NewSegmentTag::new`], for `tag` if its braces are not one
+    /// placeholder beside other text, for `zone`, or for `pattern` if it has bidirectional controls, with which
+    /// its serials would read backwards, or if a template's shuffles.
     pub fn new(
         tag: impl Into<String>,
         pattern: Pattern,
@@ -211,8 +242,15 @@ impl NewSerialTag {
             let reason = "it must not have characters that change the direction of writing";
             return Err(IdError::invalid("pattern", reason));
         }
+        let is_template = Shape::of(&tag)?.is_some();
+        if is_template && pattern.is_shuffled() {
+            let reason =
+                "a template's cannot shuffle: each of its tags would need a key of its own";
+            return Err(IdError::invalid("pattern", reason));
+        }
         let step = Self::STEP.min(pattern.end_of_counters() / 100).max(1);
-        let definition = Definition::new(tag, pattern, zone, None)?;
+        let mut definition = Definition::new(tag, pattern, zone, None)?;
+        definition.max_tags = is_template.then_some(Self::TAGS);
         Ok(Self {
             definition,
             first: 1,
@@ -248,11 +286,37 @@ impl NewSerialTag {
         Ok(self)
     }
 
+    /// Maximum number of tags that are made from a template, 1 to [`MOST_TAGS`](Self::MOST_TAGS); default
+    /// [`TAGS`](Self::TAGS).
+    ///
+    /// # Errors
+    /// [`IdError::OutOfRange`], or [`IdError::Invalid`] for `maxTags` if the tag is no template.
+    pub fn max_tags(mut self, most: u64) -> Result<Self, IdError> {
+        if !self.is_template() {
+            let reason =
+                "only a template has one: a tag with a placeholder, such as orders-{tenant}";
+            return Err(IdError::invalid("maxTags", reason));
+        }
+        IdError::check("maxTags", most, 1, Self::MOST_TAGS)?;
+        self.definition.max_tags = Some(most);
+        Ok(self)
+    }
+
+    /// True if tags are made from it.
+    pub const fn is_template(&self) -> bool {
+        self.definition.max_tags.is_some()
+    }
+
     /// The first counter of the present period, instead of 1: to continue serials of another system.
     ///
     /// # Errors
-    /// [`IdError::OutOfRange`] if it does not fit the pattern.
+    /// [`IdError::OutOfRange`] if it does not fit the pattern; [`IdError::Invalid`] for `first` if it is not 1 for
+    /// a template.
     pub fn starting_at(mut self, first: u64) -> Result<Self, IdError> {
+        if self.is_template() && first != 1 {
+            let reason = "the counters of a template's tags start at 1";
+            return Err(IdError::invalid("first", reason));
+        }
         IdError::check(
             "first",
             first,
@@ -279,12 +343,22 @@ impl NewSerialTag {
         &self.definition.tag
     }
 
-    /// Its counter: a segment tag of positions that start at `now`.
+    /// The tag of this name, to be made from a template of this definition and step.
+    pub(super) fn made_from(template: &Definition, step: u64, name: &str) -> Result<Self, IdError> {
+        let zone = template.zone.as_ref().map(|(zone, _)| zone.as_str());
+        let new = Self::new(name, template.pattern.clone(), zone)?.step(step)?;
+        new.described_as(format!("made from {}", template.tag))
+    }
+
+    /// Its counter: a segment tag of positions that start at `now`; of a template, of the places of its tags.
     pub(super) fn counter(&self, now: UnixMillis) -> Result<NewSegmentTag, IdError> {
         let reset = self.definition.reset();
         let period = self.definition.present(now).period;
         let tag = NewSegmentTag::new(&*self.definition.tag, self.step)?;
-        let tag = tag.starting_at(reset.position(period, self.first))?;
+        let tag = match self.definition.max_tags {
+            Some(most) => tag.ending_at(most)?,
+            None => tag.starting_at(reset.position(period, self.first))?,
+        };
         match &self.description {
             Some(description) => tag.described_as(&**description),
             None => Ok(tag),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdError, ShuffleKey};
+use vesta_intf::{IdError, ShuffleKey, plain};
 
 use super::definition::NewSerialTag;
 use super::store::{Known, SerialStore};
@@ -15,6 +15,7 @@ use crate::fork::{self, Process};
 use crate::lease::KvStore;
 use crate::segment::Segment;
 use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
+use crate::sync::Mutex;
 
 /// Issues serials: numbers of a tag formatted by its pattern, whose counter restarts each day, month
 /// or year. One per process is enough; share it behind an [`Arc`].
@@ -56,6 +57,8 @@ pub struct SerialService {
     keys: BTreeMap<String, ShuffleKey>,
     clock: AnyClock,
     process: Process,
+    /// Held while a tag is made from a template: concurrent first calls for it take one place.
+    making: Mutex<()>,
 }
 
 /// Builds a [`SerialService`]. Everything except the store has a default.
@@ -80,10 +83,10 @@ pub struct SerialStatus {
     pub key: Option<String>,
     /// The period of `next`, such as `2026-11-22`; `None` if the counter never restarts.
     pub period: Option<String>,
-    /// The counter of the next serial, unless a new period has begun: of this process, or, if this process
+    /// The counter of the next serial (of a template, the place of its next tag), unless a new period has begun: of this process, or, if this process
     /// has issued none, of the store when its tags were read.
     pub next: u64,
-    /// The last counter that fits the pattern.
+    /// The last counter that fits the pattern; of a template, the maximum of its tags.
     pub last: u64,
     /// The reason why no serials can be issued despite available counters: the key is missing, or
     /// another one.
@@ -129,6 +132,7 @@ impl SerialBuilder {
             keys,
             clock,
             process: Process::this(),
+            making: Mutex::default(),
         })
     }
 }
@@ -171,6 +175,52 @@ impl SerialService {
         self.found(self.segments.segment_async(name).await)
     }
 
+    /// [`tag`](Self::tag); a missing tag is made from the [template](NewSerialTag::new) that its name matches. If
+    /// several do, the one with the longest fixed text counts. Blocks as long as the store does.
+    ///
+    /// # Errors
+    /// As [`tag`](Self::tag); [`IdError::Unsupported`] if the template has its maximum of tags;
+    /// [`IdError::Unavailable`] if the store fails.
+    pub fn tag_or_made(&self, name: &str) -> Result<SerialTag, IdError> {
+        let missing = match self.tag(name) {
+            Err(error @ IdError::NotFound { .. }) => error,
+            found => return found,
+        };
+        let Some(Known {
+            definition, step, ..
+        }) = self.store.template_of(name)
+        else {
+            return Err(missing);
+        };
+        let new = NewSerialTag::made_from(&definition, step, name)?;
+        let _making = self.making.lock();
+        if let Ok(made) = self.try_tag(name) {
+            return Ok(made); // by the call that held the lock
+        }
+        let made = ask_store(|| self.store.make(new, &definition.tag));
+        match made.and_then(|made| self.refresh().map(|()| made)) {
+            Ok(true) => self.tag(name),
+            Ok(false) => Err(IdError::Unsupported {
+                what: format!(
+                    "template `{}` has its {} tags; create `{name}` with `vesta serial create`",
+                    plain(&definition.tag),
+                    definition.max_tags.unwrap_or(0)
+                )
+                .into(),
+            }),
+            Err(error) => Err(IdError::Unavailable {
+                reason: format!("the store failed while tag `{name}` was made").into(),
+                retry_after: (!error.is_permanent()).then_some(Duration::from_secs(1)),
+                source: Some(Arc::new(error)),
+            }),
+        }
+    }
+
+    /// True if [`tag_or_made`](Self::tag_or_made) would make a missing tag of this name, by the tags as last read.
+    pub fn has_template(&self, name: &str) -> bool {
+        !self.process.is_another() && self.store.template_of(name).is_some()
+    }
+
     fn found(&self, segment: Result<&Segment, IdError>) -> Result<SerialTag, IdError> {
         if self.process.is_another() {
             return Err(fork::refusal()); // before any lock
@@ -188,6 +238,11 @@ impl SerialService {
                 reason: format!("serial tag `{}` has a counter only", segment.key()).into(),
                 source: None,
             })?;
+        if definition.max_tags.is_some() {
+            let reason =
+                "it is a template: ask for one of its tags, with a value for the placeholder";
+            return Err(IdError::invalid("tag", reason));
+        }
         let shuffle = definition.shuffle(self.keys.get(&definition.tag));
         // Not `Unavailable`: a retry is useless, and the rest of this process works.
         let shuffle = shuffle.map_err(|what| IdError::Unsupported { what: what.into() })?;
@@ -202,11 +257,21 @@ impl SerialService {
     /// Status of each tag in the store in this process, by name.
     pub fn status(&self) -> Vec<SerialStatus> {
         let status = |segment: SegmentStatus| {
-            let Known { definition, next } = self.store.known(&segment.key)?;
+            let Known {
+                definition, next, ..
+            } = self.store.known(&segment.key)?;
             let reset = definition.reset();
             let begun = segment.current.is_some() || segment.taken_total > 0;
             let (period, n) = reset.split(if begun { segment.position } else { next });
-            let period = Some(reset.show(period)).filter(|shown| !shown.is_empty());
+            let (period, n, last) = match definition.max_tags {
+                Some(most) => (String::new(), next, most),
+                None => (
+                    reset.show(period),
+                    n,
+                    definition.pattern.end_of_counters() - 1,
+                ),
+            };
+            let period = Some(period).filter(|shown| !shown.is_empty());
             Some(SerialStatus {
                 pattern: definition.pattern.as_str().to_owned(),
                 reset: reset.to_string(),
@@ -214,7 +279,7 @@ impl SerialService {
                 key: definition.key.clone(),
                 period,
                 next: n,
-                last: definition.pattern.end_of_counters() - 1,
+                last,
                 key_trouble: definition.key_trouble(self.keys.get(&definition.tag)),
                 segment,
             })

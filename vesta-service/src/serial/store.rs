@@ -4,6 +4,10 @@
 //!  serial/tags      orders    the definition; never changes
 //!  serial/counters  orders    the first position that was never handed out, as a segment tag
 //! ```
+//!
+//! A template is stored in the same way, but its counter hands out the places of the tags made from it. A place
+//! is taken before its tag is written, and given back only if the tag turns out to be written with another
+//! place. So a template never has more tags than places.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +18,7 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::definition::{Definition, NewSerialTag};
+use super::template;
 use crate::clock::AnyClock;
 use crate::error::StoreError;
 use crate::lease::Area;
@@ -44,6 +49,8 @@ pub(crate) struct Known {
     pub(super) definition: Arc<Definition>,
     /// The first position that the store had not handed out.
     pub(super) next: u64,
+    /// Minimum counters per fetch.
+    pub(super) step: u64,
 }
 
 impl SerialStore {
@@ -78,6 +85,56 @@ impl SerialStore {
             Cas::Conflict(Some(other)) if other != new.definition => Ok(false),
             _ => self.counters.create(&counter),
         }
+    }
+
+    /// The template that a tag of this name is made from.
+    pub(super) fn template_of(&self, tag: &str) -> Option<Known> {
+        let known = self.known.lock();
+        let templates = known
+            .iter()
+            .filter(|(_, it)| it.definition.max_tags.is_some());
+        let best = template::best(templates.map(|(name, _)| &**name), tag)?;
+        known.get(best).cloned()
+    }
+
+    /// Makes a tag from a template, unless it exists. Returns `false` if the template has its maximum of tags.
+    pub(super) fn make(&self, mut new: NewSerialTag, template: &str) -> Result<bool, StoreError> {
+        let now = self.clock.wall();
+        self.check_lead(
+            &new.definition,
+            new.definition.start(&new.definition.present(now)),
+            now,
+        )?;
+        let key = entry_key(new.tag());
+        new.definition = match self.tags.get(&key)? {
+            Some(found) => found,
+            None => {
+                let next = |place| Ok(Some(place..place + 1));
+                let place = match self.counters.take(template, next)? {
+                    NextRange::Numbers(place) => place,
+                    NextRange::NoTag => {
+                        let why = format!("template `{template}` is incomplete: create it again");
+                        return Err(StoreError::permanent(why));
+                    }
+                    _ => return Ok(false),
+                };
+                new.definition.origin = Some((template.to_owned(), place.start));
+                match self.tags.put(&key, None, &new.definition)? {
+                    Cas::Conflict(Some(other)) => {
+                        self.counters.give_back(template, place)?;
+                        other
+                    }
+                    _ => new.definition,
+                }
+            }
+        };
+        // Also completes a tag whose maker stopped here. The counter of any other tag is its creator's.
+        if new.definition.origin.is_some() {
+            let counter = new.counter(now);
+            let counter = counter.map_err(|error| StoreError::permanent(error.to_string()))?;
+            self.counters.create(&counter)?;
+        }
+        Ok(true)
     }
 
     /// Refuses to begin a period by a clock that is far ahead of the store's.
@@ -119,12 +176,13 @@ impl SegmentStore for SerialStore {
                 // Kept: it holds state that was looked up.
                 Some(known) if *known.definition == definition => {}
                 _ => {
-                    let (tag, next) = (definition.tag.clone(), 0);
+                    let (tag, next, step) = (definition.tag.clone(), 0, 1);
                     known.insert(
                         tag,
                         Known {
                             definition: definition.into(),
                             next,
+                            step,
                         },
                     );
                 }
@@ -135,6 +193,7 @@ impl SegmentStore for SerialStore {
         counters.retain(|counter| match known.get_mut(&counter.key) {
             Some(known) => {
                 known.next = u64::try_from(counter.max_id).unwrap_or(0);
+                known.step = u64::try_from(counter.step).unwrap_or(1);
                 true
             }
             None => false,

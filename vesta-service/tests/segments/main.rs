@@ -12,4 +12,6 @@ mod order;
 #[cfg(feature = "serial")]
 mod serials;
 mod tags;
+#[cfg(feature = "serial")]
+mod templates;
 mod waiting;
