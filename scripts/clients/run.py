@@ -372,8 +372,8 @@ def examples(url: str, clients: dict) -> None:
         language, *pages = PAGES[name]
         for page in pages:
             text = (HERE.parents[1] / page).read_text()
-            example = text.split(f"```{language}\n", 1)[1].split("```", 1)[0]
-            assert "http://127.0.0.1:8088" in example, page
+            blocks = [block.split("```", 1)[0] for block in text.split(f"```{language}\n")[1:]]
+            example = next(block for block in blocks if "http://127.0.0.1:8088" in block)
             with tempfile.TemporaryDirectory() as folder:
                 printed = run_example(name, command, example.replace("http://127.0.0.1:8088", url), Path(folder))
             assert int(printed.split()[0]) > 2**60, f"{page}: {printed}"

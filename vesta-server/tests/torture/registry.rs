@@ -83,6 +83,17 @@ impl Registry {
     }
 }
 
+/// Members that do not outlive a failed test.
+struct Members(Vec<Arc<Process>>);
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        for member in &self.0 {
+            member.kill();
+        }
+    }
+}
+
 fn thirty_members_of_two_registries_repeat_nothing() {
     let (seconds, without) = full_or((180, 25), (20, 6));
     let (folder, watch) = (folder(), Arc::new(Watch::new()));
@@ -118,16 +129,17 @@ fn thirty_members_of_two_registries_repeat_nothing() {
         let mut command = world.command(&program("vesta-server"), &state, 0, rng);
         Process::start(&mut command, &name, &world, &watch, api.clone())
     };
-    let mut members: Vec<_> = (0..MEMBERS)
-        .map(|number| member(number, &mut rng))
-        .collect();
+    let mut members = Members(Vec::new());
+    for number in 0..MEMBERS {
+        members.0.push(member(number, &mut rng));
+    }
     let mut ended = Vec::new();
 
     let (mut counts, mut paused) = ([0; 5], None::<usize>);
     while watch.elapsed() < Duration::from_secs(seconds) {
         watch.over.within(Duration::from_millis(PACE));
         if let Some(number) = paused.take() {
-            members[number].resume();
+            members.0[number].resume();
         }
         let (number, at) = (
             usize::try_from(rng.below(MEMBERS as u64)).expect("small"),
@@ -139,12 +151,12 @@ fn thirty_members_of_two_registries_repeat_nothing() {
         counts[what] += 1;
         match what {
             0 => {
-                members[number].kill();
+                members.0[number].kill();
                 let again = member(number, &mut rng);
-                ended.push(std::mem::replace(&mut members[number], again));
+                ended.push(std::mem::replace(&mut members.0[number], again));
             }
             1 => {
-                members[number].pause();
+                members.0[number].pause();
                 paused = Some(number);
             }
             2 => {
@@ -165,7 +177,7 @@ fn thirty_members_of_two_registries_repeat_nothing() {
         }
     }
     if let Some(number) = paused {
-        members[number].resume();
+        members.0[number].resume();
     }
     let [kills, pauses, registry_kills, registry_pauses, cuts] = counts;
 
@@ -197,7 +209,7 @@ fn thirty_members_of_two_registries_repeat_nothing() {
         registry.serve(&store, &served);
     }
     watch.over.set();
-    for process in members.iter().chain(&ended) {
+    for process in members.0.iter().chain(&ended) {
         process.kill();
         assert!(process.join());
     }
