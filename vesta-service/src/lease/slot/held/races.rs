@@ -65,6 +65,7 @@ impl Model {
             .expect("all fields fit");
         // Forces lazy initialization.
         lease.bound();
+        lease.left();
         lease.populator.position();
         lease.gate.open(0, 0, 0);
         lease.runs.iter().for_each(|runs| runs.gate.open(0, 0, 0));
