@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{Leases, Record};
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
@@ -47,21 +48,30 @@ fn main() {
 fn among_others(url: &str) {
     const MACHINES: u64 = 17 * 1024;
     const ROUNDS: usize = 15;
+    let layout = IdMeta::new(LayoutSpec {
+        version_bits: 0,
+        type_bits: 0,
+        gen_method_bits: 0,
+        time_bits: 30,
+        seq_bits: 13,
+        machine_bits: 20,
+        order: FieldOrder::TimeMachineSeq,
+        unit: TimeUnit::Second,
+        epoch: IdMeta::MAX_PEAK.spec().epoch,
+    });
+    let layout = layout.expect("it adds up");
     let clock = SystemClock::new();
     let open = || vesta_store::open(&url.parse().unwrap()).expect("a store");
     let namespace = |what: &str| format!("bench-{what}-{}", std::process::id());
     let leases = Leases::new(open(), &namespace("full"));
     let taken = || (0..MACHINES).filter(|machine| machine % 1024 < 980);
-    let uuid = leases
-        .open(&IdMeta::UID.fingerprint())
-        .expect("a store")
-        .uuid;
+    let uuid = leases.open(&layout.fingerprint()).expect("a store").uuid;
     let owned = |birth| Record {
         namespace: uuid,
         birth,
         epoch: 1,
         owner: 7,
-        bound: u64::MAX >> 20,
+        bound: (1 << 42) - 1,
         host: "orders-6d4cf56db6-x7k2p".into(),
         ..Record::default()
     };
@@ -85,7 +95,7 @@ fn among_others(url: &str) {
                 _ => namespace("full"),
             };
             let service = LocalIdService::builder()
-                .layout(IdMeta::UID)
+                .layout(layout)
                 .namespace(namespace)
                 .machine(MachineSource::Pool {
                     store: open(),
