@@ -331,7 +331,11 @@ fn a_server_that_stands_by_says_so_everywhere() {
         store.as_slice(),
     ]
     .concat();
-    let refused = run(folder.path(), &args, &[("VESTA_LISTEN", "127.0.0.1:0")]);
+    let free = [
+        ("VESTA_LISTEN", "127.0.0.1:0"),
+        ("VESTA_ADMIN_LISTEN", "127.0.0.1:0"),
+    ];
+    let refused = run(folder.path(), &args, &free);
     assert_eq!(refused.status.code(), Some(64));
     assert!(
         text(&refused.stderr).contains("machine ID 7"),
@@ -340,7 +344,7 @@ fn a_server_that_stands_by_says_so_everywhere() {
     );
     // A server whose IDs would sort elsewhere is refused, too.
     let args = [&args[..], &["--machine-standby", "--gen-method", "2"]].concat();
-    let refused = run(folder.path(), &args, &[("VESTA_LISTEN", "127.0.0.1:0")]);
+    let refused = run(folder.path(), &args, &free);
     assert_eq!(refused.status.code(), Some(64));
     assert!(
         text(&refused.stderr).contains("another genMethod"),
