@@ -78,7 +78,10 @@ pub(crate) trait Kv: Client {
     /// True if its servers may be configured to lose acknowledged writes.
     const MAY_FORGET: bool = false;
 
-    /// As [`KvStore::usual_window`], called after a request.
+    /// True if a server says it, with its first answer.
+    const ASKS_USUAL_WINDOW: bool = false;
+
+    /// As [`KvStore::usual_window`], as far as it is known.
     fn usual_window(&self) -> Duration {
         Self::TIMING.window
     }
@@ -260,7 +263,9 @@ impl<C: Kv> KvStore for Remote<C> {
     }
 
     fn usual_window(&self) -> Duration {
-        let _ = self.doubt(); // a registry says it with its first answer
+        if C::ASKS_USUAL_WINDOW && self.via().is_none() {
+            let _ = self.doubt();
+        }
         self.shared.client.usual_window()
     }
 

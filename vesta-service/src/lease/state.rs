@@ -29,6 +29,7 @@ use super::{
     Amendment, BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Look, Marks, Namespace, Record,
     Snapshot, Standby, StoreError, Suspicion, Timing, block_of,
 };
+use crate::builder::MAX_BORROW_MILLIS;
 use crate::clock::{ClockPair, MAX_LEAD};
 use crate::sequence::Rules;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -101,6 +102,14 @@ impl Plan {
             false => [self.timing.window, self.usual_window],
         };
         if wide { own } else { own.min(usual) }
+    }
+
+    /// Takes over the longest window that is used on the store without being announced, once it is known.
+    pub(crate) fn learn(&mut self, usual: Duration) {
+        let usual = usual + Duration::from_millis(MAX_BORROW_MILLIS);
+        if !matches!(self.choice, Choice::Only { alone: true, .. }) {
+            self.usual_window = self.usual_window.max(usual);
+        }
     }
 
     /// Interval of renewals: short enough for the window in use.

@@ -12,6 +12,7 @@ use crate::remote::{Entries, Kv, Result};
 impl Kv for Registry {
     const HAS_CLOCK: bool = true;
     const MAY_FORGET: bool = true;
+    const ASKS_USUAL_WINDOW: bool = true;
 
     /// As the server says; until it has answered, the shortest one of any store on the network.
     fn usual_window(&self) -> Duration {

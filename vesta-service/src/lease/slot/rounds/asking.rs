@@ -152,6 +152,13 @@ impl Rounds {
             let theirs = self.said.clock.map(|pair| pair.latest(clock.monotonic()));
             let wall = clock.wall().max(theirs.unwrap_or_default());
             let answer = store.ask(|leases| survey(leases, plan, host, block, wall));
+            if let Answer::Survey(_) = answer {
+                // At the start a registry may not have answered yet.
+                let usual = self.leases.store().usual_window();
+                for driver in &mut self.drivers {
+                    driver.machine.plan.learn(usual);
+                }
+            }
             answers.extend(numbers.into_iter().map(|number| (number, answer.clone())));
         }
         if let Some(Answer::Clock(Some(pair))) = compared {
