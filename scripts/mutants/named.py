@@ -31,6 +31,12 @@ FAULTS = {
         "if theirs.identity == 0 {",
         "cargo test --quiet -p vesta-server --all-features --test server registry::a_server_with_another",
     ),
+    "requests-to-another-store-answered": (
+        "vesta-server/src/registry.rs",
+        "if meant.is_some_and(|meant| meant != own) {",
+        "if meant.is_some_and(|meant| meant == !own) {",
+        "cargo test --quiet -p vesta-server --all-features --test server registry::another_store_at",
+    ),
     "grace-ends-in-the-first-block": (
         "vesta-service/src/lease/state/claiming.rs",
         "with_grace || !candidate.in_grace",

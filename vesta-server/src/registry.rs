@@ -13,7 +13,7 @@ use vesta_boot::{Caller, Offered, Outcome, Running};
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_server::RegistryService as Protocol;
-use vesta_service::lease::{Leases, Place, Put, StoreError, identity};
+use vesta_service::lease::{Leases, Place, Put, StoreError};
 
 use crate::access;
 use crate::methods::{GET, LIST, OPEN, PUT};
@@ -64,10 +64,12 @@ impl Registry {
         }
     }
 
-    /// Asks the store, on a thread that may block, and counts the call.
+    /// Asks the store, on a thread that may block, and counts the call. `meant` is the identity of the store that the
+    /// caller means.
     async fn ask<T: Send + 'static>(
         &self,
         method: usize,
+        meant: Option<u64>,
         allowed: Result<(), Status>,
         ask: impl FnOnce(&Offered) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Status> {
@@ -75,10 +77,18 @@ impl Registry {
         let asked = async {
             let offered = self.offered()?;
             allowed?;
-            let asked = tokio::task::spawn_blocking(move || ask(&offered)).await;
+            let asked = tokio::task::spawn_blocking(move || {
+                let own = offered.identity()?;
+                if meant.is_some_and(|meant| meant != own) {
+                    return Err(Failure::AnotherStore);
+                }
+                ask(&offered)
+            });
+            let asked = asked.await;
             let asked = asked.map_err(|panic| Status::unavailable(panic.to_string()))?;
             asked.map_err(|failure| match failure {
                 Failure::Refused(why) => Status::invalid_argument(why),
+                Failure::AnotherStore => Status::failed_precondition(ANOTHER_STORE),
                 Failure::Store(error) if error.is_permanent() && !error.is_replaced() => {
                     Status::failed_precondition(error.to_string())
                 }
@@ -100,7 +110,12 @@ enum Failure {
     Store(StoreError),
     /// No owner would make the change.
     Refused(String),
+    /// The caller means another store.
+    AnotherStore,
 }
+
+const ANOTHER_STORE: &str = "this server has another store than the one that answered before, which does not know which \
+     machine IDs are in use; name servers that share one store";
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
@@ -108,11 +123,12 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn opened(Offered { store, .. }: &Offered) -> Result<v1::OpenRegistryResponse, Failure> {
+fn opened(offered: &Offered) -> Result<v1::OpenRegistryResponse, Failure> {
+    let store = &offered.store;
     Ok(v1::OpenRegistryResponse {
         store: store.describe(),
         server: vesta_boot::host_name(),
-        identity: identity(&**store)?,
+        identity: offered.identity()?,
         usual_window_ms: millis(store.usual_window()),
         doubt: store.doubt()?.map(|doubt| v1::StoreDoubt {
             why: doubt.why,
@@ -128,7 +144,7 @@ fn millis(duration: Duration) -> u64 {
 
 /// Makes changes that an owner would make. They are checked against the old values, which the store compares.
 fn put(
-    Offered { store, checked }: &Offered,
+    Offered { store, checked, .. }: &Offered,
     area: &str,
     puts: &[Put],
 ) -> Result<Vec<bool>, Failure> {
@@ -156,7 +172,9 @@ impl Protocol for Registry {
         &self,
         _: Request<v1::OpenRegistryRequest>,
     ) -> Result<Response<v1::OpenRegistryResponse>, Status> {
-        self.ask(OPEN, Ok(()), opened).await.map(Response::new)
+        self.ask(OPEN, None, Ok(()), opened)
+            .await
+            .map(Response::new)
     }
 
     type ListStream = Pin<Box<dyn Stream<Item = Result<v1::ListEntriesResponse, Status>> + Send>>;
@@ -166,9 +184,9 @@ impl Protocol for Registry {
         request: Request<v1::ListEntriesRequest>,
     ) -> Result<Response<Self::ListStream>, Status> {
         let caller = access::caller(&request);
-        let v1::ListEntriesRequest { area } = request.into_inner();
+        let v1::ListEntriesRequest { area, identity } = request.into_inner();
         let allowed = self.place(caller, &area).map(drop);
-        let listed = self.ask(LIST, allowed, move |offered| {
+        let listed = self.ask(LIST, Some(identity), allowed, move |offered| {
             Ok(offered.store.list(&area)?)
         });
         let mut entries = listed.await?.into_iter();
@@ -189,9 +207,13 @@ impl Protocol for Registry {
         request: Request<v1::GetEntryRequest>,
     ) -> Result<Response<v1::GetEntryResponse>, Status> {
         let caller = access::caller(&request);
-        let v1::GetEntryRequest { area, key } = request.into_inner();
+        let v1::GetEntryRequest {
+            area,
+            key,
+            identity,
+        } = request.into_inner();
         let allowed = self.place(caller, &area).map(drop);
-        let value = self.ask(GET, allowed, move |offered| {
+        let value = self.ask(GET, Some(identity), allowed, move |offered| {
             Ok(offered.store.get(&area, &key)?)
         });
         Ok(Response::new(v1::GetEntryResponse {
@@ -204,14 +226,18 @@ impl Protocol for Registry {
         request: Request<v1::PutEntriesRequest>,
     ) -> Result<Response<v1::PutEntriesResponse>, Status> {
         let caller = access::caller(&request);
-        let v1::PutEntriesRequest { area, puts } = request.into_inner();
+        let v1::PutEntriesRequest {
+            area,
+            puts,
+            identity,
+        } = request.into_inner();
         let allowed = self.place(caller, &area).and_then(|_| match puts.len() {
             1..=PUTS => Ok(()),
             count => Err(Status::invalid_argument(format!(
                 "puts must be 1 to {PUTS}, and they are {count}"
             ))),
         });
-        let done = self.ask(PUT, allowed, move |offered| {
+        let done = self.ask(PUT, Some(identity), allowed, move |offered| {
             let puts = puts.into_iter();
             let puts: Vec<_> = puts
                 .map(|v1::PutEntry { key, old, new }| Put { key, old, new })

@@ -47,10 +47,7 @@ impl Assembled {
         let store = self.store.clone();
         store
             .filter(|_| !settings.namespaces.is_empty())
-            .map(|store| Offered {
-                store,
-                checked: true,
-            })
+            .map(|store| Offered::new(store))
     }
 }
 

@@ -1,13 +1,13 @@
 //! A running program, as shared by everything that serves requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use vesta_intf::{IdError, NotReady};
 use vesta_service::LocalIdService;
-use vesta_service::lease::KvStore;
+use vesta_service::lease::{KvStore, StoreError, identity};
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::{SerialService, SerialTag};
 
@@ -61,6 +61,30 @@ pub struct Offered {
     pub store: Arc<dyn KvStore>,
     /// True if only changes are made that an owner of machine IDs would make; false for tests of the store itself.
     pub checked: bool,
+    identity: Arc<OnceLock<u64>>,
+}
+
+impl Offered {
+    /// Offers a store.
+    pub fn new(store: Arc<dyn KvStore>) -> Self {
+        Self {
+            store,
+            checked: true,
+            identity: Arc::default(),
+        }
+    }
+
+    /// Identity of the store, read once.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or the entry is damaged.
+    pub fn identity(&self) -> Result<u64, StoreError> {
+        if let Some(known) = self.identity.get() {
+            return Ok(*known);
+        }
+        let found = identity(&*self.store)?;
+        Ok(*self.identity.get_or_init(|| found))
+    }
 }
 
 impl Running {

@@ -252,6 +252,10 @@ pub struct StoreDoubt {
 pub struct ListEntriesRequest {
     #[prost(string, tag = "1")]
     pub area: ::prost::alloc::string::String,
+    /// Identity of the store that is meant, as in OpenRegistryResponse. A server with another store refuses: the
+    /// connection may have been opened anew.
+    #[prost(fixed64, tag = "2")]
+    pub identity: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListEntriesResponse {
@@ -272,6 +276,9 @@ pub struct GetEntryRequest {
     pub area: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub key: ::prost::alloc::string::String,
+    /// As in ListEntriesRequest.
+    #[prost(fixed64, tag = "3")]
+    pub identity: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetEntryResponse {
@@ -286,6 +293,9 @@ pub struct PutEntriesRequest {
     /// 1 to 128, in ascending order of their keys.
     #[prost(message, repeated, tag = "2")]
     pub puts: ::prost::alloc::vec::Vec<PutEntry>,
+    /// As in ListEntriesRequest.
+    #[prost(fixed64, tag = "3")]
+    pub identity: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutEntry {

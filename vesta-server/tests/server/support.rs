@@ -19,6 +19,9 @@ use vesta_service::{LocalIdService, MachineSource};
 /// 2018-01-04T10:21:43Z: 94,990,103 s after the epoch.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_420_041_600_000 + 94_990_103_000);
 
+/// A free port of loopback.
+pub(crate) const FREE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) clock: ManualClock,
@@ -62,16 +65,27 @@ impl Server {
         tags: (Option<Arc<SegmentService>>, Option<Arc<SerialService>>),
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
-        Self::with_stores(layout, timeouts, tags, None, adjust)
+        Self::with_stores(FREE.into(), layout, timeouts, tags, None, adjust)
     }
 
     /// A registry, which gives this store to others.
     pub(crate) fn registry(offered: Offered, adjust: impl FnOnce(&mut Config)) -> Self {
+        Self::registry_at(FREE.into(), offered, adjust)
+    }
+
+    /// The same, at this address.
+    pub(crate) fn registry_at(
+        address: SocketAddr,
+        offered: Offered,
+        adjust: impl FnOnce(&mut Config),
+    ) -> Self {
         let (layout, timeouts) = (IdMeta::MAX_PEAK, Timeouts::default());
-        Self::with_stores(layout, timeouts, (None, None), Some(offered), adjust)
+        let registry = Some(offered);
+        Self::with_stores(address, layout, timeouts, (None, None), registry, adjust)
     }
 
     fn with_stores(
+        address: SocketAddr,
         layout: IdMeta,
         timeouts: Timeouts,
         (segments, serials): (Option<Arc<SegmentService>>, Option<Arc<SerialService>>),
@@ -101,7 +115,7 @@ impl Server {
         let metrics = Arc::new(Metrics::new(vesta_server::METHODS).of_tokens(tokens));
         let shutdown = CancellationToken::new();
         let leaving = shutdown.child_token();
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = TcpListener::bind(address).expect("a free port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("its address");
         let security = config.security().expect("readable files");

@@ -135,7 +135,10 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
         code(registry.open(v1::OpenRegistryRequest {}).await.map(drop)),
         code(
             registry
-                .list(v1::ListEntriesRequest { area: area.clone() })
+                .list(v1::ListEntriesRequest {
+                    area: area.clone(),
+                    identity: 0,
+                })
                 .await
                 .map(drop),
         ),
@@ -144,13 +147,18 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .get(v1::GetEntryRequest {
                     area: area.clone(),
                     key,
+                    identity: 0,
                 })
                 .await
                 .map(drop),
         ),
         code(
             registry
-                .put(v1::PutEntriesRequest { area, puts: vec![] })
+                .put(v1::PutEntriesRequest {
+                    area,
+                    puts: vec![],
+                    identity: 0,
+                })
                 .await
                 .map(drop),
         ),

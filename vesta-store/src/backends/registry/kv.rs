@@ -26,7 +26,10 @@ impl Kv for Registry {
             let server = server.to_owned();
             move |status| explain(&server, &status)
         };
-        let request = self.request(ListEntriesRequest { area: area.into() });
+        let request = self.request(ListEntriesRequest {
+            area: area.into(),
+            identity: self.identity(),
+        });
         let answer = to.client.list(request).await.map_err(failed(&to.server))?;
         let (mut pages, mut entries) = (answer.into_inner(), Vec::new());
         while let Some(page) = pages.message().await.map_err(failed(&to.server))? {
@@ -37,10 +40,12 @@ impl Kv for Registry {
 
     async fn get(&self, to: &mut Connection, area: &str, key: &str) -> Result<Option<String>> {
         let [area, key] = [area, key].map(str::to_owned);
-        let answer = to
-            .client
-            .get(self.request(GetEntryRequest { area, key }))
-            .await;
+        let request = self.request(GetEntryRequest {
+            area,
+            key,
+            identity: self.identity(),
+        });
+        let answer = to.client.get(request).await;
         let answer = answer.map_err(|status| explain(&to.server, &status))?;
         Ok(answer.into_inner().value)
     }
@@ -54,6 +59,7 @@ impl Kv for Registry {
         let request = self.request(PutEntriesRequest {
             area: area.into(),
             puts: puts.iter().map(put).collect(),
+            identity: self.identity(),
         });
         let answer = to.client.put(request).await;
         let answer = answer.map_err(|status| explain(&to.server, &status))?;
@@ -66,7 +72,8 @@ impl Kv for Registry {
     }
 
     async fn doubt(&self, to: &mut Connection) -> Result<Option<Suspicion>> {
-        let doubt = self.open(to).await?.doubt;
+        let opened = self.open(to).await?;
+        let doubt = self.same_store(&to.server, opened)?.doubt;
         Ok(doubt.map(|doubt| Suspicion {
             why: doubt.why,
             took_over: doubt.took_over,
@@ -74,6 +81,8 @@ impl Kv for Registry {
     }
 
     async fn now(&self, to: &mut Connection) -> Result<Option<UnixMillis>> {
-        Ok(self.open(to).await?.now_ms.map(UnixMillis))
+        let opened = self.open(to).await?;
+        let now = self.same_store(&to.server, opened)?.now_ms;
+        Ok(now.map(UnixMillis))
     }
 }

@@ -113,18 +113,12 @@ impl Client for Registry {
             }
             self.check_pin(opened.identity)?;
         }
-        let first = self.opened.get_or_init(|| opened.clone());
-        if first.identity != opened.identity {
-            return Err(StoreError::permanent(format!(
-                "{} has another store than the server that answered first, which does not know which \
-                 machine IDs are in use; name servers that share one store",
-                connection.server
-            )));
-        }
+        self.opened.get_or_init(|| opened.clone());
+        self.same_store(&connection.server, opened)?;
         Ok(connection)
     }
 
-    /// A request over a broken connection is not sent, or its outcome is found out as after any other silence.
+    /// A broken connection is opened anew by the channel. So each request names the store that it means.
     async fn is_alive(&self, _: &mut Connection) -> bool {
         true
     }
@@ -156,6 +150,26 @@ impl Registry {
         let answer = to.client.open(self.request(OpenRegistryRequest {})).await;
         let opened = answer.map_err(|status| explain(&to.server, &status))?;
         Ok(opened.into_inner())
+    }
+
+    /// Identity of the store that answered first.
+    fn identity(&self) -> u64 {
+        self.opened.get().map_or(0, |opened| opened.identity)
+    }
+
+    /// Refuses an answer about another store than the one that answered first.
+    fn same_store(
+        &self,
+        server: &str,
+        opened: OpenRegistryResponse,
+    ) -> Result<OpenRegistryResponse> {
+        if opened.identity == self.identity() {
+            return Ok(opened);
+        }
+        Err(StoreError::permanent(format!(
+            "{server} has another store than the server that answered first, which does not know which \
+             machine IDs are in use; name servers that share one store"
+        )))
     }
 
     /// Compares the identity with the one that this host saw before, or keeps it.
