@@ -253,7 +253,7 @@ pub struct ListEntriesRequest {
     #[prost(string, tag = "1")]
     pub area: ::prost::alloc::string::String,
     /// Identity of the store that is meant, as in OpenRegistryResponse. A server with another store refuses: the
-    /// connection may have been opened anew.
+    /// connection may have been opened again.
     #[prost(fixed64, tag = "2")]
     pub identity: u64,
 }

@@ -245,7 +245,7 @@ fn a_server_with_another_store_is_refused() {
     assert!(said.contains("have different stores"), "{said}");
 }
 
-/// A connection that breaks is opened anew by itself, perhaps to another server.
+/// A connection that breaks is opened again by itself, perhaps to another server.
 #[test]
 fn another_store_at_the_address_of_a_server_is_refused_over_a_new_connection() {
     let mut first = offer(Arc::new(MemoryStore::new()), |_| ());

@@ -118,7 +118,7 @@ impl Client for Registry {
         Ok(connection)
     }
 
-    /// A broken connection is opened anew by the channel. So each request names the store that it means.
+    /// A broken connection is opened again by the channel. So each request names the store that it means.
     async fn is_alive(&self, _: &mut Connection) -> bool {
         true
     }
