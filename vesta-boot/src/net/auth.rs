@@ -65,8 +65,8 @@ pub struct Token {
     pub(crate) digest: [u8; 32],
     #[serde(deserialize_with = "scopes")]
     pub(crate) scopes: Scopes,
-    /// Namespaces of the registry for which the token is valid; all if there are none.
-    #[serde(default)]
+    /// Namespaces of the registry for which the token is valid; empty: all of them.
+    #[serde(default, deserialize_with = "namespaces")]
     pub(crate) namespaces: Vec<String>,
 }
 
@@ -90,6 +90,18 @@ fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<Scopes, D::Error> {
     let scopes: Option<Scopes> = names.iter().map(|name| Scopes::named(name)).collect();
     let scopes = scopes.filter(|scopes| !scopes.is_empty());
     scopes.ok_or_else(|| D::Error::custom(format!("scopes must be some of {}", Scopes::ANY)))
+}
+
+/// An empty list is refused: without the key, a token is valid for all namespaces.
+fn namespaces<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(from)?;
+    if names.is_empty() {
+        return Err(D::Error::custom(
+            "namespaces is empty; leave it out for a token that is valid for all of them",
+        ));
+    }
+    let names: Result<_, _> = names.iter().map(|name| checked_namespace(name)).collect();
+    names.map_err(|must| D::Error::custom(format!("each of namespaces {must}")))
 }
 
 impl Token {
@@ -259,6 +271,14 @@ pub(crate) fn checked_name(name: &str) -> Result<String, String> {
     match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
         true => Ok(name.to_owned()),
         false => Err("must be 1 to 64 letters, digits, `.`, `_` or `-`".to_owned()),
+    }
+}
+
+/// Returns the name of a namespace, or `*` for all of them.
+pub(crate) fn checked_namespace(name: &str) -> Result<String, String> {
+    match name {
+        "*" => Ok(name.to_owned()),
+        name => checked_name(name),
     }
 }
 

@@ -35,7 +35,7 @@ pub use tls::{Protocol, Tls};
 pub use workers::{Incoming, serve};
 
 pub(crate) use address::{Acceptor, Bound};
-pub(crate) use auth::{checked_name, sha256};
+pub(crate) use auth::{checked_name, checked_namespace, sha256};
 pub(crate) use hosts::names_this;
 pub(crate) use listener::Listener;
 pub(crate) use tls::{install_provider, watch};

@@ -6,7 +6,7 @@ use vesta_store::Kind;
 
 use super::parse::Parsed;
 use super::{Machine, Role};
-use crate::net::checked_name;
+use crate::net::checked_namespace;
 use crate::start::error::Error;
 
 section! {
@@ -15,9 +15,9 @@ section! {
     "Registry" pub struct Registry |values, _layout| {
         /// Namespaces offered to other processes; turns the registry on
         ///
-        /// Separated by commas; `*` offers all. Processes without a database name this server as their `machine.store`, `segment.store`
-        /// or `serial.store`: vesta://HOST:50051. Their entries lie in this server's own `machine.store`. A token needs
-        /// the scope `registry`. Only for `vesta-server` and `vesta serve`.
+        /// Separated by commas; `*` offers all. Processes without a database name this server as their
+        /// `machine.store`, `segment.store` or `serial.store`: vesta://HOST:50051. Their entries lie in this server's
+        /// own `machine.store`. A token needs the scope `registry`. Only for `vesta-server` and `vesta serve`.
         ///
         /// Example: orders,users
         pub namespaces: Arc<[String]> = "registry.namespaces" "NAMES" or "", namespaces;
@@ -29,11 +29,7 @@ fn namespaces(text: &str) -> Parsed<Arc<[String]>> {
         .split(',')
         .map(str::trim)
         .filter(|name| !name.is_empty());
-    let name = |name| match name {
-        "*" => Ok("*".to_owned()),
-        name => checked_name(name),
-    };
-    names.map(name).collect()
+    names.map(checked_namespace).collect()
 }
 
 impl Registry {

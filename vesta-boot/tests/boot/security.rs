@@ -239,6 +239,14 @@ fn an_invalid_token_is_refused_and_not_quoted() {
             "line 5: unknown field `token`",
         ),
         (
+            table("ci", ABC, "\"registry\"") + "namespaces = []\n",
+            "line 5: namespaces is empty; leave it out",
+        ),
+        (
+            table("ci", ABC, "\"registry\"") + "namespaces = [\"s3cret name\"]\n",
+            "line 5: each of namespaces must be 1 to 64 letters",
+        ),
+        (
             "[[auth.tokens]]\nname = \"ci\"\n".to_owned(),
             "missing field `sha256`",
         ),
