@@ -1,5 +1,5 @@
 //! Serials: numbers formatted by a pattern, such as `INV-261122-0000427`, with a counter that restarts
-//! each day, month or year. Pure: the date is passed in as a value.
+//! each day, week, month, quarter or year. Pure: the date is passed in as a value.
 //!
 //! ```text
 //!  civil.rs    dates, and the periods of a counter

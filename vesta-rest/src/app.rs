@@ -61,7 +61,7 @@ pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {
     }
     app.default_service(web::to(|req| {
         answer(req, OTHER, Scopes::ANY, |req: HttpRequest, _| async move {
-            Err(Problem::no_such_path(req.path()))
+            Err(state::no_such_path(&req))
         })
     }));
 }

@@ -77,7 +77,7 @@ pub(crate) fn outside_base(running: &Running, req: &mut Request) -> Option<Respo
             req.head_mut().uri = uri;
             None
         }
-        _ => Some(refused(running, &Problem::no_such_path(req.path()))),
+        _ => Some(refused(running, &Problem::no_such_path(base, req.path()))),
     }
 }
 

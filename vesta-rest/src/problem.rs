@@ -110,10 +110,10 @@ impl Problem {
         Self::of_kind(ErrorKind::PermissionDenied, detail)
     }
 
-    /// 404: unknown path.
-    pub fn no_such_path(path: &str) -> Self {
+    /// 404: unknown path of a server with this base path.
+    pub fn no_such_path(base: &str, path: &str) -> Self {
         let path = quoted(path);
-        let detail = format!("unknown path {path}; GET /docs/ lists the endpoints");
+        let detail = format!("unknown path {path}; GET {base}/docs/ lists the endpoints");
         Self::of_kind(ErrorKind::NotFound, detail)
     }
 

@@ -19,6 +19,12 @@ pub(crate) fn running(req: &HttpRequest) -> &Running {
         .expect("configure() adds it to every application")
 }
 
+/// The error of an unknown path below the base path.
+pub(crate) fn no_such_path(req: &HttpRequest) -> Problem {
+    let base = &running(req).config.base_path;
+    Problem::no_such_path(base, &[base, req.path()].concat())
+}
+
 /// Checks a request's token, if the server requires tokens.
 pub(crate) fn authorize(
     running: &Running,

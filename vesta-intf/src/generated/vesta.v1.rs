@@ -203,10 +203,11 @@ pub struct CreateSerialResponse {
 pub struct ParsedSerial {
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
-    /// The period of the counter: 2026, 2026-11 or 2026-11-22; unset if it never restarts.
+    /// The period of the counter: 2026, 2026-Q4, 2026-11, 2026-W47 or 2026-11-22; of a fiscal year, its first day;
+    /// unset if it never restarts.
     #[prost(string, optional, tag = "2")]
     pub period: ::core::option::Option<::prost::alloc::string::String>,
-    /// The date, as precisely as the pattern contains it: 2026, 2026-11, 2026-11-22 or 2026-11-22T09.
+    /// The date, as precisely as the pattern contains it: in a form of the period, or 2026-11-22T09.
     #[prost(string, optional, tag = "3")]
     pub date: ::core::option::Option<::prost::alloc::string::String>,
     /// The counter, before shuffling.
@@ -1512,7 +1513,8 @@ pub mod serial_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Serials: human-readable numbers, such as INV-261122-0000427, whose counter restarts each day, month or year.
+    /// Serials: human-readable numbers, such as INV-261122-0000427, whose counter restarts each day, week, month,
+    /// quarter or year.
     /// A server where they are not enabled answers UNIMPLEMENTED.
     #[derive(Debug, Clone)]
     pub struct SerialServiceClient<T> {
@@ -1692,7 +1694,8 @@ pub mod serial_service_server {
             tonic::Status,
         >;
     }
-    /// Serials: human-readable numbers, such as INV-261122-0000427, whose counter restarts each day, month or year.
+    /// Serials: human-readable numbers, such as INV-261122-0000427, whose counter restarts each day, week, month,
+    /// quarter or year.
     /// A server where they are not enabled answers UNIMPLEMENTED.
     #[derive(Debug)]
     pub struct SerialServiceServer<T> {

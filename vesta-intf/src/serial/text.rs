@@ -10,9 +10,10 @@ use crate::format::IdText;
 /// The meaning of a serial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedSerial {
-    /// The date, as precisely as the pattern contains it: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`.
+    /// The date, as precisely as the pattern contains it: in a form of `period`, or `2026-11-22T09`.
     pub date: Option<String>,
-    /// The period of the counter: `2026`, `2026-11` or `2026-11-22`; `None` if it never restarts.
+    /// The period of the counter: `2026`, `2026-Q4`, `2026-11`, `2026-W47` or `2026-11-22`; of a fiscal year, its first
+    /// day; `None` if it never restarts.
     pub period: Option<String>,
     /// The counter as written: for a shuffling pattern, still shuffled.
     pub counter: u64,

@@ -88,10 +88,11 @@ pub struct SerialCreated {
 pub struct SerialParsed {
     /// The tag.
     pub tag: String,
-    /// The period of the counter: `2026`, `2026-11` or `2026-11-22`; absent if it never restarts.
+    /// The period of the counter: `2026`, `2026-Q4`, `2026-11`, `2026-W47` or `2026-11-22`; of a fiscal year, its first
+    /// day; absent if it never restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// The date, to the precision of the pattern: `2026`, `2026-11`, `2026-11-22` or `2026-11-22T09`; absent if the
+    /// The date, as precisely as the pattern contains it: in a form of `period`, or `2026-11-22T09`; absent if the
     /// pattern has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,

@@ -10,9 +10,8 @@ use vesta_boot::admin::{PAGE, PAGE_POLICY};
 use vesta_boot::not_ready_because;
 
 use super::Answer;
-use crate::problem::Problem;
 use crate::responses::{TEXT, ok};
-use crate::state::{Call, Document};
+use crate::state::{Call, Document, no_such_path};
 
 /// The documentation loads from this server only. The Swagger UI styles itself with inline styles and data images.
 const OWN_ONLY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'";
@@ -87,7 +86,7 @@ pub(crate) async fn docs(Call { req, .. }: Call) -> Answer {
     let file = utoipa_swagger_ui::serve(name, SWAGGER.clone())
         .ok()
         .flatten();
-    let file = file.ok_or_else(|| Problem::no_such_path(req.path()))?;
+    let file = file.ok_or_else(|| no_such_path(&req))?;
     let mut response = page("text/html; charset=utf-8", file.bytes.into_owned());
     let content_type = header::HeaderValue::from_str(&file.content_type)
         .expect("guessed from a table of media types");

@@ -45,9 +45,23 @@ fn every_path_is_below_the_base_path() {
         let moved = client.get(path);
         assert_eq!((moved.status, moved.header("location")), (308, to));
     }
-    for path in ["/", "/genid", "/idsgenid", "/IDS/genid", "/ids?x", "/docs/"] {
+    let unknown = [
+        "/",
+        "/genid",
+        "/idsgenid",
+        "/IDS/genid",
+        "/ids?x",
+        "/docs/",
+        "/ids/nope",
+        "/ids/docs/nope",
+    ];
+    for path in unknown {
         let said = client.get(path).problem(404, "NOT_FOUND");
-        assert!(said.contains(path.trim_end_matches("?x")), "{said}");
+        let quoted = format!("`{}`", path.trim_end_matches("?x"));
+        assert!(
+            said.contains(&quoted) && said.contains("GET /ids/docs/"),
+            "{said}"
+        );
     }
     assert_eq!(client.get("/readyz").body, "ready\n");
     assert_eq!(client.get("/ids/readyz").status, 404);

@@ -1,5 +1,5 @@
-//! Thirty members without a database, and two registries of one store that are killed, paused, cut off, and
-//! stood in for by a registry of another store. Members are killed and paused, too.
+//! Members without a database, and two registries of one store that are killed, paused, cut off, and stood in
+//! for by a registry of another store. Members are killed and paused, too.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -19,14 +19,13 @@ use crate::process::{Process, program};
 use crate::watch::Watch;
 use crate::world::World;
 
-const MEMBERS: usize = 30;
 /// Faults between which the members go on, in milliseconds.
 const PACE: u64 = 400;
 
 mod torture {
     #[test]
-    fn thirty_members_of_two_registries_repeat_nothing() {
-        super::thirty_members_of_two_registries_repeat_nothing();
+    fn members_of_two_registries_repeat_nothing() {
+        super::members_of_two_registries_repeat_nothing();
     }
 }
 
@@ -94,8 +93,8 @@ impl Drop for Members {
     }
 }
 
-fn thirty_members_of_two_registries_repeat_nothing() {
-    let (seconds, without) = full_or((60, 25), (20, 6));
+fn members_of_two_registries_repeat_nothing() {
+    let (count, seconds, without) = full_or((50, 60, 25), (30, 20, 6));
     let (folder, watch) = (folder(), Arc::new(Watch::new()));
     let mut rng = Rng::new(37);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -130,7 +129,7 @@ fn thirty_members_of_two_registries_repeat_nothing() {
         Process::start(&mut command, &name, &world, &watch, api.clone())
     };
     let mut members = Members(Vec::new());
-    for number in 0..MEMBERS {
+    for number in 0..count {
         members.0.push(member(number, &mut rng));
     }
     let mut ended = Vec::new();
@@ -142,7 +141,7 @@ fn thirty_members_of_two_registries_repeat_nothing() {
             members.0[number].resume();
         }
         let (number, at) = (
-            usize::try_from(rng.below(MEMBERS as u64)).expect("small"),
+            usize::try_from(rng.below(count as u64)).expect("small"),
             usize::from(rng.percent(50)),
         );
         let away = Duration::from_millis(rng.span(2000));
@@ -215,7 +214,7 @@ fn thirty_members_of_two_registries_repeat_nothing() {
     }
     let ledger = world.ledger();
     println!(
-        "registry  | {MEMBERS} members: {kills} kills, {pauses} pauses; registries: {registry_kills} kills, \
+        "registry  | {count} members: {kills} kills, {pauses} pauses; registries: {registry_kills} kills, \
          {registry_pauses} pauses, {cuts} times cut off; {} IDs of {} machine IDs, {} twice; {without} s without \
          a registry: {made} IDs, {errors} errors",
         ledger.ids,

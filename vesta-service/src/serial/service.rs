@@ -17,8 +17,8 @@ use crate::segment::Segment;
 use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
 use crate::sync::Mutex;
 
-/// Issues serials: numbers of a tag formatted by its pattern, whose counter restarts each day, month
-/// or year. One per process is enough; share it behind an [`Arc`].
+/// Issues serials: numbers of a tag formatted by its pattern, whose counter restarts each day, week,
+/// month, quarter or year. One per process is enough; share it behind an [`Arc`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -75,7 +75,7 @@ pub struct SerialBuilder {
 pub struct SerialStatus {
     /// The pattern.
     pub pattern: String,
-    /// When the counter restarts: `none`, `day`, `month` or `year`.
+    /// When the counter restarts, as in `vesta serial create --reset`.
     pub reset: String,
     /// The time zone, if the pattern has a date.
     pub zone: Option<String>,
@@ -83,8 +83,8 @@ pub struct SerialStatus {
     pub key: Option<String>,
     /// The period of `next`, such as `2026-11-22`; `None` if the counter never restarts.
     pub period: Option<String>,
-    /// The counter of the next serial (of a template, the place of its next tag), unless a new period has begun: of this process, or, if this process
-    /// has issued none, of the store when its tags were read.
+    /// The counter of the next serial, unless a new period has begun: of this process, or, if this process has issued
+    /// none, of the store when its tags were read. Of a template, the place of its next tag.
     pub next: u64,
     /// The last counter that fits the pattern; of a template, the maximum of its tags.
     pub last: u64,
