@@ -460,7 +460,10 @@ mod tests {
             ("22TJVRQ0000ZX2", "check symbol is wrong"),
             ("zzzzzzzzzzz", "above"),
             ("81ARYZ6S41TSV4RRFFQ69G5FAV", "above 128 bits"),
-            ("919108f7-52d1-4320-9bac-f847db4148ag", "not a digit"),
+            (
+                "919108f7-52d1-4320-9bac-f847db4148ag",
+                "character 36 is 'g'",
+            ),
             ("0x", "it must be decimal"),
             ("017F22E27-9B0-7CC3-98C4-DC0C0C07398F", "it must be decimal"),
             ("{123}", "it must be decimal"),

@@ -185,7 +185,7 @@ impl IdFormat {
             IdFormat::Base36 => IdText::of::<36>(&BASE36, id, least),
             IdFormat::Base62 => IdText::of::<62>(&BASE62, id, least),
             IdFormat::Crockford => IdText::of::<32>(&CROCKFORD, id, least),
-            IdFormat::Uuid => uuid::format(id),
+            IdFormat::Uuid => IdText::whole(uuid::format(uuid::of_id(id))),
             _ => IdText::of::<10>(&DECIMAL, id, least),
         };
         match check {
@@ -233,7 +233,11 @@ impl IdFormat {
             };
         }
         if self == IdFormat::Uuid {
-            return uuid::parse(text);
+            let id = uuid::id_of(uuid::parse(text)?);
+            return id.ok_or_else(|| {
+                let reason = "this UUID is not that of an ID: those have version 8 and end in 00-007665737461";
+                IdError::invalid("id", reason)
+            });
         }
         let digits = self.digits();
         let mut id = Some(0u64);
@@ -320,18 +324,8 @@ impl IdText {
         }
     }
 
-    /// The five groups of a UUID.
-    pub(crate) fn of_uuid((high, low): (u64, u64)) -> Self {
-        let mut bytes = [b'-'; uuid::LENGTH];
-        let places = (0..uuid::LENGTH).filter(|place| !matches!(place, 8 | 13 | 18 | 23));
-        let digits = [high, low]
-            .into_iter()
-            .flat_map(|half| (0..16).rev().map(move |at| half >> (4 * at) & 0xf));
-        for (place, digit) in places.zip(digits) {
-            #[allow(clippy::cast_possible_truncation, reason = "it is below 16")]
-            let digit = digit as usize;
-            bytes[place] = HEX.symbols[digit];
-        }
+    /// A text that takes all places.
+    pub(crate) const fn whole(bytes: [u8; uuid::LENGTH]) -> Self {
         Self {
             bytes,
             start: 0,

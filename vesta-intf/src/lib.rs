@@ -46,6 +46,7 @@ mod service;
 mod shuffle;
 mod time;
 mod uuid;
+mod uuid_v7;
 mod vesta_id;
 
 #[cfg(feature = "grpc")]
@@ -68,7 +69,7 @@ pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]
 pub use shuffle::{Shuffle, ShuffleKey};
 pub use time::{TimeUnit, UnixMillis};
-pub use uuid::UuidV7;
+pub use uuid_v7::UuidV7;
 pub use vesta_id::VestaId;
 #[cfg(feature = "serde")]
 pub use vesta_id::serialized::number as id_as_number;

@@ -91,7 +91,7 @@ fn uuid(text: &str) -> Result<Written, IdError> {
         .strip_prefix('{')
         .and_then(|text| text.strip_suffix('}'));
     let text = urn.map(|it| it.1).or(braced).unwrap_or(text);
-    let halves = uuid::halves(text).ok_or_else(unknown)??;
+    let halves = uuid::parse_any(text).ok_or_else(unknown)??;
     let of_layout = |layout| Some((UuidV7::new(&layout).ok()?.id_of(halves)?, layout));
     if let Some(id) = uuid::id_of(halves) {
         let form = Form::Format(IdFormat::Uuid);
