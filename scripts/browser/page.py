@@ -91,13 +91,14 @@ def load(server: Server):
 class Page:
     """A separate browser with a page in it."""
 
-    def __init__(self, url: str, shots: Path, language: str = "en", dark: bool = False, width: int = 1100) -> None:
+    def __init__(self, url: str, shots: Path, language: str = "en", dark: bool = False, width: int = 1100,
+                 zone: str = "UTC") -> None:
         options = webdriver.ChromeOptions()
         for flag in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run",
                      "--disable-background-networking", "--disable-component-update", f"--lang={language}"]:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        service = webdriver.ChromeService(executable_path="/usr/bin/chromedriver")
+        service = webdriver.ChromeService(executable_path="/usr/bin/chromedriver", env={**os.environ, "TZ": zone})
         self.driver = webdriver.Chrome(options=options, service=service)
         self.shots, self.url, self.offences = shots, url, []
         command = self.driver.execute_cdp_cmd
@@ -204,6 +205,15 @@ def an_id_is_explained(context) -> None:
             assert re.search(rf"^{field} \S+ {said[field]} ", fields, re.M), (field, fields)
         page.shot(f"id-{language}")
         page.accessible(f"ID {language}")
+        page.close()
+
+
+def times_are_those_of_the_reader(context) -> None:
+    # In UTC, which stands there anyway, a second zone is shown.
+    for zone, shown in [("America/New_York", "21:08:23"), ("Asia/Shanghai", "10:08:23"), ("UTC", "10:08:23")]:
+        page = context.page(context.server.rest, zone=zone)
+        page.type("text", ID)
+        assert shown in page.text("made-at"), (zone, page.text("made-at"))
         page.close()
 
 
@@ -761,6 +771,7 @@ def the_checks_find_what_is_planted(context) -> None:
 TESTS = [
     same_keys_in_both_languages,
     an_id_is_explained,
+    times_are_those_of_the_reader,
     text_that_is_not_an_id_is_refused,
     a_guess_does_not_claim_and_the_day_decides,
     doubts_are_shown,
