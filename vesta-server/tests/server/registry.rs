@@ -400,6 +400,19 @@ fn errors_of_the_store_keep_their_class_and_its_facts_pass() {
     assert!(!class("new").0, "a new start of the registry may heal it");
 }
 
+/// The reach of a doubt rests on it.
+#[test]
+fn a_member_learns_the_usual_window_of_the_store() {
+    let folder = vesta_testkit::fast_folder();
+    let file = folder.path().join("registry.db");
+    let file = format!("sqlite:{}", file.display()).parse().expect("a URL");
+    let store = vesta_store::open(&file).expect("it opens");
+    let server = offer(store.clone(), |_| ());
+    let window = open("", &[&server]).usual_window();
+    assert_eq!(window, store.usual_window());
+    assert_ne!(window, MemoryStore::new().usual_window(), "not a guess");
+}
+
 #[test]
 fn a_server_without_a_registry_says_so() {
     let off = Server::start(vesta_intf::IdMeta::MAX_PEAK);

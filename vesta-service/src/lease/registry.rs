@@ -272,6 +272,7 @@ mod tests {
     fn an_owner_claims_extends_and_releases() {
         for allowed in [
             |it: &mut Record| it.bound = 300,
+            |_: &mut Record| (),
             |it: &mut Record| (it.owner, it.released, it.bound) = (0, true, 150),
             |it: &mut Record| (it.owner, it.released) = (0, true),
             |it: &mut Record| (it.epoch, it.owner, it.from, it.bound) = (5, 6, 200, 260),
@@ -439,6 +440,7 @@ mod tests {
         assert_eq!(check("lease/x", "block-3", None, &named), Ok(()));
         assert!(check("lease/x", "block-2", None, &named).is_err());
         assert!(check("block/x/1", "block-3", None, &named).is_err());
+        assert!(check("lease/x", "block-0", None, &block_text(0)).is_err());
     }
 
     #[test]
