@@ -354,8 +354,17 @@ fn another_identity_behind_the_same_url_is_refused() {
         said.contains(&format!("delete {}", file.display())),
         "{said}"
     );
-    fs::remove_file(file).expect("deleted on purpose");
+    fs::remove_file(&file).expect("deleted on purpose");
     start().list("lease/orders").expect("the new store");
+    // A crash may have left it empty.
+    let known = fs::read(&file).expect("a file");
+    fs::write(&file, "").expect("it is writable");
+    start().list("lease/orders").expect("the same store");
+    assert_eq!(fs::read(&file).expect("a file"), known);
+    fs::remove_file(&file).expect("it is there");
+    fs::create_dir(&file).expect("a folder in its place");
+    let said = refused(start().list("lease/orders"));
+    assert!(said.contains(&file.display().to_string()), "{said}");
     server.stop();
 }
 
