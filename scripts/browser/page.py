@@ -209,7 +209,7 @@ def an_id_is_explained(context) -> None:
 
 
 def times_are_those_of_the_reader(context) -> None:
-    # In UTC, which stands there anyway, a second zone is shown.
+    # A reader in UTC, which the page shows anyway, gets a second zone.
     for zone, shown in [("America/New_York", "21:08:23"), ("Asia/Shanghai", "10:08:23"), ("UTC", "10:08:23")]:
         page = context.page(context.server.rest, zone=zone)
         page.type("text", ID)

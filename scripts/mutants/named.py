@@ -33,8 +33,8 @@ FAULTS = {
     ),
     "requests-to-another-store-answered": (
         "vesta-server/src/registry.rs",
-        "if meant.is_some_and(|meant| meant != own) {",
-        "if meant.is_some_and(|meant| meant == !own) {",
+        "&& meant != offered.identity()?",
+        "&& meant == !offered.identity()?",
         "cargo test --quiet -p vesta-server --all-features --test server registry::another_store_at",
     ),
     "grace-ends-in-the-first-block": (

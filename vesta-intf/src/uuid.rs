@@ -71,7 +71,7 @@ pub(crate) fn parse_any(text: &str) -> Option<Result<Halves, IdError>> {
     for (i, character) in text.chars().enumerate().filter(|it| it.1 != '-') {
         let Some(digit) = character.to_digit(16) else {
             let reason = format!(
-                "character {} is {character:?}, which is not a digit of hex",
+                "character {} is {character:?}, which is not a digit of hex (0-9, a-f)",
                 i + 1
             );
             return Some(Err(IdError::invalid("id", reason)));

@@ -78,9 +78,10 @@ impl Registry {
             let offered = self.offered()?;
             allowed?;
             let asked = tokio::task::spawn_blocking(move || {
-                let own = offered.identity()?;
-                if meant.is_some_and(|meant| meant != own) {
-                    return Err(Failure::AnotherStore);
+                if let Some(meant) = meant
+                    && meant != offered.identity()?
+                {
+                    return Err(StoreError::permanent(ANOTHER_STORE).into());
                 }
                 ask(&offered)
             });
@@ -88,7 +89,6 @@ impl Registry {
             let asked = asked.map_err(|panic| Status::unavailable(panic.to_string()))?;
             asked.map_err(|failure| match failure {
                 Failure::Refused(why) => Status::invalid_argument(why),
-                Failure::AnotherStore => Status::failed_precondition(ANOTHER_STORE),
                 Failure::Store(error) if error.is_permanent() && !error.is_replaced() => {
                     Status::failed_precondition(error.to_string())
                 }
@@ -110,8 +110,6 @@ enum Failure {
     Store(StoreError),
     /// No owner would make the change.
     Refused(String),
-    /// The caller means another store.
-    AnotherStore,
 }
 
 const ANOTHER_STORE: &str = "this server has another store than the one that answered before, which does not know which \
@@ -128,7 +126,7 @@ fn opened(offered: &Offered) -> Result<v1::OpenRegistryResponse, Failure> {
     Ok(v1::OpenRegistryResponse {
         store: store.describe(),
         server: vesta_boot::host_name(),
-        identity: offered.identity()?,
+        identity: offered.read_identity()?,
         usual_window_ms: millis(store.usual_window()),
         doubt: store.doubt()?.map(|doubt| v1::StoreDoubt {
             why: doubt.why,

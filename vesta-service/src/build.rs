@@ -186,7 +186,7 @@ impl Builder {
             Some(server) => format!("{host} via {server}"),
             None => host,
         };
-        let plan = Plan {
+        let mut plan = Plan {
             // Pools in files that do not see each other rarely start with the same machine ID.
             start_at,
             store: store.describe(),
@@ -206,14 +206,15 @@ impl Builder {
             } else {
                 Some(false)
             },
-            // Other processes may borrow ahead. A state file has no other processes to announce it to.
+            // A state file has no other processes to announce a window to.
             usual_window: match remembers {
-                true => usual_window + Duration::from_millis(MAX_BORROW_MILLIS),
+                true => Duration::ZERO,
                 false => timing.window,
             },
             doubtful_window: self.doubtful_window,
             standby: standby.transpose()?,
         };
+        plan.learn(usual_window);
         if plan.window_ticks(false, false) < 2 {
             let reason = "window must be at least two ticks of the layout";
             return Err(IdError::invalid("timing", reason).into());

@@ -1,6 +1,7 @@
 //! A running program, as shared by everything that serves requests.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -61,7 +62,8 @@ pub struct Offered {
     pub store: Arc<dyn KvStore>,
     /// True if only changes are made that an owner of machine IDs would make; false for tests of the store itself.
     pub checked: bool,
-    identity: Arc<OnceLock<u64>>,
+    /// As read last; 0 if it was not read yet.
+    identity: Arc<AtomicU64>,
 }
 
 impl Offered {
@@ -74,16 +76,25 @@ impl Offered {
         }
     }
 
-    /// Identity of the store, read once.
+    /// Reads the identity of the store.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the entry is damaged.
-    pub fn identity(&self) -> Result<u64, StoreError> {
-        if let Some(known) = self.identity.get() {
-            return Ok(*known);
-        }
+    pub fn read_identity(&self) -> Result<u64, StoreError> {
         let found = identity(&*self.store)?;
-        Ok(*self.identity.get_or_init(|| found))
+        self.identity.store(found, Ordering::Relaxed);
+        Ok(found)
+    }
+
+    /// Identity of the store as read last.
+    ///
+    /// # Errors
+    /// As [`read_identity`](Self::read_identity), the first time.
+    pub fn identity(&self) -> Result<u64, StoreError> {
+        match self.identity.load(Ordering::Relaxed) {
+            0 => self.read_identity(),
+            known => Ok(known),
+        }
     }
 }
 

@@ -337,8 +337,12 @@ fn another_identity_behind_the_same_url_is_refused() {
     member.list("lease/orders").expect("it answers");
     // A server that was restarted with the same store is the same registry.
     server.stop();
-    let mut server = offer_at(server.address, store, |_| ());
+    let mut server = offer_at(server.address, store.clone(), |_| ());
     start().list("lease/orders").expect("it answers");
+    // The contents were replaced while the server ran.
+    store.delete("registry", "identity");
+    identity(&*store).expect("drawn anew");
+    refused(start().list("lease/orders"));
     server.stop();
     let mut server = offer_at(server.address, Arc::new(MemoryStore::new()), |_| ());
     let said = refused(start().list("lease/orders"));

@@ -94,7 +94,7 @@ impl Drop for Members {
 }
 
 fn members_of_two_registries_repeat_nothing() {
-    let (count, seconds, without) = full_or((50, 60, 25), (30, 20, 6));
+    let (count, seconds, without) = full_or((50, 180, 25), (30, 20, 6));
     let (folder, watch) = (folder(), Arc::new(Watch::new()));
     let mut rng = Rng::new(37);
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -106,10 +106,9 @@ impl Plan {
 
     /// Takes over the longest window that is used on the store without being announced, once it is known.
     pub(crate) fn learn(&mut self, usual: Duration) {
+        // Other processes may borrow ahead.
         let usual = usual + Duration::from_millis(MAX_BORROW_MILLIS);
-        if !matches!(self.choice, Choice::Only { alone: true, .. }) {
-            self.usual_window = self.usual_window.max(usual);
-        }
+        self.usual_window = self.usual_window.max(usual);
     }
 
     /// Interval of renewals: short enough for the window in use.

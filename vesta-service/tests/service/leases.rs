@@ -1,6 +1,7 @@
 //! Failing stores, and owners that lose their machine ID.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::setting::{Setting, position};
@@ -8,8 +9,9 @@ use crate::common::{START, leases};
 use parking_lot::Mutex;
 use vesta_service::clock::Clock as _;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{ClaimOrder, Leases};
+use vesta_service::lease::{ClaimOrder, KvStore, Leases, StoreError, Timing};
 use vesta_service::options::Drive;
+use vesta_service::testing::MemoryStore;
 use vesta_service::{BuildError, ErrorKind, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 
@@ -499,4 +501,67 @@ fn renewal_raises_the_bound_only_as_far_as_acknowledged() {
         let refused = service.try_gen_id().expect_err("the bound is reached");
         assert_eq!(refused.kind(), ErrorKind::AwaitingLease, "bound {bound}");
     }
+}
+
+/// As a registry: until it has answered, its member counts on the shortest windows.
+#[derive(Debug)]
+struct Registry {
+    store: MemoryStore,
+    has_answered: AtomicBool,
+}
+
+impl Registry {
+    fn asked(&self) -> &MemoryStore {
+        self.has_answered.store(true, Ordering::Relaxed);
+        &self.store
+    }
+}
+
+impl KvStore for Registry {
+    fn describe(&self) -> String {
+        "registry".into()
+    }
+
+    fn timing(&self) -> Timing {
+        Timing::NETWORK
+    }
+
+    fn usual_window(&self) -> Duration {
+        match self.has_answered.load(Ordering::Relaxed) {
+            true => Timing::NETWORK.window,
+            false => Timing::IN_MEMORY.window,
+        }
+    }
+
+    fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.asked().list(area)
+    }
+
+    fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
+        self.asked().get(area, key)
+    }
+
+    fn put_if(
+        &self,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<bool, StoreError> {
+        self.asked().put_if(area, key, old, new)
+    }
+}
+
+#[test]
+fn a_member_that_starts_before_its_registry_has_the_whole_window() {
+    let setting = Setting::new();
+    let store = Arc::new(Registry {
+        store: MemoryStore::new(),
+        has_answered: false.into(),
+    });
+    let builder = setting.builder();
+    let builder = builder.machine(MachineSource::Pool { store, range: None });
+    let service = builder.build().expect("a machine ID is free");
+    let left = service.status().window_left;
+    assert!(left > Timing::NETWORK.window / 2, "{left:?}");
 }

@@ -153,7 +153,7 @@ impl Rounds {
             let wall = clock.wall().max(theirs.unwrap_or_default());
             let answer = store.ask(|leases| survey(leases, plan, host, block, wall));
             if let Answer::Survey(_) = answer {
-                // At the start a registry may not have answered yet.
+                // At the start, a registry may not have answered yet.
                 let usual = self.leases.store().usual_window();
                 for driver in &mut self.drivers {
                     driver.machine.plan.learn(usual);
