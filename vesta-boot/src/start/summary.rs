@@ -207,7 +207,10 @@ impl<'a> StartupSummary<'a> {
                 };
                 format!("grpcurl {plain}{options}{listen} vesta.v1.IdService/GenId")
             }
-            Role::Rest | Role::Vesta => self.curl(listen, "/genid", tls),
+            Role::Rest | Role::Vesta => {
+                let path = format!("{}/genid", self.config.base_path);
+                self.curl(listen, &path, tls)
+            }
         }
     }
 }
@@ -369,10 +372,15 @@ mod tests {
         });
         let mut config = Config::defaults(Role::Server);
         config.ids.sequence_start = sequence_start;
+        config.base_path = "/ids".to_owned();
+        let address = |text: &str| text.parse().expect("an address");
         let summary = StartupSummary {
             config: &config,
             security: &Security::default(),
-            listen: vec![(Role::Server, "10.0.0.1:5".parse().expect("an address"))],
+            listen: vec![
+                (Role::Server, address("10.0.0.1:5")),
+                (Role::Rest, address("10.0.0.1:6")),
+            ],
             admin: None,
             status,
             segments: None,
@@ -402,6 +410,15 @@ mod tests {
         let said = summary(&[3], Some("a replica lags"), SequenceStart::Zero);
         assert!(said.contains(durability), "{said}");
         assert!(!summary(&[3], None, SequenceStart::Zero).contains("durability"));
+    }
+
+    #[test]
+    fn the_first_call_is_below_the_base_path() {
+        let said = summary(&[3], None, SequenceStart::Zero);
+        assert!(
+            said.contains("curl http://10.0.0.1:6/ids/genid\n"),
+            "{said}"
+        );
     }
 
     #[test]
