@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The cost of embedding: by default no async runtime, no network stack, no database, at most 25
-# crates.
+# Checks builds with default features. Embedding costs no async runtime, no network stack, no database and at most 25
+# crates. `cargo run -- serve` can be a member of a registry.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,3 +18,9 @@ if [ "$count" -gt 25 ]; then
   exit 1
 fi
 echo "vesta-service: $count crates, no async runtime, no network, no database"
+
+features=$(cargo tree -p vesta-cli --edges normal --prefix none --format '{p} features: {f}')
+grep -q '^vesta-store .*features:.*registry' <<<"$features" || {
+  echo "a default build of vesta cannot be a member of a registry" >&2
+  exit 1
+}
