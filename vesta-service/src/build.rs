@@ -307,7 +307,7 @@ const fn is_state_file(choice: &Choice) -> bool {
 }
 
 /// Checks a name that becomes part of file names.
-fn check_namespace(name: &str) -> Result<(), IdError> {
+pub(crate) fn check_namespace(name: &str) -> Result<(), IdError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if (1..=MAX_NAMESPACE).contains(&name.len())
         && name.chars().all(allowed)

@@ -28,6 +28,7 @@ mod leases;
 mod model;
 mod record;
 mod registry;
+mod secret;
 mod slot;
 mod state;
 mod timing;
@@ -51,7 +52,8 @@ pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
 pub(crate) use record::Amendment;
 pub use record::{Cas, Doubt, Namespace, Record, Standby};
-pub use registry::{Place, identity};
+pub use registry::{Place, Refusal, Seen, identity};
+pub use secret::Secret;
 pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,
 };

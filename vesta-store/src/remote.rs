@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, Put, StoreError, Suspicion, Timing};
+use vesta_service::lease::{KvStore, Put, Secret, StoreError, Suspicion, Timing};
 
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
@@ -290,6 +290,7 @@ impl<C: Kv> KvStore for Remote<C> {
             key: key.into(),
             old: old.map(str::to_owned),
             new: new.into(),
+            secret: Secret::default(),
         };
         Ok(self.put_all(area, &[put])?[0])
     }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use vesta_intf::{IdError, NotReady};
+use vesta_intf::{IdError, NotReady, UnixMillis};
 use vesta_service::LocalIdService;
+use vesta_service::clock::{Clock as _, ClockPair, SystemClock};
 use vesta_service::lease::{KvStore, StoreError, identity};
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::{SerialService, SerialTag};
@@ -26,6 +28,9 @@ pub const SERIALS_OFF: &str = "serials are off; set serial.store (--serial-store
 /// Refusal while Tinyid's clients are not served.
 const TINYID_OFF: &str =
     "Tinyid's clients are not served here; start with compat = tinyid (--compat tinyid)";
+
+/// Age at which a reading of the store's clock is renewed.
+const CLOCK_AGE: Duration = Duration::from_secs(60);
 
 /// Maximum delay of a refusal.
 const LATE_REFUSAL: Duration = Duration::from_millis(100);
@@ -64,6 +69,8 @@ pub struct Offered {
     pub checked: bool,
     /// As read last; 0 if it was not read yet.
     identity: Arc<AtomicU64>,
+    /// Last reading of the store's clock.
+    clock: Arc<Mutex<Option<ClockPair>>>,
 }
 
 impl Offered {
@@ -73,6 +80,30 @@ impl Offered {
             store,
             checked: true,
             identity: Arc::default(),
+            clock: Arc::default(),
+        }
+    }
+
+    /// The store's clock; this host's, if the store has none.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    pub fn read_now(&self) -> Result<UnixMillis, StoreError> {
+        let clock = SystemClock::new();
+        let pair = ClockPair::read(&clock, || self.store.now())?;
+        *self.clock.lock() = pair;
+        Ok(pair.map_or_else(|| clock.wall(), |pair| pair.theirs))
+    }
+
+    /// The same, by a reading of the store's clock that is at most a minute old.
+    ///
+    /// # Errors
+    /// As [`read_now`](Self::read_now).
+    pub fn now(&self) -> Result<UnixMillis, StoreError> {
+        let (monotonic, known) = (SystemClock::new().monotonic(), *self.clock.lock());
+        match known.filter(|pair| monotonic.saturating_sub(pair.asked) < CLOCK_AGE) {
+            Some(pair) => Ok(pair.latest(monotonic)),
+            None => self.read_now(),
         }
     }
 

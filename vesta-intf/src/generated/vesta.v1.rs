@@ -236,7 +236,8 @@ pub struct OpenRegistryResponse {
     /// Reason why the store may forget what it acknowledged; unset if it keeps that.
     #[prost(message, optional, tag = "5")]
     pub doubt: ::core::option::Option<StoreDoubt>,
-    /// The store's own clock, in milliseconds since 1970; unset if it has none.
+    /// The store's own clock, or the server's if the store has none, in milliseconds since 1970. A server of an older
+    /// version leaves it unset.
     #[prost(uint64, optional, tag = "6")]
     pub now_ms: ::core::option::Option<u64>,
 }
@@ -299,6 +300,7 @@ pub struct PutEntriesRequest {
     pub identity: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct PutEntry {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -308,6 +310,9 @@ pub struct PutEntry {
     /// Value to put.
     #[prost(string, tag = "3")]
     pub new: ::prost::alloc::string::String,
+    /// Secret of the old value's owner: 16 bytes. An entry that belongs to an owner is changed only with it.
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub secret: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutEntriesResponse {

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod connections;
+mod forged;
 mod health_and_limits;
 mod methods;
 mod registry;

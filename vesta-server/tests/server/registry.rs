@@ -11,7 +11,8 @@ use vesta_intf::ErrorKind;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
 use vesta_server::METHODS;
-use vesta_service::lease::{KvStore, Leases, Record, StoreError, Suspicion, identity};
+use vesta_service::contract::IdMeta;
+use vesta_service::lease::{KvStore, Leases, StoreError, Suspicion, identity};
 use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
 use vesta_service::testing::{Answer, Intercept, MemoryStore, Request};
 use vesta_service::{LocalIdService, MachineSource};
@@ -199,39 +200,6 @@ fn a_token_is_valid_for_its_scope_and_its_namespaces() {
 }
 
 #[test]
-fn a_record_that_no_owner_would_write_does_not_reach_the_store() {
-    let store = Arc::new(MemoryStore::new());
-    let server = offer(store.clone(), |_| ());
-    let leases = Leases::new(open("", &[&server]), "orders");
-    let namespace = leases.open("a layout").expect("created").uuid;
-    let created = Record {
-        namespace,
-        birth: 1,
-        ..Record::default()
-    };
-    leases.change(7, None, &created).expect("created");
-    let claimed = Record {
-        epoch: 1,
-        owner: 5,
-        from: 100,
-        bound: 200,
-        ..created.clone()
-    };
-    leases.change(7, Some(&created), &claimed).expect("claimed");
-    let fallen = Record {
-        bound: 150,
-        ..claimed.clone()
-    };
-    let said = refused(leases.change(7, Some(&claimed), &fallen));
-    assert!(
-        said.contains("lease/orders: entry `7`: the bound falls"),
-        "{said}"
-    );
-    let kept = Leases::new(store, "orders").record(7).expect("memory");
-    assert_eq!(kept, Some(claimed));
-}
-
-#[test]
 fn a_server_with_another_store_is_refused() {
     let [one, same, other] = {
         let store = Arc::new(MemoryStore::new());
@@ -251,7 +219,9 @@ fn another_store_at_the_address_of_a_server_is_refused_over_a_new_connection() {
     let mut first = offer(Arc::new(MemoryStore::new()), |_| ());
     let member = open("", &[&first]);
     let leases = Leases::new(member.clone(), "orders");
-    leases.open("a layout").expect("created");
+    leases
+        .open(&IdMeta::MAX_PEAK.fingerprint())
+        .expect("created");
     let segments = KvSegments::new(member.clone());
     first.stop();
     let other = Arc::new(MemoryStore::new());
@@ -275,7 +245,7 @@ fn another_store_at_the_address_of_a_server_is_refused_over_a_new_connection() {
 #[test]
 fn each_request_names_the_store_that_it_means() {
     let store = Arc::new(MemoryStore::new());
-    let server = offer(store.clone(), |_| ());
+    let server = serve(&store);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let own = identity(&*store).expect("memory");
     for (identity, allowed) in [(own, true), (own ^ 1, false), (0, false)] {
@@ -286,6 +256,7 @@ fn each_request_names_the_store_that_it_means() {
                 key: key.clone(),
                 old: None,
                 new: identity.to_string(),
+                secret: None,
             };
             let list = v1::ListEntriesRequest {
                 area: area.clone(),

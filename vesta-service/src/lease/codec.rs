@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use vesta_intf::UnixMillis;
 
-use super::{Doubt, Namespace, Record, Standby};
+use super::{Doubt, Namespace, Record, Secret, Standby};
 
 /// Schema version of all texts.
 pub(crate) const SCHEMA: u64 = 1;
@@ -144,6 +144,7 @@ impl Entry for Record {
             version: fields.text("version")?.to_owned(),
             claimed: UnixMillis(fields.number("claimed")?),
             info_time: UnixMillis(fields.number("time")?),
+            secret: Secret::default(),
             standby: match fields.0.contains_key("standby") {
                 true => Some(fields.field("standby", standby)?),
                 false => None,
@@ -318,6 +319,7 @@ mod tests {
             claimed: UnixMillis(1_600_000_000_000),
             info_time: UnixMillis(1_700_000_000_000),
             standby: None,
+            secret: Secret::default(),
         }
     }
 
@@ -354,7 +356,7 @@ mod tests {
             let (info_time, claimed) = (UnixMillis(time), UnixMillis(claimed));
             let record = Record {
                 namespace, birth, epoch, owner, from, bound, attempt, released, host, pid, version,
-                claimed, info_time, standby,
+                claimed, info_time, standby, secret: Secret::default(),
             };
             prop_assert_eq!(Record::decode(&record.encode()), Ok(record));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
-use super::{StoreError, Timing};
+use super::{Secret, StoreError, Timing};
 
 /// Reason why a store may lose a change that it acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Put {
     pub old: Option<String>,
     /// Value to put.
     pub new: String,
+    /// Proof of the writer of the old value, for a registry; other stores ignore it.
+    pub secret: Secret,
 }
 
 /// Store of small texts. It is linearizable and keeps what it acknowledged.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
+use super::Secret;
+
 /// State of one machine ID, as a store keeps it. Never deleted, never given a time to live.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
@@ -15,8 +17,10 @@ pub struct Record {
     pub birth: u64,
     /// Number of claims so far; each claim adds one.
     pub epoch: u64,
-    /// Random number of the incarnation that holds the record; 0 if none does.
+    /// Incarnation that holds the record: the hash of a secret that it drew; 0 if none does.
     pub owner: u128,
+    /// The secret, if this process or its predecessor on this host drew it. No store keeps it.
+    pub secret: Secret,
     /// First position of the last claim: its IDs begin there.
     pub from: u64,
     /// Exclusive upper bound: no owner so far may have used a position at or above it.

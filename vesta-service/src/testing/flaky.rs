@@ -10,7 +10,7 @@ use vesta_intf::UnixMillis;
 use super::ManualClock;
 use crate::clock::Clock as _;
 use crate::error::StoreError;
-use crate::lease::{KvStore, Put, Suspicion, Timing};
+use crate::lease::{KvStore, Put, Secret, Suspicion, Timing};
 
 /// Passes requests on to a store, unless told to lose them. For tests of how a program behaves
 /// during outages; it hides the store's own clock, so that tests can script the time, and shows
@@ -123,7 +123,7 @@ impl FlakyStore {
     pub fn deliver(&self) -> Vec<Result<bool, StoreError>> {
         let held = std::mem::take(&mut self.weather.lock().held);
         held.into_iter()
-            .map(|(area, Put { key, old, new })| {
+            .map(|(area, Put { key, old, new, .. })| {
                 self.inner.put_if(&area, &key, old.as_deref(), &new)
             })
             .collect()
@@ -233,6 +233,7 @@ impl KvStore for FlakyStore {
             key: key.into(),
             old: old.map(str::to_owned),
             new: new.into(),
+            secret: Secret::default(),
         };
         self.put_all(area, &[put]).map(|done| done[0])
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vesta_intf::UnixMillis;
 
 use crate::error::StoreError;
-use crate::lease::{KvStore, Put, Suspicion, Timing};
+use crate::lease::{KvStore, Put, Secret, Suspicion, Timing};
 
 /// A request to a store; a single change is that of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Request<'_> {
             Self::Get { area, key } => Answer::Value(store.get(area, key)?),
             Self::Put {
                 area,
-                puts: [Put { key, old, new }],
+                puts: [Put { key, old, new, .. }],
             } => Answer::Done(vec![store.put_if(area, key, old.as_deref(), new)?]),
             Self::Put { area, puts } => Answer::Done(store.put_all(area, puts)?),
             Self::Doubt => Answer::Doubt(store.doubt()?),
@@ -166,6 +166,7 @@ impl KvStore for Intercept {
             key: key.into(),
             old: old.map(str::to_owned),
             new: new.into(),
+            secret: Secret::default(),
         };
         self.put_all(area, &[put]).map(|done| done[0])
     }

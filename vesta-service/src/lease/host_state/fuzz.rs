@@ -38,6 +38,7 @@ fn slot(generation: u64) -> Slot {
         birth: 6,
         namespace: 5,
         standby: None,
+        secret: crate::lease::Secret::new(9),
     };
     Slot {
         subject: subject(),

@@ -6,7 +6,7 @@ use vesta_intf::UnixMillis;
 
 use super::{Now, Plan, Write};
 use crate::clock::ClockPair;
-use crate::lease::{Cas, Doubt, Marks, Namespace, Record, Standing};
+use crate::lease::{Cas, Doubt, Marks, Namespace, Record, Secret, Standing};
 
 /// Maximum distance by which a claim may start ahead of the clock.
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
@@ -149,11 +149,13 @@ impl Attempt {
         let end = plan
             .rules
             .position(tick.saturating_add(plan.window_ticks(false, false)));
+        let secret = Secret::new(now.random);
         let new = Record {
             namespace: record.namespace,
             birth: record.birth,
             epoch: record.epoch + 1,
-            owner: now.random,
+            owner: secret.owner(),
+            secret,
             from: start,
             version: env!("CARGO_PKG_VERSION").into(),
             claimed: now.wall,

@@ -103,7 +103,13 @@ impl Round {
                     guard: plan.guard || local.is_some_and(|local| local.is_damaged),
                 };
                 let floor = namespace.floor;
-                let record = snapshot.records.get(&machine).cloned();
+                let mut record = snapshot.records.get(&machine).cloned();
+                // A predecessor on this host left the proof that its record may be replaced.
+                if let (Some(record), Some(local)) = (&mut record, local)
+                    && record.owner == local.record.owner
+                {
+                    record.secret = local.record.secret;
+                }
                 let marks = snapshot.marks_of(machine).cloned();
                 let attempt = Attempt {
                     machine,

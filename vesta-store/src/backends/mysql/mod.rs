@@ -217,7 +217,7 @@ impl Dialect for Config {
             kv::update_all(count)
         };
         let mut query = sqlx::query::<Driver>(AssertSqlSafe(text)); // contains no value
-        for Put { key, old, new } in puts {
+        for Put { key, old, new, .. } in puts {
             query = query.bind(match old {
                 None => area.as_bytes().to_vec(),
                 Some(old) => old.as_bytes().to_vec(),

@@ -25,6 +25,7 @@ pub(super) fn explain(server: &str, status: &Status) -> StoreError {
         Code::Unimplemented => {
             "the server offers no registry: it is not vesta-server, or of an older version"
         }
+        Code::Aborted => "the registry refuses the change for now",
         Code::ResourceExhausted => "the registry refuses the request",
         _ => "the registry does not answer",
     };
@@ -43,6 +44,7 @@ mod tests {
             (Code::FailedPrecondition, true, "h:1: said"),
             (Code::InvalidArgument, true, "h:1: said"),
             (Code::Unimplemented, false, "of an older version"),
+            (Code::Aborted, false, "refuses the change for now"),
             (Code::ResourceExhausted, false, "refuses the request"),
             (Code::Unavailable, false, "does not answer"),
             (Code::DeadlineExceeded, false, "does not answer"),

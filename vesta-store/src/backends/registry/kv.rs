@@ -51,10 +51,16 @@ impl Kv for Registry {
     }
 
     async fn put_all(&self, to: &mut Connection, area: &str, puts: &[Put]) -> Result<Vec<bool>> {
-        let put = |Put { key, old, new }: &Put| PutEntry {
+        let put = |Put {
+                       key,
+                       old,
+                       new,
+                       secret,
+                   }: &Put| PutEntry {
             key: key.clone(),
             old: old.clone(),
             new: new.clone(),
+            secret: secret.bytes().map(Vec::from),
         };
         let request = self.request(PutEntriesRequest {
             area: area.into(),

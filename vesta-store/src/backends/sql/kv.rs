@@ -69,7 +69,7 @@ impl<D: Dialect> Kv for Sql<D> {
         if self.is_missing(connection).await? {
             self.make(connection, &D::STATEMENTS.table).await?;
         }
-        if let [Put { key, old, new }] = puts {
+        if let [Put { key, old, new, .. }] = puts {
             let done = match old {
                 None => {
                     self.run(connection, D::STATEMENTS.insert, &bytes([area, key, new]))

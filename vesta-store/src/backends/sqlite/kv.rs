@@ -78,7 +78,7 @@ impl KvStore for Database {
         self.ask(|connection| {
             let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let (mut insert, mut update) = (all.prepare(INSERT)?, all.prepare(UPDATE)?);
-            let mut put = |Put { key, old, new }: &Put| {
+            let mut put = |Put { key, old, new, .. }: &Put| {
                 let changed = match old {
                     None => insert.execute(params![area, key, new])?,
                     Some(old) => update.execute(params![area, key, new, old])?,

@@ -49,7 +49,7 @@ impl Kv for Zookeeper {
 
 impl Zookeeper {
     async fn put_if(&self, session: &Session, area: &str, put: &Put) -> Result<bool> {
-        let Put { key, old, new } = put;
+        let Put { key, old, new, .. } = put;
         let path = format!("{area}/{key}");
         let done = match old {
             None => self.create(session, area, &path, new).await,
