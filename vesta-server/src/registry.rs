@@ -71,6 +71,8 @@ impl Registry {
     /// The contents of an area, if they are offered to this caller.
     fn place<'a>(&self, caller: Caller, area: &'a str) -> Result<Place<'a>, Status> {
         let place = Place::of(area);
+        let checked = self.offered()?.checked;
+        let place = place.filter(|place| !checked || place.can_be_named());
         let place = place.ok_or_else(|| Status::invalid_argument(UNKNOWN_AREA))?;
         let (offered, own) = (
             &*self.running.config.registry.namespaces,

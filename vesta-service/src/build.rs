@@ -201,6 +201,7 @@ impl Builder {
             host,
             pid: std::process::id(),
             guard,
+            keeps_owners: store.keeps_owners(),
             may_forget: if remembers {
                 self.store_may_forget
             } else {

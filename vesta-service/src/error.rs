@@ -176,6 +176,15 @@ pub enum BuildError {
         /// The clock's time.
         now: UnixMillis,
     },
+    /// The namespace's floor lies too far ahead of the clock: no machine ID may be used before it.
+    FloorAhead {
+        /// The namespace.
+        namespace: String,
+        /// The moment of the floor; the end of the layout, if it lies beyond.
+        floor: UnixMillis,
+        /// The clock's time.
+        now: UnixMillis,
+    },
     /// This host's clock and the store's differ too much.
     ClocksDiffer {
         /// This host's.
@@ -304,6 +313,11 @@ impl fmt::Display for BuildError {
                 f,
                 "machine ID {machine} was used up to {used_until}, but the clock shows {now}; set \
                  the clock, or use another machine ID"
+            ),
+            Self::FloorAhead { namespace, floor, now } => write!(
+                f,
+                "the floor of namespace `{namespace}` lies at {floor}, but the clock shows {now}: no machine ID may be \
+                 used before that; wait, set the clock, or if the floor is wrong, use another namespace"
             ),
             Self::ClocksDiffer { ours, theirs } => write!(
                 f,

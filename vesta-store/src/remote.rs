@@ -81,6 +81,9 @@ pub(crate) trait Kv: Client {
     /// True if a server says it, with its first answer.
     const ASKS_USUAL_WINDOW: bool = false;
 
+    /// As [`KvStore::keeps_owners`].
+    const KEEPS_OWNERS: bool = false;
+
     /// As [`KvStore::usual_window`], as far as it is known.
     fn usual_window(&self) -> Duration {
         Self::TIMING.window
@@ -271,6 +274,10 @@ impl<C: Kv> KvStore for Remote<C> {
 
     fn via(&self) -> Option<String> {
         self.shared.client.via()
+    }
+
+    fn keeps_owners(&self) -> bool {
+        C::KEEPS_OWNERS
     }
 
     fn list(&self, area: &str) -> Result<Entries> {

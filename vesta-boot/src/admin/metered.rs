@@ -88,6 +88,10 @@ impl KvStore for Metered {
         self.store.via()
     }
 
+    fn keeps_owners(&self) -> bool {
+        self.store.keeps_owners()
+    }
+
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.timed(Op::List, |store| store.list(area))
     }

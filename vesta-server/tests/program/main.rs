@@ -9,6 +9,7 @@ mod one_file;
 mod one_host;
 mod ordered;
 mod overload;
+mod owners;
 mod secure;
 mod segments;
 mod settings;
@@ -22,3 +23,5 @@ mod support;
     feature = "etcd"
 ))]
 mod unreachable;
+#[cfg(target_os = "linux")]
+mod unread_lists;

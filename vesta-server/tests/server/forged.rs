@@ -1,5 +1,6 @@
 //! Forged changes of a member with a token: the registry refuses each of them, counts it and logs it once.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tonic::Code;
@@ -41,13 +42,14 @@ impl World {
         vesta_store::open(&url.parse().expect("a URL")).expect("it opens")
     }
 
-    fn member(&self) -> LocalIdService {
+    fn member(&self, folder: &Path) -> LocalIdService {
         LocalIdService::builder()
             .namespace("orders")
             .machine(MachineSource::Pool {
                 store: self.open("member"),
                 range: None,
             })
+            .state_dir(folder)
             .build()
             .expect("a machine ID is free")
     }
@@ -100,7 +102,8 @@ fn with(text: &str, field: &str, value: &str) -> String {
 #[test]
 fn a_forged_change_is_refused_and_hurts_nobody() {
     let world = World::new();
-    let member = world.member();
+    let folders = [(); 2].map(|()| vesta_testkit::fast_folder());
+    let member = world.member(folders[0].path());
     let first = member.gen_id().expect("an ID");
     let key = member.machine().to_string();
     let area = "lease/orders";
@@ -194,7 +197,7 @@ fn a_forged_change_is_refused_and_hurts_nobody() {
     assert_eq!(world.store.list(area).expect("memory"), before);
     assert_eq!(world.store.list("segment/tags").expect("memory"), []);
     assert!(member.gen_id().expect("an ID") > first);
-    let other = world.member();
+    let other = world.member(folders[1].path());
     assert_ne!(other.machine(), member.machine());
     other.close();
     member.close();

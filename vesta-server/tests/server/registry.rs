@@ -14,7 +14,7 @@ use vesta_server::METHODS;
 use vesta_service::contract::IdMeta;
 use vesta_service::lease::{KvStore, Leases, StoreError, Suspicion, identity};
 use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
-use vesta_service::testing::{Answer, Intercept, MemoryStore, Request};
+use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
 use vesta_service::{LocalIdService, MachineSource};
 use vesta_store::conformance::{Backend, Fixture, NAMESPACES};
 use vesta_store::{Options, StoreUrl};
@@ -382,6 +382,32 @@ fn errors_of_the_store_keep_their_class_and_its_facts_pass() {
     );
     assert!(class("full").0);
     assert!(!class("new").0, "a new start of the registry may heal it");
+}
+
+/// Otherwise a member whose clock is years ahead would reserve up to there.
+#[test]
+fn a_member_compares_its_clock_with_the_registrys_if_the_store_has_none() {
+    let server = offer(Arc::new(MemoryStore::new()), |_| ());
+    for (member, ahead) in [("near", 0), ("far", 5 * 365 * 86_400)] {
+        let folder = vesta_testkit::fast_folder();
+        let clock = SystemClock::new().wall().0 + ahead * 1000;
+        let built = LocalIdService::builder()
+            .namespace("orders")
+            .machine(MachineSource::Pool {
+                store: open("", &[&server]),
+                range: None,
+            })
+            .clock(Arc::new(ManualClock::at(UnixMillis(clock))))
+            .state_dir(folder.path())
+            .build();
+        match built {
+            Ok(_) => assert_eq!(member, "near"),
+            Err(error) => {
+                assert!(matches!(error, BuildError::ClocksDiffer { .. }), "{error}");
+                assert_eq!(member, "far");
+            }
+        }
+    }
 }
 
 /// The reach of a doubt rests on it.

@@ -119,6 +119,11 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         Ok(Some(Box::new(())))
     }
 
+    /// True for a registry: it keeps a record for its owner until its bound has passed.
+    fn keeps_owners(&self) -> bool {
+        false
+    }
+
     /// False for a store that has room for one record only, and so none for past claims.
     fn keeps_history(&self) -> bool {
         true

@@ -6,6 +6,8 @@
 
 mod refusal;
 mod seen;
+#[cfg(test)]
+mod strangers;
 mod tags;
 
 use std::ops::RangeInclusive;
@@ -72,7 +74,7 @@ impl<'a> Place<'a> {
     /// Contents of the area with this name; `None` if Vesta has no such area.
     pub fn of(area: &'a str) -> Option<Self> {
         let (kind, rest) = area.split_once('/')?;
-        let is_name = |name: &&str| check_namespace(name).is_ok();
+        let is_name = |name: &&str| !name.is_empty() && !name.contains('/');
         let place = match (kind, rest) {
             ("segment", "tags") | ("serial", "counters") => Self::Ranges,
             ("serial", "tags") => Self::Definitions,
@@ -89,6 +91,12 @@ impl<'a> Place<'a> {
             _ => return None,
         };
         Some(place).filter(|place| place.namespace().as_ref().is_none_or(is_name))
+    }
+
+    /// True for tags, and for a namespace whose name a setting can give.
+    pub fn can_be_named(&self) -> bool {
+        self.namespace()
+            .is_none_or(|name| check_namespace(name).is_ok())
     }
 
     /// The namespace; `None` for tags.
@@ -385,13 +393,14 @@ mod tests {
             ("block/a/b/3", None),
             ("registry", None),
             ("segment/other", None),
-            ("lease/ö", None),
-            ("lease/a b", None),
-            ("history/a\0", None),
-            (&*format!("lease/{}", "a".repeat(65)), None),
-            (&*format!("block/{}/3", "a".repeat(5_000)), None),
         ] {
             assert_eq!(Place::of(area), place, "{area}");
+        }
+        let can_be_named =
+            |name: &str| Place::of(&format!("lease/{name}")).is_some_and(|it| it.can_be_named());
+        assert!(can_be_named("orders-2.eu") && can_be_named(&"a".repeat(64)));
+        for name in ["ö", "a b", "a\0", ".a", &"a".repeat(65), &"a".repeat(5_000)] {
+            assert!(!can_be_named(name), "{name}");
         }
     }
 
@@ -640,7 +649,7 @@ mod tests {
             let refusal = change(until - 1, stranger, &claim).expect_err("for now");
             assert_eq!(
                 refusal,
-                "it belongs to its owner until its bound has passed at 1970-01-01T00:00:01Z; \
+                "it belongs to its owner until its bound has passed at 1970-01-01T00:00:01.000Z; \
                  the registry's clock shows 1970-01-01T00:00:00.999Z"
             );
             assert_eq!(change(until, stranger, &claim), Ok(()));

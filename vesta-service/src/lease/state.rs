@@ -77,6 +77,8 @@ pub(crate) struct Plan {
     /// The store's record may lack up to one window of what was acknowledged: a claim keeps that distance
     /// from it.
     pub(crate) guard: bool,
+    /// The store is a registry, which keeps a record for its owner until the bound has passed.
+    pub(crate) keeps_owners: bool,
     /// Operator's setting on whether the store may forget what it acknowledged. If it is not set, the store's
     /// own report counts.
     pub(crate) may_forget: Option<bool>,
@@ -235,6 +237,7 @@ impl Plan {
             pid: 0,
             start_at: 0,
             guard: false,
+            keeps_owners: false,
             may_forget: None,
             usual_window: window,
             doubtful_window: USUAL_DOUBTFUL_WINDOW,

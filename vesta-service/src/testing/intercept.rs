@@ -139,6 +139,10 @@ impl KvStore for Intercept {
         self.timing
     }
 
+    fn keeps_owners(&self) -> bool {
+        self.store.keeps_owners()
+    }
+
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::plain;
+use vesta_intf::{UnixMillis, plain};
 
 use super::attempt::ROLLBACK_LEAD;
 use super::candidates::Survey;
@@ -148,10 +148,17 @@ impl Claiming {
             self.glances += 1;
             return self.wait(GLANCE, now);
         }
+        let in_use_here = round.in_use_here;
         let findings = round.findings;
         self.left = self.left.and(round.left);
         let (first, blocks) = blocks(plan);
         let watched = self.earlier.contains_key(&findings.block);
+        let record_of = |findings: &Findings| {
+            let machine = *plan.choice.range().start();
+            findings.snapshot.records.get(&machine).cloned()
+        };
+        let earlier = self.earlier.get(&findings.block);
+        let unchanged = earlier.map(|(earlier, _)| record_of(earlier) == record_of(&findings));
         if !watched || self.grace || blocks == 1 {
             let seen = (findings.clone(), now.monotonic);
             self.earlier.insert(findings.block, seen);
@@ -186,6 +193,12 @@ impl Claiming {
                 });
             }
         }
+        if let Some(until) = owners_bound(plan, &findings, now)
+            && unchanged != Some(false)
+            && !in_use_here
+        {
+            return self.watch_owner(plan, until, unchanged.is_some(), now);
+        }
         if timed_out || !left.may_end {
             return Action::Refused(self.exhausted(plan, left, now));
         }
@@ -194,6 +207,27 @@ impl Claiming {
         let records = &findings.snapshot.records;
         let silence = records.range(plan.choice.range()).map(|it| it.1.silence());
         let pause = silence.fold(plan.timing.renew_every * 3 / 2, Duration::max);
+        self.wait(pause, now)
+    }
+
+    /// Waits for the bound of an owner that stopped: its record has not changed for longer than a renewal takes.
+    fn watch_owner(
+        &mut self,
+        plan: &Plan,
+        until: UnixMillis,
+        has_stopped: bool,
+        now: &Now,
+    ) -> Action {
+        let mut pause = plan.timing.renew_every * 3 / 2;
+        if has_stopped {
+            let (machine, owner) = (*plan.choice.range().start(), self.holder(plan));
+            tracing::warn!(
+                "machine ID {machine} belongs to {owner}, which has stopped, and the state directory has no secret of \
+                 it: waiting until {until}, when its bound has passed"
+            );
+            pause = Duration::from_millis(until.since(now.wall).unwrap_or(0) + 1);
+        }
+        self.deadline = now.monotonic + pause + CLAIM_TIMEOUT;
         self.wait(pause, now)
     }
 
@@ -366,7 +400,21 @@ impl Claiming {
         if let Some(local) = unknown {
             return Err(forgotten(plan, local));
         }
-        let tick = plan.meta.tick_at(now.wall).map_err(BuildError::Time)?;
+        // Otherwise each machine ID would be tried, and said to be in use.
+        let floor = plan.used_until(namespace.floor);
+        let lead = Duration::from_millis(floor.since(now.wall).unwrap_or(0));
+        let distance = Plan::distance(namespace.doubt.as_ref(), now.wall);
+        if lead > CLAIM_TIMEOUT + ROLLBACK_LEAD + distance {
+            return Err(BuildError::FloorAhead {
+                namespace: plan.namespace.clone(),
+                floor,
+                now: now.wall,
+            });
+        }
+        // A registry judges by its own clock whether a bound has passed.
+        let theirs = self.clock.filter(|_| plan.keeps_owners);
+        let wall = theirs.map_or(now.wall, |pair| now.wall.min(pair.latest(now.monotonic)));
+        let tick = plan.meta.tick_at(wall).map_err(BuildError::Time)?;
         let survey = Survey {
             records: &snapshot.records,
             block: machines,
@@ -450,6 +498,17 @@ impl Claiming {
             ahead,
         }
     }
+}
+
+/// Bound of the owner whose record a start wants by its number, if a registry keeps the record for the owner until then.
+fn owners_bound(plan: &Plan, findings: &Findings, now: &Now) -> Option<UnixMillis> {
+    let Choice::Only { machine, .. } = &plan.choice else {
+        return None; // a pool takes another one
+    };
+    let record = findings.snapshot.records.get(machine)?;
+    let until = plan.used_until(record.bound);
+    let is_kept = plan.keeps_owners && ![0, Record::FOREIGN].contains(&record.owner);
+    (is_kept && until > now.wall).then_some(until)
 }
 
 /// First block of a plan's range, and the number of its blocks.

@@ -13,6 +13,7 @@ impl Kv for Registry {
     const HAS_CLOCK: bool = true;
     const MAY_FORGET: bool = true;
     const ASKS_USUAL_WINDOW: bool = true;
+    const KEEPS_OWNERS: bool = true;
 
     /// As the server says; until it has answered, the shortest one of any store on the network.
     fn usual_window(&self) -> Duration {
