@@ -10,7 +10,7 @@ use vesta_store::StoreUrl;
 
 use super::output::Output;
 use crate::net::{Scopes, checked_name};
-use crate::settings::moment::moment;
+use crate::settings::moment::instant;
 
 /// Command that runs instead of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -105,9 +105,8 @@ pub enum StoreCommand {
     /// of the namespace is then handed out below that moment, and programs that start wait for it.
     /// A floor is never lowered.
     RaiseFloor {
-        /// The moment, such as 2026-01-31T12:00:00Z; a day stands for its beginning in UTC [default:
-        /// now + the window + 60 s]
-        #[arg(long, value_name = "TIME", value_parser = moment)]
+        /// The moment, such as 2026-01-31T12:00:00Z [default: now + the window + 60 s]
+        #[arg(long, value_name = "TIME", value_parser = instant)]
         to: Option<UnixMillis>,
     },
     /// Trust a store again that was found to be able to forget acknowledged writes

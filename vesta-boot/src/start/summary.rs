@@ -121,6 +121,7 @@ impl<'a> StartupSummary<'a> {
             debug_build = cfg!(debug_assertions).then_some(true), // much slower
             layout = self.layout().name(),
             bits = %self.layout(),
+            layout_begins = %self.layout().spec().epoch,
             %layout_ends,
             ids_per_second = self.capacity(),
             machine_id = machines.first(),
@@ -228,6 +229,11 @@ fn from_now(left: Duration) -> String {
     }
 }
 
+/// `2014-12-31T16:00:00Z`: the offset of an epoch is easily an hour or eight off.
+fn seconds(moment: UnixMillis) -> String {
+    moment.to_string().replace(".000Z", "Z")
+}
+
 /// `2049-01-09`.
 fn date(moment: UnixMillis) -> String {
     moment.to_string().chars().take(10).collect()
@@ -300,6 +306,7 @@ impl Display for StartupSummary<'_> {
         };
         let lines = [
             ("layout", Some(self.layout().to_string())),
+            ("begins", Some(seconds(self.layout().spec().epoch))),
             ("runs out", Some(ends)),
             (
                 "capacity",
