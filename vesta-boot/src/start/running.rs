@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use vesta_intf::{IdError, NotReady};
+use vesta_intf::{IdError, NotReady, NotReadyReason};
 use vesta_service::LocalIdService;
 use vesta_service::lease::{KvStore, StoreError, identity};
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::{SerialService, SerialTag};
 
 use crate::admin::metrics::Metrics;
-use crate::net::Security;
-use crate::net::TinyidTokens;
+use crate::net::{Security, Threads, TinyidTokens};
 use crate::settings::Config;
 
 /// Refusal while segment mode is off.
@@ -29,6 +28,38 @@ const TINYID_OFF: &str =
 
 /// Maximum delay of a refusal.
 const LATE_REFUSAL: Duration = Duration::from_millis(100);
+
+/// A program that has no machine ID yet: its store is unreachable.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The settings.
+    pub config: Config,
+    /// Protection of the listeners.
+    pub security: Security,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+    /// Reason for not being ready, for health checks.
+    pub why: String,
+    /// Cancelled when the program has started, or must stop.
+    pub done: CancellationToken,
+}
+
+impl Waiting {
+    /// Threads of the listener: one, which ends within a second.
+    pub fn threads(&self) -> Threads {
+        Threads {
+            workers: 1,
+            drain_limit: Duration::from_secs(1),
+            shutdown: self.done.clone(),
+        }
+    }
+}
+
+/// Answer to a call while the program has no machine ID yet.
+pub const NOT_STARTED: IdError = IdError::NotReady(NotReady {
+    retry_after: Duration::from_secs(1),
+    why: NotReadyReason::AwaitingLease,
+});
 
 /// A started program, ready to serve.
 #[derive(Debug)]
@@ -99,6 +130,15 @@ impl Offered {
 }
 
 impl Running {
+    /// Threads of a listener.
+    pub fn threads(&self) -> Threads {
+        Threads {
+            workers: self.config.limits.workers,
+            drain_limit: self.config.limits.drain_limit,
+            shutdown: self.shutdown.clone(),
+        }
+    }
+
     /// Segment mode.
     ///
     /// # Errors
