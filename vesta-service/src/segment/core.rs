@@ -181,12 +181,28 @@ impl Core {
         if due {
             self.fetch_soon(key);
         }
+        if matches!(
+            taken,
+            Err(IdError::Unavailable { .. } | IdError::UsedUp { .. })
+        ) {
+            self.look_soon();
+        }
         taken
     }
 
     /// Schedules the fetch that became due.
     pub(super) fn fetch_soon(&self, key: &Arc<Key>) {
         self.add(Duration::ZERO, Job::Fetch(key.clone()));
+    }
+
+    /// Reads the tags, at most once a second: somebody may have set the row of a tag right.
+    fn look_soon(&self) {
+        let mut known = self.known.lock();
+        let recent = |at: Duration| at.saturating_add(READ_AGAIN) > self.now();
+        let due = known.looked_at.is_some_and(|at| !recent(at));
+        if due && !std::mem::replace(&mut known.look, true) {
+            self.jobs.add(self.now(), Job::Look);
+        }
     }
 
     /// The wait of one call for a change reported by `notify`.

@@ -240,10 +240,10 @@ fn the_end_of_63_bits_is_an_error_and_does_not_wrap() {
             Err(error) => break error,
         }
     };
-    assert_eq!(error.kind(), ErrorKind::Sealed);
+    assert_eq!(error.kind(), ErrorKind::UsedUp);
     assert_eq!(
         error.to_string(),
-        "the generator has stopped: tag `orders` has used up its 63-bit numbers"
+        "tag `orders` has used up its 63-bit numbers"
     );
     assert_eq!(
         numbers,
@@ -252,8 +252,8 @@ fn the_end_of_63_bits_is_an_error_and_does_not_wrap() {
     );
     clock.advance(MINUTE);
     service.maintain();
-    assert_eq!(kind(next(&service, "orders")), ErrorKind::Sealed);
-    assert_eq!(kind(batch(&service, "orders", 3)), ErrorKind::Sealed);
+    assert_eq!(kind(next(&service, "orders")), ErrorKind::UsedUp);
+    assert_eq!(kind(batch(&service, "orders", 3)), ErrorKind::UsedUp);
     assert!(service.status()[0].not_ready_because.is_some());
 }
 

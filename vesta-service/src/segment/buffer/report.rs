@@ -55,7 +55,8 @@ impl Buffer {
         let reason = self.trouble_of(health)?.into();
         Some(match health {
             Health::NoTag => not_found(&self.key),
-            Health::UsedUp | Health::Closed => IdError::Sealed { reason },
+            Health::Closed => IdError::Sealed { reason },
+            Health::UsedUp => IdError::UsedUp { reason },
             _ => IdError::Unavailable {
                 reason,
                 retry_after: None,
