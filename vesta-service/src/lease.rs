@@ -11,6 +11,7 @@
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
 //!  registry.rs     what a registry accepts from others                  pure
+//!  handover.rs     what a change means for another system in the store  pure
 //!  events.rs       events for people; history.rs: past claims
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
@@ -20,6 +21,7 @@ mod bulk;
 mod choice;
 mod codec;
 mod events;
+mod handover;
 mod history;
 mod host_state;
 mod kv;
@@ -44,6 +46,7 @@ pub(crate) use codec::{Entry, Fields, SCHEMA};
 use codec::{Marks, Standing};
 pub(crate) use events::Journal;
 pub use events::{Event, EventKind};
+pub use handover::{Claim, Handover, Release};
 pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, Own, StateFolder};
 pub use kv::{KvStore, Put, Suspicion};

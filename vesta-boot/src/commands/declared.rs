@@ -182,6 +182,8 @@ pub enum LegacySystem {
     VestaDb,
     /// Leaf's snowflake mode, in ZooKeeper
     Leaf,
+    /// A system whose worker IDs are the names of a znode's children, in ZooKeeper
+    Nodes,
     /// CosId, in Redis, MySQL or ZooKeeper
     #[value(name = "cosid")]
     CosId,

@@ -20,6 +20,9 @@ mod beside;
 mod failovers;
 #[cfg(feature = "sqlite")]
 mod files;
+#[cfg(feature = "zookeeper")]
+#[path = "../workers/mod.rs"]
+mod foreign;
 mod kills;
 #[cfg(feature = "mysql")]
 #[path = "../originals/mod.rs"]
@@ -37,6 +40,8 @@ mod server;
 #[allow(dead_code, reason = "rows of stores that are left out of this build")]
 mod stores;
 mod worker;
+#[cfg(feature = "zookeeper")]
+mod workers;
 mod world;
 
 /// Generates a test of each scenario with this store.
@@ -170,6 +175,9 @@ mod processes {
     #[cfg(feature = "zookeeper")]
     mod zookeeper {
         on_a_server!(crate::stores::ZOOKEEPER);
+        on! { crate::stores::ZOOKEEPER;
+            workers: the_other_system_never_takes_the_number_of_a_paused_or_killed_process;
+        }
     }
     #[cfg(feature = "etcd")]
     mod etcd {

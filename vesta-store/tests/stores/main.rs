@@ -31,4 +31,7 @@ mod shared;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "zookeeper")]
+#[path = "../workers/mod.rs"]
+mod workers;
+#[cfg(feature = "zookeeper")]
 mod zookeeper;

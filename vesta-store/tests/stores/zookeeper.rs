@@ -1,5 +1,6 @@
 //! ZooKeeper: conformance suite and further tests.
 
+mod beside;
 mod faults;
 mod proxy;
 pub(crate) mod tree;

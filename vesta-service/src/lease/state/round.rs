@@ -60,7 +60,7 @@ impl Round {
                         Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
                             return Some(Err(BuildError::Time(IdError::TimeExhausted)));
                         }
-                        Verdict::Claimed { .. } | Verdict::Spent => {}
+                        Verdict::Claimed { .. } | Verdict::Spent | Verdict::Elsewhere => {}
                         Verdict::Lost => {
                             let namespace = &plan.namespace;
                             tracing::error!(
