@@ -492,6 +492,9 @@ pub(crate) struct SqlArgs {
     /// For --generate: schema of the function [default: public]
     #[arg(long, value_name = "NAME", requires = "generate", value_parser = values::schema)]
     pub(crate) schema: Option<String>,
+    /// For --generate: replace the function that is there; its IDs go on a minute ahead
+    #[arg(long, requires = "generate")]
+    pub(crate) replace: bool,
     /// Print a table and a statement for numbers without gaps
     #[arg(long)]
     pub(crate) gapless: bool,
