@@ -11,6 +11,7 @@
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
 //!  registry.rs     what a registry accepts from others                  pure
+//!  identity.rs     whose data a registry serves, and where its file lies
 //!  events.rs       events for people; history.rs: past claims
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
@@ -22,6 +23,7 @@ mod codec;
 mod events;
 mod history;
 mod host_state;
+mod identity;
 mod kv;
 mod leases;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -33,7 +35,7 @@ mod state;
 mod timing;
 
 use crate::error::BuildError;
-pub use crate::error::StoreError;
+pub use crate::error::{StoreError, TWO_STORES};
 pub use crate::file_system::check_local;
 pub use crate::host_guard::HostGuard;
 pub use crate::id::sequence;
@@ -46,12 +48,13 @@ pub(crate) use events::Journal;
 pub use events::{Event, EventKind};
 pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, Own, StateFolder};
+pub use identity::{FilePlace, StoreIdentity, adopt, identity, note_older, refusal};
 pub use kv::{KvStore, Put, Suspicion};
 pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
 pub(crate) use record::Amendment;
 pub use record::{Cas, Doubt, Namespace, Record, Standby};
-pub use registry::{Place, identity};
+pub use registry::{PROOFS, Place};
 pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,
 };
