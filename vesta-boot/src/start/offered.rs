@@ -22,12 +22,12 @@ pub struct Offered {
     seen: Arc<Mutex<Option<Seen>>>,
 }
 
-/// What a look at an offered store showed.
+/// Findings of a look at an offered store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// Identity of the data.
     pub identity: StoreIdentity,
-    /// Reason why nobody may use it.
+    /// Reason why no member may use it.
     pub refused: Option<String>,
 }
 

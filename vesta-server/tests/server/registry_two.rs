@@ -1,10 +1,11 @@
-//! Two stores behind one URL of a registry: copies of one, or two of their own. No member may take one for the other.
+//! Two stores behind one URL of a registry: copies of one, or two different ones. No member may take one for the other.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use vesta_boot::{Auth, Scopes, Token};
+use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{KvStore, Leases, StoreError, Timing, adopt, identity, refusal};
 use vesta_service::testing::MemoryStore;
 use vesta_service::{LocalIdService, MachineSource};
@@ -68,13 +69,14 @@ fn service(url: &StoreUrl) -> Result<LocalIdService, vesta_service::BuildError> 
 
 /// Waits for what other threads do.
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
+    let clock = SystemClock::new();
+    let end = clock.monotonic() + Duration::from_secs(60);
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::park_timeout(Duration::from_millis(20));
+        assert!(clock.monotonic() < end, "{what}");
+        clock.park(Duration::from_millis(20));
     }
 }
 
@@ -173,7 +175,7 @@ fn members_of_two_copies_claim_and_extend_nothing() {
     let both = with_id("", &[&servers[0], &servers[1]], OLDER);
     // Before a first ID.
     for url in [&both, &url("", &[&servers[1], &servers[0]])] {
-        let error = service(url).err().expect("no second ID");
+        let error = service(url).expect_err("no second ID");
         assert!(
             error.to_string().contains("one of them is a copy"),
             "{error}"
@@ -194,7 +196,7 @@ fn members_of_two_copies_claim_and_extend_nothing() {
     }
     let holder = member(&both);
     servers[1].stop();
-    // One that is away for a moment proves nothing; a start that names the right one does.
+    // One that stops proves nothing; a start that names the right one does.
     for service in &services {
         service.gen_id().expect_err("not extended");
     }

@@ -84,7 +84,7 @@ impl Entry for Older {
     }
 }
 
-/// Place of a store's file: what a copy of it does not share.
+/// Place of a store's file. A copy has another one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FilePlace {
     /// Identity of the machine; empty if the system has none.
@@ -228,8 +228,8 @@ pub fn note_older(store: &dyn KvStore, older: StoreIdentity) -> Result<(), Store
     put(store, OLDER, known.as_ref(), &new).map(drop)
 }
 
-/// Makes a store one of its own: with a new identity, at the place where it lies now. What the original gave to its
-/// members must be ruled out before, by floors.
+/// Separates a store from the one that it was copied from: with a new identity, at the place where it lies now. Floors
+/// must rule out before that windows of the original's members are used again.
 ///
 /// # Errors
 /// [`StoreError`] if the store does not answer, changes meanwhile, or an entry is damaged.

@@ -1,4 +1,4 @@
-//! What the answers of all servers of a URL mean. Pure.
+//! Judgement of the answers of all servers of a URL. Pure.
 
 use std::io;
 

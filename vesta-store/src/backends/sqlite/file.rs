@@ -23,7 +23,7 @@ pub(super) fn identity(path: &Path) -> Identity {
     fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Where the file lies. What the system does not tell stays empty.
+/// Place of the file. Facts that the system does not tell stay empty.
 pub(super) fn place(path: &Path) -> Result<FilePlace, StoreError> {
     let failed = |error| StoreError::unavailable("the database file cannot be found", error);
     let file = fs::metadata(path).map_err(failed)?;
