@@ -201,7 +201,7 @@ fn a_removed_tag_stops_and_resumes_above_its_old_numbers() {
     assert_eq!(orders.next().unwrap(), 50_000);
 }
 
-/// Also the numbers that are still at hand: the first store gives them to others.
+/// Also the numbers that are left: the first store gives them to others.
 #[test]
 fn tags_of_a_second_store_stop_once_it_is_known() {
     let second = Arc::new(AtomicBool::new(false));

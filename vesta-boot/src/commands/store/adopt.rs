@@ -85,7 +85,7 @@ fn run_over(names: &[String], opened: &Opened, console: &mut Console) -> Result<
     if !console.agrees(&plan, "Is the original gone for good?")? {
         return Ok(UNCHANGED.to_owned());
     }
-    // The floors come first: whoever serves the new identity is above what members of the original hold.
+    // The floors come first: every server of the new identity is above what members of the original hold.
     for (leases, position, _) in &floors {
         leases.raise_floor(*position).map_err(failed)?;
     }
