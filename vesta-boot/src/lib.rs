@@ -33,9 +33,10 @@ pub use settings::{Config, Role};
 pub use start::assemble::{Assembled, assemble};
 pub use start::error::Error;
 pub use start::invocation::{Invocation, Parsed, arguments, command, parse, serving, values};
+pub use start::offered::{Offered, Seen};
 pub use start::program::{Front, main, start};
 pub use start::running::{
-    NOT_STARTED, Offered, Running, SEGMENTS_OFF, SERIALS_OFF, Waiting, not_ready_because,
+    NOT_STARTED, Running, SEGMENTS_OFF, SERIALS_OFF, Waiting, not_ready_because,
 };
 pub use start::shutdown::on_signal;
 pub use start::stores::{ask_stores, host_name};

@@ -10,10 +10,11 @@ use std::time::Duration;
 use futures_core::Stream;
 use tonic::{Request, Response, Status};
 use vesta_boot::{Caller, Offered, Outcome, Running};
+use vesta_intf::UnixMillis;
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_server::RegistryService as Protocol;
-use vesta_service::lease::{Leases, Place, Put, StoreError};
+use vesta_service::lease::{Leases, Place, Put, StoreError, StoreIdentity};
 
 use crate::access;
 use crate::methods::{GET, LIST, OPEN, PUT};
@@ -57,7 +58,7 @@ impl Registry {
             Some(name) if !own.is_empty() && !known(own, name) => Err(Status::permission_denied(
                 format!("the token is not valid for namespace `{name}`"),
             )),
-            None if !own.is_empty() => Err(Status::permission_denied(
+            None if place != Place::Proof && !own.is_empty() => Err(Status::permission_denied(
                 "the token is valid for some namespaces only, and tags belong to none",
             )),
             _ => Ok(place),
@@ -78,10 +79,14 @@ impl Registry {
             let offered = self.offered()?;
             allowed?;
             let asked = tokio::task::spawn_blocking(move || {
-                if let Some(meant) = meant
-                    && meant != offered.identity()?
-                {
-                    return Err(StoreError::permanent(ANOTHER_STORE).into());
+                if let Some(meant) = meant {
+                    let seen = offered.seen()?;
+                    if meant != seen.identity.number {
+                        return Err(StoreError::permanent(ANOTHER_STORE).into());
+                    }
+                    if let Some(why) = seen.refused {
+                        return Err(StoreError::two_stores(why).into());
+                    }
                 }
                 ask(&offered)
             });
@@ -89,6 +94,10 @@ impl Registry {
             let asked = asked.map_err(|panic| Status::unavailable(panic.to_string()))?;
             asked.map_err(|failure| match failure {
                 Failure::Refused(why) => Status::invalid_argument(why),
+                // The members of this store stop, too.
+                Failure::Store(error) if error.is_two_stores() => {
+                    Status::aborted(error.to_string())
+                }
                 Failure::Store(error) if error.is_permanent() && !error.is_replaced() => {
                     Status::failed_precondition(error.to_string())
                 }
@@ -121,18 +130,35 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn opened(offered: &Offered) -> Result<v1::OpenRegistryResponse, Failure> {
-    let store = &offered.store;
-    Ok(v1::OpenRegistryResponse {
+/// Looks at the store. `older` is what the caller says to have seen behind the same URL.
+fn opened(
+    offered: &Offered,
+    older: Option<StoreIdentity>,
+) -> Result<v1::OpenRegistryResponse, Failure> {
+    if let Some(older) = older {
+        offered.note_older(older)?;
+    }
+    let (store, seen) = (&offered.store, offered.look()?);
+    let identity = seen.identity;
+    let answer = v1::OpenRegistryResponse {
         store: store.describe(),
         server: vesta_boot::host_name(),
-        identity: offered.read_identity()?,
+        identity: identity.number,
+        created_ms: identity.created.0,
         usual_window_ms: millis(store.usual_window()),
+        refused: seen.refused,
+        ..v1::OpenRegistryResponse::default()
+    };
+    if answer.refused.is_some() {
+        return Ok(answer);
+    }
+    Ok(v1::OpenRegistryResponse {
         doubt: store.doubt()?.map(|doubt| v1::StoreDoubt {
             why: doubt.why,
             took_over: doubt.took_over,
         }),
         now_ms: store.now()?.map(|now| now.0),
+        ..answer
     })
 }
 
@@ -168,9 +194,22 @@ fn put(
 impl Protocol for Registry {
     async fn open(
         &self,
-        _: Request<v1::OpenRegistryRequest>,
+        request: Request<v1::OpenRegistryRequest>,
     ) -> Result<Response<v1::OpenRegistryResponse>, Status> {
-        self.ask(OPEN, None, Ok(()), opened)
+        let caller = access::caller(&request);
+        let older = request.into_inner().older.map(|older| StoreIdentity {
+            created: UnixMillis(older.created_ms),
+            number: older.number,
+        });
+        // It ends the service of all namespaces, so a token for some of them does not suffice.
+        let older = older.filter(|older| {
+            let may_tell = self.0.security.namespaces(caller).is_empty();
+            if !may_tell {
+                tracing::warn!(%older, "a member says that it saw an older store; its token is for some namespaces only");
+            }
+            may_tell
+        });
+        self.ask(OPEN, None, Ok(()), move |offered| opened(offered, older))
             .await
             .map(Response::new)
     }

@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 use vesta_intf::{IdError, UnixMillis};
 
+/// Begins each text about two stores behind one URL, for people and alarms.
+pub const TWO_STORES: &str = "TWO_STORES";
+
 /// A store request that was not answered, or whose reply makes no sense.
 #[derive(Debug, Clone)]
 pub struct StoreError {
@@ -24,6 +27,7 @@ enum Kind {
     Unavailable,
     Permanent,
     Replaced,
+    TwoStores,
 }
 
 impl StoreError {
@@ -60,6 +64,16 @@ impl StoreError {
         }
     }
 
+    /// Another, older store stands behind the same URL, so this one hands out machine IDs a second time: an owner stops
+    /// for good.
+    pub fn two_stores(why: impl fmt::Display) -> Self {
+        Self {
+            message: format!("{TWO_STORES}: {why}").into(),
+            kind: Kind::TwoStores,
+            source: None,
+        }
+    }
+
     /// True if only an operator can help.
     pub fn is_permanent(&self) -> bool {
         self.kind != Kind::Unavailable
@@ -67,7 +81,12 @@ impl StoreError {
 
     /// True if an owner must stop for good.
     pub fn is_replaced(&self) -> bool {
-        self.kind == Kind::Replaced
+        matches!(self.kind, Kind::Replaced | Kind::TwoStores)
+    }
+
+    /// True for the errors of [`two_stores`](Self::two_stores).
+    pub fn is_two_stores(&self) -> bool {
+        self.kind == Kind::TwoStores
     }
 }
 

@@ -12,6 +12,7 @@
 //!                  codec.rs: their texts
 //!  registry.rs     what a registry accepts from others                  pure
 //!  handover.rs     what a change means for another system in the store  pure
+//!  identity.rs     whose data a registry serves, and where its file lies
 //!  events.rs       events for people; history.rs: past claims
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
@@ -24,6 +25,7 @@ mod events;
 mod handover;
 mod history;
 mod host_state;
+mod identity;
 mod kv;
 mod leases;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -35,7 +37,7 @@ mod state;
 mod timing;
 
 use crate::error::BuildError;
-pub use crate::error::StoreError;
+pub use crate::error::{StoreError, TWO_STORES};
 pub use crate::file_system::check_local;
 pub use crate::host_guard::HostGuard;
 pub use crate::id::sequence;
@@ -49,12 +51,13 @@ pub use events::{Event, EventKind};
 pub use handover::{Claim, Handover, Release};
 pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, Own, StateFolder};
+pub use identity::{FilePlace, StoreIdentity, adopt, identity, note_older, refusal};
 pub use kv::{KvStore, Put, Suspicion};
 pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
 pub(crate) use record::Amendment;
 pub use record::{Cas, Doubt, Namespace, Record, Standby};
-pub use registry::{Place, identity};
+pub use registry::{PROOFS, Place};
 pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,
 };

@@ -3,6 +3,7 @@
 pub(crate) mod assemble;
 pub(crate) mod error;
 pub(crate) mod invocation;
+pub(crate) mod offered;
 pub(crate) mod program;
 pub(crate) mod running;
 pub(crate) mod shutdown;

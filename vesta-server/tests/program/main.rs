@@ -1,6 +1,7 @@
 //! The program as users run it: settings, messages, signals, exit codes.
 
 mod clocks;
+mod copies;
 mod disks;
 mod ledger;
 mod lifecycle;

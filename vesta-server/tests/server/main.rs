@@ -5,6 +5,7 @@ mod connections;
 mod health_and_limits;
 mod methods;
 mod registry;
+mod registry_two;
 mod segments;
 mod serials;
 mod support;

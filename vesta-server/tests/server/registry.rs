@@ -40,13 +40,13 @@ fn serve(store: &Arc<MemoryStore>) -> Server {
     })
 }
 
-fn url(login: &str, servers: &[&Server]) -> StoreUrl {
+pub(crate) fn url(login: &str, servers: &[&Server]) -> StoreUrl {
     let servers: Vec<_> = servers.iter().map(|it| it.address.to_string()).collect();
     let url = format!("vesta://{login}{}", servers.join(","));
     url.parse().expect("a URL")
 }
 
-fn open(login: &str, servers: &[&Server]) -> Arc<dyn KvStore> {
+pub(crate) fn open(login: &str, servers: &[&Server]) -> Arc<dyn KvStore> {
     vesta_store::open(&url(login, servers)).expect("it opens")
 }
 
@@ -78,11 +78,11 @@ mod conformance {
 }
 
 /// A registry of the namespaces orders and users.
-fn offer(store: Arc<dyn KvStore>, adjust: impl FnOnce(&mut Config)) -> Server {
+pub(crate) fn offer(store: Arc<dyn KvStore>, adjust: impl FnOnce(&mut Config)) -> Server {
     offer_at(FREE.into(), store, adjust)
 }
 
-fn offer_at(
+pub(crate) fn offer_at(
     address: SocketAddr,
     store: Arc<dyn KvStore>,
     adjust: impl FnOnce(&mut Config),
@@ -93,7 +93,7 @@ fn offer_at(
     })
 }
 
-fn refused<T>(answer: Result<T, StoreError>) -> String {
+pub(crate) fn refused<T>(answer: Result<T, StoreError>) -> String {
     let error = answer.map(drop).expect_err("refused");
     assert!(error.is_permanent(), "{error}");
     error.to_string()
@@ -277,7 +277,7 @@ fn each_request_names_the_store_that_it_means() {
     let store = Arc::new(MemoryStore::new());
     let server = offer(store.clone(), |_| ());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let own = identity(&*store).expect("memory");
+    let own = identity(&*store).expect("memory").number;
     for (identity, allowed) in [(own, true), (own ^ 1, false), (0, false)] {
         let codes = runtime.block_on(async {
             let mut registry = RegistryServiceClient::new(server.channel().await);
@@ -452,8 +452,10 @@ fn a_server_without_a_registry_says_so() {
         !error.is_permanent() && error.to_string().contains("of an older version"),
         "{error}"
     );
-    let server = offer(Arc::new(MemoryStore::new()), |_| ());
-    let both = format!("vesta://{address},{}", server.address);
+    let store = Arc::new(MemoryStore::new());
+    let server = offer(store.clone(), |_| ());
+    let id = identity(&*store).expect("memory");
+    let both = format!("vesta://{address},{}?id={id}", server.address);
     let both = vesta_store::open(&both.parse().expect("a URL")).expect("it opens");
     both.list("lease/orders").expect("from the newer one");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
-use super::{StoreError, Timing};
+use super::{FilePlace, StoreError, Timing};
 
 /// Reason why a store may lose a change that it acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +127,22 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError`] if the store does not answer.
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        Ok(None)
+    }
+
+    /// Where the file of the store lies; `None` for a store that is no file.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the file cannot be found.
+    fn place(&self) -> Result<Option<FilePlace>, StoreError> {
+        Ok(None)
+    }
+
+    /// Names of the namespaces in the store; `None` for a store that cannot list them.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn namespaces(&self) -> Result<Option<Vec<String>>, StoreError> {
         Ok(None)
     }
 }

@@ -33,6 +33,7 @@ mod process;
 mod state;
 mod symmetry;
 mod tests;
+mod two_stores;
 mod world;
 
 use std::collections::BTreeMap;

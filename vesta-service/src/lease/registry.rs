@@ -6,37 +6,15 @@
 
 use std::ops::RangeInclusive;
 
-use super::codec::{Entry as _, Fields, Marks, SCHEMA};
-use super::kv::{KvStore, Put};
+use super::codec::{Entry as _, Marks};
+use super::kv::Put;
 use super::leases::{
     BLOCK_OF, MARKS, NAMESPACE, block_of, block_text, machines_of, marked_by, number,
 };
 use super::record::{Namespace, Record};
-use crate::error::StoreError;
 
-/// Area and key of a store's identity.
-const IDENTITY: (&str, &str) = ("registry", "identity");
-
-/// Random number of the data in a store, drawn at the first call. Two servers that answer with different ones do
-/// not share a store.
-///
-/// # Errors
-/// [`StoreError`] if the store does not answer, or the entry is damaged.
-pub fn identity(store: &dyn KvStore) -> Result<u64, StoreError> {
-    let (area, key) = IDENTITY;
-    let text = |identity: u64| format!(r#"{{"schema":{SCHEMA},"identity":"{identity:016x}"}}"#);
-    let found = match store.get(area, key)? {
-        None => {
-            store.put_if(area, key, None, &text(crate::random::u63()))?;
-            store.get(area, key)?
-        }
-        found => found,
-    };
-    let found = found.unwrap_or_default();
-    let identity = Fields::parse(&found).and_then(|fields| fields.hex_64("identity"));
-    let damaged = |why| StoreError::permanent(format!("entry `{key}` of {area} is damaged: {why}"));
-    identity.map_err(damaged)
-}
+/// Entries of [`Place::Proof`]: as many members can prove at the same time that servers share a store.
+pub const PROOFS: u64 = 256;
 
 /// Contents of an area of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +33,8 @@ pub enum Place<'a> {
     },
     /// Segment or serial tags, which belong to no namespace.
     Tags,
+    /// Random values that members put by way of one server and read by way of another.
+    Proof,
 }
 
 impl<'a> Place<'a> {
@@ -64,6 +44,7 @@ impl<'a> Place<'a> {
         let is_name = |name: &&str| !name.is_empty() && !name.contains('/');
         let place = match (kind, rest) {
             ("segment", "tags") | ("serial", "tags" | "counters") => Self::Tags,
+            ("registry", "proof") => Self::Proof,
             ("lease", namespace) => Self::Leases {
                 namespace,
                 block: 0,
@@ -79,11 +60,11 @@ impl<'a> Place<'a> {
         Some(place).filter(|place| place.namespace().as_ref().is_none_or(is_name))
     }
 
-    /// The namespace; `None` for tags.
+    /// The namespace; `None` for tags and proofs.
     pub const fn namespace(&self) -> Option<&'a str> {
         match self {
             Self::Leases { namespace, .. } | Self::History { namespace } => Some(namespace),
-            Self::Tags => None,
+            Self::Tags | Self::Proof => None,
         }
     }
 
@@ -96,9 +77,17 @@ impl<'a> Place<'a> {
             Self::Leases { block, .. } => check_lease(*block, put, uuid),
             Self::History { .. } => Record::decode(&put.new).map(drop),
             Self::Tags => Ok(()), // their ranges may also be given back
+            Self::Proof => check_proof(put),
         }
         .map_err(|why| format!("entry `{}`: {why}", put.key))
     }
+}
+
+/// A proof is any 16 hexadecimal digits, so that the area has a greatest size.
+fn check_proof(Put { key, new, .. }: &Put) -> Result<(), String> {
+    let is_slot = number(key).is_some_and(|slot| slot < PROOFS);
+    let is_digits = new.len() == 16 && new.bytes().all(|it| it.is_ascii_hexdigit());
+    refuse((!is_slot || !is_digits).then_some("no version of Vesta writes such a proof"))
 }
 
 fn check_lease(block: u64, put: &Put, uuid: Option<u128>) -> Result<(), String> {
@@ -255,6 +244,7 @@ mod tests {
             ),
             ("segment/tags", Some(Place::Tags)),
             ("serial/counters", Some(Place::Tags)),
+            ("registry/proof", Some(Place::Proof)),
             ("block/orders/0", None),
             ("block/orders/03", None),
             ("block/orders", None),
@@ -441,6 +431,21 @@ mod tests {
         assert!(check("lease/x", "block-2", None, &named).is_err());
         assert!(check("block/x/1", "block-3", None, &named).is_err());
         assert!(check("lease/x", "block-0", None, &block_text(0)).is_err());
+    }
+
+    #[test]
+    fn proofs_are_small_and_few() {
+        let put = |key, new| check("registry/proof", key, None, new);
+        assert_eq!(put("255", "0123456789abcdef"), Ok(()));
+        for (key, new) in [
+            ("256", "0123456789abcdef"),
+            ("x", "0123456789abcdef"),
+            ("07", "0123456789abcdef"),
+            ("7", "0123456789abcdef0"),
+            ("7", "0123456789abcdeg"),
+        ] {
+            assert!(put(key, new).is_err(), "{key} {new}");
+        }
     }
 
     #[test]

@@ -419,7 +419,8 @@ pub(crate) enum Event {
     GivenUp(bool),
     /// Another process owns the record. The machine ID must be sealed.
     Fenced(Record),
-    /// The file behind the store was replaced or cannot be written. The machine ID must be sealed.
+    /// The file behind the store was replaced or cannot be written, or an older store stands behind the same URL. The
+    /// machine ID must be sealed.
     Broken(StoreError),
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vesta_intf::UnixMillis;
 
 use crate::error::StoreError;
-use crate::lease::{KvStore, Put, Suspicion, Timing};
+use crate::lease::{FilePlace, KvStore, Put, Suspicion, Timing};
 
 /// A request to a store; a single change is that of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +141,10 @@ impl KvStore for Intercept {
 
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
+    }
+
+    fn place(&self) -> Result<Option<FilePlace>, StoreError> {
+        self.store.place()
     }
 
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {

@@ -41,6 +41,16 @@ impl KvStore for MemoryStore {
         Timing::ONE_HOST
     }
 
+    fn namespaces(&self) -> Result<Option<Vec<String>>, StoreError> {
+        let entries = self.entries.lock();
+        let mut names: Vec<String> = entries
+            .keys()
+            .filter_map(|(area, _)| Some(area.strip_prefix("lease/")?.to_owned()))
+            .collect();
+        names.dedup();
+        Ok(Some(names))
+    }
+
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         let entries = self.entries.lock();
         let inside = entries.iter().filter(|((of, _), _)| of == area);

@@ -51,6 +51,7 @@ impl Kv for Registry {
     }
 
     async fn put_all(&self, to: &mut Connection, area: &str, puts: &[Put]) -> Result<Vec<bool>> {
+        self.look_again(to).await?;
         let put = |Put { key, old, new }: &Put| PutEntry {
             key: key.clone(),
             old: old.clone(),
@@ -71,9 +72,10 @@ impl Kv for Registry {
         Ok(done)
     }
 
+    /// Called at each claim and about once a minute, and so the time to look at all servers.
     async fn doubt(&self, to: &mut Connection) -> Result<Option<Suspicion>> {
-        let opened = self.open(to).await?;
-        let doubt = self.same_store(&to.server, opened)?.doubt;
+        self.look_again(to).await?;
+        let doubt = self.facts(to).await?.doubt;
         Ok(doubt.map(|doubt| Suspicion {
             why: doubt.why,
             took_over: doubt.took_over,
@@ -81,8 +83,7 @@ impl Kv for Registry {
     }
 
     async fn now(&self, to: &mut Connection) -> Result<Option<UnixMillis>> {
-        let opened = self.open(to).await?;
-        let now = self.same_store(&to.server, opened)?.now_ms;
+        let now = self.facts(to).await?.now_ms;
         Ok(now.map(UnixMillis))
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use std::any::Any;
 
 use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
-use vesta_service::lease::{KvStore, Put, StoreError, Timing};
+use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Timing};
 
-use super::Database;
+use super::{Database, file};
 
 const INSERT: &str = "INSERT INTO vesta_kv (area, name, value) VALUES (?1, ?2, ?3) \
      ON CONFLICT (area, name) DO NOTHING";
@@ -89,6 +89,19 @@ impl KvStore for Database {
             drop((insert, update));
             all.commit()?;
             Ok(done)
+        })
+    }
+
+    fn place(&self) -> Result<Option<FilePlace>, StoreError> {
+        file::place(&self.path).map(Some)
+    }
+
+    fn namespaces(&self) -> Result<Option<Vec<String>>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT DISTINCT substr(area, 7) FROM vesta_kv WHERE area LIKE 'lease/%'";
+            let mut statement = connection.prepare(sql)?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(Some(rows.collect::<Result<_, _>>()?))
         })
     }
 }
