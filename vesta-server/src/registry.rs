@@ -13,6 +13,7 @@ use vesta_boot::{Caller, Offered, Outcome, Running};
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_server::RegistryService as Protocol;
+use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{Leases, Place, Put, StoreError};
 
 use crate::access;
@@ -132,7 +133,8 @@ fn opened(offered: &Offered) -> Result<v1::OpenRegistryResponse, Failure> {
             why: doubt.why,
             took_over: doubt.took_over,
         }),
-        now_ms: store.now()?.map(|now| now.0),
+        // Members are other hosts: where the store has no clock, they compare theirs with this host's.
+        now_ms: Some(store.now()?.unwrap_or_else(|| SystemClock::new().wall()).0),
     })
 }
 

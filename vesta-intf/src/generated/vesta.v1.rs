@@ -236,7 +236,7 @@ pub struct OpenRegistryResponse {
     /// Reason why the store may forget what it acknowledged; unset if it keeps that.
     #[prost(message, optional, tag = "5")]
     pub doubt: ::core::option::Option<StoreDoubt>,
-    /// The store's own clock, in milliseconds since 1970; unset if it has none.
+    /// The store's clock, or the server's if the store has none, in milliseconds since 1970.
     #[prost(uint64, optional, tag = "6")]
     pub now_ms: ::core::option::Option<u64>,
 }
