@@ -8,6 +8,7 @@ mod blocks;
 mod capacity;
 mod claims;
 mod clock_faults;
+mod cut_off;
 mod disposable_machine_ids;
 mod doubts;
 mod earlier_states;
