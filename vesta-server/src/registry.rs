@@ -124,16 +124,21 @@ impl From<StoreError> for Failure {
 
 fn opened(offered: &Offered) -> Result<v1::OpenRegistryResponse, Failure> {
     let store = &offered.store;
+    let doubt = store.doubt()?;
     Ok(v1::OpenRegistryResponse {
         store: store.describe(),
         server: vesta_boot::host_name(),
         identity: offered.read_identity()?,
         usual_window_ms: millis(store.usual_window()),
-        doubt: store.doubt()?.map(|doubt| v1::StoreDoubt {
+        doubt: doubt.map(|doubt| v1::StoreDoubt {
             why: doubt.why,
             took_over: doubt.took_over,
         }),
         // Members are other hosts: where the store has no clock, they compare theirs with this host's.
+        writer: store.writer().map(|writer| v1::StoreWriter {
+            server: writer.server,
+            unseen: writer.unseen,
+        }),
         now_ms: Some(store.now()?.unwrap_or_else(|| SystemClock::new().wall()).0),
     })
 }

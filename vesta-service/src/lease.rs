@@ -10,6 +10,7 @@
 //!  kv.rs           port: the functions that a store implements
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
+//!  writer.rs       the server that wrote last: a fail-over, or a second server    pure
 //!  registry.rs     what a registry accepts from others                  pure
 //!  events.rs       events for people; history.rs: past claims
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
@@ -31,6 +32,7 @@ mod registry;
 mod slot;
 mod state;
 mod timing;
+mod writer;
 
 use crate::error::BuildError;
 pub use crate::error::StoreError;
@@ -58,3 +60,4 @@ pub(crate) use slot::{
 pub(crate) use state::{CLAIM_TIMEOUT, Plan, USUAL_DOUBTFUL_WINDOW};
 pub use timing::Timing;
 pub(crate) use timing::{LONGEST_RETRY_AFTER, RETRY_AFTER};
+pub use writer::Writer;

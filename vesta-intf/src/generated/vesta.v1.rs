@@ -239,6 +239,18 @@ pub struct OpenRegistryResponse {
     /// The store's clock, or the server's if the store has none, in milliseconds since 1970.
     #[prost(uint64, optional, tag = "6")]
     pub now_ms: ::core::option::Option<u64>,
+    /// Server of the store; unset if all of its servers have the same data.
+    #[prost(message, optional, tag = "9")]
+    pub writer: ::core::option::Option<StoreWriter>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreWriter {
+    /// Identity of the server. It is compared with the one that wrote to a namespace last.
+    #[prost(string, tag = "1")]
+    pub server: ::prost::alloc::string::String,
+    /// Statement that lets this server's user see whether the store replicates from another one; unset if it may.
+    #[prost(string, optional, tag = "2")]
+    pub unseen: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StoreDoubt {

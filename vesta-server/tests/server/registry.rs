@@ -12,9 +12,9 @@ use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_server::METHODS;
 use vesta_service::clock::{Clock as _, SystemClock};
-use vesta_service::lease::{KvStore, Leases, Record, StoreError, Suspicion, identity};
+use vesta_service::lease::{KvStore, Leases, Record, StoreError, Suspicion, Writer, identity};
 use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
-use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
+use vesta_service::testing::{Answer, FlakyStore, Intercept, ManualClock, MemoryStore, Request};
 use vesta_service::{BuildError, LocalIdService, MachineSource};
 use vesta_store::conformance::{Backend, Fixture, NAMESPACES};
 use vesta_store::{Options, StoreUrl};
@@ -483,4 +483,35 @@ fn a_member_whose_clock_is_wrong_uses_up_no_machine_id_of_a_store_without_a_cloc
         assert!(matches!(error, BuildError::ClocksDiffer { .. }), "{error}");
     }
     member("right", 0).expect("the only machine ID is free");
+}
+
+/// The server behind the registry, not the registry, has the data.
+#[test]
+fn a_member_is_refused_when_the_registrys_store_is_another_server_that_hides_its_source() {
+    let store = FlakyStore::new(Arc::new(MemoryStore::new()));
+    let at = |server: &str| Writer {
+        server: server.into(),
+        unseen: Some("GRANT X".into()),
+    };
+    let (server, folder) = (offer(store.clone(), |_| ()), vesta_testkit::fast_folder());
+    let member = || {
+        LocalIdService::builder()
+            .namespace("orders")
+            .machine(MachineSource::Pool {
+                store: open("", &[&server]),
+                range: Some(0..=0),
+            })
+            .state_dir(folder.path())
+            .build()
+    };
+    store.show_writer(at("a"));
+    member().expect("a machine ID is free").close();
+    store.show_writer(at("b"));
+    let error = member().expect_err("another server").to_string();
+    assert!(
+        error.contains("server `a` wrote") && error.contains("`GRANT X`"),
+        "{error}"
+    );
+    store.show_writer(at("a"));
+    member().expect("the server that wrote last");
 }

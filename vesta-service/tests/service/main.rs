@@ -29,3 +29,4 @@ mod root;
 mod standby;
 mod state_file;
 mod uniqueness;
+mod writers;

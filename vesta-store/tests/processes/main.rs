@@ -38,6 +38,8 @@ mod server;
 mod stores;
 mod worker;
 mod world;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod writers;
 
 /// Generates a test of each scenario with this store.
 macro_rules! on {
@@ -106,6 +108,7 @@ macro_rules! on_a_database {
                 a_restart_leaves_no_empty_table_in_place_of_a_renamed_one
                 a_refusal_ends_neither_holders_nor_waiting_starters
                 nothing_repeats_while_calls_wait_for_refused_tags;
+            writers: another_server_is_refused_or_doubted;
         }
     };
 }

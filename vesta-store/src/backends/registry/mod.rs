@@ -7,7 +7,7 @@ mod kv;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -16,7 +16,7 @@ use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
-use vesta_intf::grpc::v1::{OpenRegistryRequest, OpenRegistryResponse};
+use vesta_intf::grpc::v1::{OpenRegistryRequest, OpenRegistryResponse, StoreWriter};
 use vesta_service::lease::{StoreError, Timing};
 
 use crate::backends::channel::endpoints;
@@ -42,6 +42,8 @@ pub(crate) struct Registry {
     token: Option<MetadataValue<Ascii>>,
     /// Facts from the server that answered first.
     opened: OnceLock<OpenRegistryResponse>,
+    /// Server of the store, as told last.
+    writer: Mutex<Option<StoreWriter>>,
     /// File with the identity of the store that answered first.
     pin: Option<PathBuf>,
 }
@@ -76,6 +78,7 @@ impl Client for Registry {
             servers,
             token,
             opened: OnceLock::new(),
+            writer: Mutex::default(),
         })
     }
 
