@@ -2,7 +2,7 @@
 
 use super::{StoreError, Suspicion};
 
-/// Server of a store whose servers have data of their own.
+/// Server of a store each of whose servers has its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writer {
     /// Identity of the server, or of its cluster if that keeps what one of its servers acknowledged.

@@ -1,4 +1,4 @@
-//! The server that wrote last stands in the namespace: what a start and a holder do at another one.
+//! Services at another server than the one that wrote to their namespace last.
 
 use std::time::Duration;
 

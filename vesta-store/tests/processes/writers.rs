@@ -1,5 +1,5 @@
-//! A process that meets another server than the one that wrote to its namespace last: a replica that can be written and
-//! hides that it is one, or a server that took over.
+//! Processes at another server than the one that wrote to their namespace last. It is a replica that can be written and
+//! hides that it is one, or it took over.
 
 use std::collections::HashSet;
 

@@ -163,7 +163,7 @@ impl Facts {
         };
         let one = cluster.filter(|name| !name.is_empty());
         let one = one.or_else(|| self.get("server_uuid")).map(str::to_owned);
-        // MariaDB has no uuid of its own.
+        // MariaDB has no uuid.
         one.or_else(|| {
             Some(format!(
                 "{} on {}",
