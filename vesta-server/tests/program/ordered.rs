@@ -234,7 +234,7 @@ fn play(store: &str, layout: &'static str, faults: &[Fault]) {
                     assert_eq!(stopped.map(|it| it.0), Some(Some(0)));
                 }
                 Fault::Pause => pause(fleet.server(holder).id()),
-                Fault::Cut if moments.len() % 2 == 0 => fleet.ways[holder].refuse(),
+                Fault::Cut if moments.len().is_multiple_of(2) => fleet.ways[holder].refuse(),
                 Fault::Cut => fleet.ways[holder].freeze(),
             }
             let lives = matches!(fault, Fault::Pause | Fault::Cut);

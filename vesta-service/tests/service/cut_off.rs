@@ -16,7 +16,7 @@ const MILLI: Duration = Duration::from_millis(1);
 
 /// The IDs of a call, one or several.
 fn take(service: &LocalIdService, step: u64) -> Vec<u64> {
-    let mut ids = vec![0; if step % 3 == 0 { 3 } else { 1 }];
+    let mut ids = vec![0; if step.is_multiple_of(3) { 3 } else { 1 }];
     let made = match ids.len() {
         1 => service.try_gen_id().map(|id| {
             ids[0] = id;
@@ -59,7 +59,7 @@ fn play(layout: IdMeta, populator: PopulatorKind) {
             stores[0].come_back();
         }
         for (host, service) in services.iter().enumerate() {
-            if step % 10 == 0 {
+            if step.is_multiple_of(10) {
                 service.maintain();
             }
             for id in take(service, step) {
