@@ -50,7 +50,7 @@ fn play(layout: IdMeta, populator: PopulatorKind) {
     let services = [0, 1].map(start);
     let (mut largest, mut made, mut wrong) = (0, [0_u64; 2], 0_u64);
     let mut ends_at = None;
-    for step in 0..9_000 {
+    for step in 0..9_000_u64 {
         if step == 1_000 {
             stores[0].go_away();
             ends_at = Some(clock.monotonic() + services[0].status().window_left);
