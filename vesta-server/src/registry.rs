@@ -14,6 +14,7 @@ use vesta_intf::UnixMillis;
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_server::RegistryService as Protocol;
+use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{Leases, Place, Put, StoreError, StoreIdentity};
 
 use crate::access;
@@ -152,12 +153,18 @@ fn opened(
     if answer.refused.is_some() {
         return Ok(answer);
     }
+    let doubt = store.doubt()?;
     Ok(v1::OpenRegistryResponse {
-        doubt: store.doubt()?.map(|doubt| v1::StoreDoubt {
+        doubt: doubt.map(|doubt| v1::StoreDoubt {
             why: doubt.why,
             took_over: doubt.took_over,
         }),
-        now_ms: store.now()?.map(|now| now.0),
+        writer: store.writer().map(|writer| v1::StoreWriter {
+            server: writer.server,
+            unseen: writer.unseen,
+        }),
+        // Members are other hosts: where the store has no clock, they compare theirs with this host's.
+        now_ms: Some(store.now()?.unwrap_or_else(|| SystemClock::new().wall()).0),
         ..answer
     })
 }

@@ -10,6 +10,7 @@
 //!  kv.rs           port: the functions that a store implements
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
+//!  writer.rs       the server that wrote last: a fail-over, or a second server    pure
 //!  registry.rs     what a registry accepts from others                  pure
 //!  handover.rs     what a change means for another system in the store  pure
 //!  identity.rs     whose data a registry serves, and where its file lies
@@ -35,6 +36,7 @@ mod registry;
 mod slot;
 mod state;
 mod timing;
+mod writer;
 
 use crate::error::BuildError;
 pub use crate::error::{StoreError, TWO_STORES};
@@ -64,3 +66,4 @@ pub(crate) use slot::{
 pub(crate) use state::{CLAIM_TIMEOUT, Plan, USUAL_DOUBTFUL_WINDOW};
 pub use timing::Timing;
 pub(crate) use timing::{LONGEST_RETRY_AFTER, RETRY_AFTER};
+pub use writer::Writer;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 use vesta_service::clock::{Clock, ClockPair, SystemClock};
-use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Suspicion, Timing};
+use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Suspicion, Timing, Writer};
 
 use crate::admin::metrics::{Latency, Series};
 
@@ -127,6 +127,10 @@ impl KvStore for Metered {
 
     fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
         self.timed(Op::Durability, |store| store.doubt())
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        self.store.writer()
     }
 
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {

@@ -250,7 +250,7 @@ pub struct OpenRegistryResponse {
     /// Reason why the store may forget what it acknowledged; unset if it keeps that.
     #[prost(message, optional, tag = "5")]
     pub doubt: ::core::option::Option<StoreDoubt>,
-    /// The store's own clock, in milliseconds since 1970; unset if it has none.
+    /// The store's clock, or the server's if the store has none, in milliseconds since 1970.
     #[prost(uint64, optional, tag = "6")]
     pub now_ms: ::core::option::Option<u64>,
     /// When the identity was drawn, in milliseconds since 1970; 0 if it is not known.
@@ -259,6 +259,18 @@ pub struct OpenRegistryResponse {
     /// Reason why the server refuses its members, for people: there is an older store, or the file was moved or copied.
     #[prost(string, optional, tag = "8")]
     pub refused: ::core::option::Option<::prost::alloc::string::String>,
+    /// Server of the store; unset if all of its servers have the same data.
+    #[prost(message, optional, tag = "9")]
+    pub writer: ::core::option::Option<StoreWriter>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreWriter {
+    /// Identity of the server. It is compared with the one that wrote to a namespace last.
+    #[prost(string, tag = "1")]
+    pub server: ::prost::alloc::string::String,
+    /// Statement that lets this server's user see whether the store replicates from another one; unset if it may.
+    #[prost(string, optional, tag = "2")]
+    pub unseen: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StoreDoubt {

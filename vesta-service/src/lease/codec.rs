@@ -160,7 +160,9 @@ impl Entry for Namespace {
             floor,
             window,
             doubt,
+            writer,
         } = self;
+        let writer = Value::from(writer.as_deref());
         let fingerprint = Value::from(fingerprint.as_str());
         let doubt = doubt.as_ref().map_or(
             "null".into(),
@@ -179,7 +181,7 @@ impl Entry for Namespace {
         );
         let window = window.as_millis();
         format!(
-            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}","window":"{window}","doubt":{doubt}}}"#
+            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}","window":"{window}","doubt":{doubt},"writer":{writer}}}"#
         )
     }
 
@@ -201,6 +203,7 @@ impl Entry for Namespace {
             floor: fields.number("floor")?,
             window: Duration::from_millis(fields.number("window")?),
             doubt: fields.optional("doubt", doubt)?,
+            writer: fields.optional("writer", |writer| writer.as_str().map(str::to_owned))?,
         })
     }
 }
@@ -362,7 +365,7 @@ mod tests {
         #[test]
         fn every_namespace_and_bucket_round_trips(
             (uuid, fingerprint, floor, window) in any::<(u128, String, u64, u64)>(),
-            doubt in any::<Option<(u64, u64, u64, String)>>(),
+            (doubt, writer) in any::<(Option<(u64, u64, u64, String)>, Option<String>)>(),
             births in proptest::collection::btree_map(any::<u64>(), any::<u64>(), 0..64),
         ) {
             let doubt = doubt.map(|(since, reach, window, why)| {
@@ -370,7 +373,7 @@ mod tests {
                 Doubt { since, reach, window: Duration::from_millis(window), why }
             });
             let window = Duration::from_millis(window);
-            let namespace = Namespace { uuid, fingerprint, floor, window, doubt };
+            let namespace = Namespace { uuid, fingerprint, floor, window, doubt, writer };
             prop_assert_eq!(Namespace::decode(&namespace.encode()), Ok(namespace));
             let marks = Marks { namespace: uuid, births };
             prop_assert_eq!(Marks::decode(&marks.encode()), Ok(marks));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
-use super::{FilePlace, StoreError, Timing};
+use super::{FilePlace, StoreError, Timing, Writer};
 
 /// Reason why a store may lose a change that it acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +105,11 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// [`StoreError`] if the store does not answer.
     fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
         Ok(None)
+    }
+
+    /// The server that answered [`doubt`](Self::doubt) last; `None` if all servers of the store have the same data.
+    fn writer(&self) -> Option<Writer> {
+        None
     }
 
     /// Locks an entry against the other processes of this machine until the returned value is dropped; `None`

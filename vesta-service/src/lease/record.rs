@@ -65,6 +65,8 @@ pub struct Namespace {
     /// Set once a process has seen that the store may forget what it acknowledged; only an operator clears
     /// it. While it is set, claims keep a distance from what may have been forgotten.
     pub doubt: Option<Doubt>,
+    /// Identity of the server that wrote last, if each server of the store has its own data.
+    pub writer: Option<String>,
 }
 
 /// Doubt: the reason why a store may forget what it acknowledged, written where a fail-over preserves it.
@@ -82,7 +84,7 @@ pub struct Doubt {
 }
 
 /// Facts that a process adds to a namespace. Each raises a value and clears none, so their order does not
-/// matter and several of them merge into one change.
+/// matter and several of them merge into one change. All slots of a process see the same server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Amendment {
     /// Uuid of the namespace.
@@ -93,6 +95,8 @@ pub(crate) struct Amendment {
     pub(crate) doubtful_window: Duration,
     /// Written only if the namespace has no doubt yet: an earlier one already reaches far enough.
     pub(crate) doubt: Option<Doubt>,
+    /// Server that writes now.
+    pub(crate) writer: Option<String>,
 }
 
 impl Amendment {
@@ -102,6 +106,7 @@ impl Amendment {
         self.window = self.window.max(other.window);
         self.doubtful_window = self.doubtful_window.max(other.doubtful_window);
         self.doubt = self.doubt.take().or_else(|| other.doubt.clone());
+        self.writer = self.writer.take().or_else(|| other.writer.clone());
     }
 
     /// The namespace with these facts.
@@ -115,6 +120,7 @@ impl Amendment {
             floor: old.floor.max(self.floor),
             window: old.window.max(self.window),
             doubt: doubt.map(widened),
+            writer: self.writer.as_ref().or(old.writer.as_ref()).cloned(),
             ..old.clone()
         }
     }

@@ -366,6 +366,7 @@ mod tests {
             })
         };
         let old = Namespace {
+            writer: None,
             uuid: UUID,
             fingerprint: "f".into(),
             floor: 10,
@@ -379,6 +380,7 @@ mod tests {
         };
         assert_eq!(change(&|it| it.floor = 11), Ok(()));
         assert_eq!(change(&|it| it.window *= 2), Ok(()));
+        assert_eq!(change(&|it| it.writer = Some("a".into())), Ok(()));
         for (why, refused) in [
             ("another namespace", change(&|it| it.uuid = 1)),
             (

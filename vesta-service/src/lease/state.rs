@@ -181,9 +181,14 @@ impl Plan {
         UnixMillis(wall.0.saturating_add(reach))
     }
 
-    /// Facts that this process adds to a namespace: the windows that it announces before it uses them, and
-    /// the doubt that it writes down.
-    pub(crate) fn facts(&self, namespace: u128, doubt: Option<Doubt>) -> Amendment {
+    /// Facts that this process adds to a namespace: the windows that it announces before it uses them, the doubt that
+    /// it writes down, and the server that it writes to.
+    pub(crate) fn facts(
+        &self,
+        namespace: u128,
+        doubt: Option<Doubt>,
+        writer: Option<String>,
+    ) -> Amendment {
         let unusual = |window: Duration, usual| {
             if window > usual {
                 window
@@ -196,6 +201,7 @@ impl Plan {
             window: unusual(self.timing.window, self.usual_window),
             doubtful_window: unusual(self.doubtful_window, USUAL_DOUBTFUL_WINDOW),
             doubt,
+            writer,
             ..Amendment::default()
         }
     }
@@ -205,12 +211,14 @@ impl Plan {
         &self,
         of: &Namespace,
         seen: Option<&Suspicion>,
+        server: Option<&String>,
         wall: UnixMillis,
     ) -> Option<Amendment> {
         // Other processes buy long windows until their next check.
         let doubt = self.first_doubt(seen, wall).filter(|_| of.doubt.is_none());
         let reach = self.reach(DOUBT_CHECK, of.window, wall);
-        let facts = self.facts(of.uuid, doubt.map(|doubt| Doubt { reach, ..doubt }));
+        let doubt = doubt.map(|doubt| Doubt { reach, ..doubt });
+        let facts = self.facts(of.uuid, doubt, server.cloned());
         (facts.of(of) != *of).then_some(facts)
     }
 
@@ -337,6 +345,8 @@ pub(crate) enum Ask {
 pub(crate) struct Findings {
     /// Reason why the store may forget what it acknowledged, if it may.
     pub(crate) doubt: Option<Suspicion>,
+    /// Server that answered, if each has its own data.
+    pub(crate) server: Option<String>,
     /// Block of machine IDs that was read.
     pub(crate) block: u64,
     pub(crate) snapshot: Snapshot,

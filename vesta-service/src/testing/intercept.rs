@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vesta_intf::UnixMillis;
 
 use crate::error::StoreError;
-use crate::lease::{FilePlace, KvStore, Put, Suspicion, Timing};
+use crate::lease::{FilePlace, KvStore, Put, Suspicion, Timing, Writer};
 
 /// A request to a store; a single change is that of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,6 +176,10 @@ impl KvStore for Intercept {
 
     fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
         self.ask(Request::Put { area, puts }, only!(Done))
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        self.store.writer()
     }
 
     fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {

@@ -43,6 +43,8 @@ mod worker;
 #[cfg(feature = "zookeeper")]
 mod workers;
 mod world;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod writers;
 
 /// Generates a test of each scenario with this store.
 macro_rules! on {
@@ -111,6 +113,7 @@ macro_rules! on_a_database {
                 a_restart_leaves_no_empty_table_in_place_of_a_renamed_one
                 a_refusal_ends_neither_holders_nor_waiting_starters
                 nothing_repeats_while_calls_wait_for_refused_tags;
+            writers: another_server_is_refused_or_doubted;
         }
     };
 }

@@ -187,6 +187,7 @@ mod tests {
                 floor: 0,
                 window: std::time::Duration::ZERO,
                 doubt: None,
+                writer: None,
             };
             let expected = TickConverter::new(layout).position_at(NOW).expect("inside");
             assert_eq!(

@@ -331,7 +331,7 @@ impl Claiming {
         plan.check(&namespace)?;
         plan.check_order(&findings.snapshot.records)?;
         let seen = findings.doubt.as_ref();
-        let missing = plan.missing_from(&namespace, seen, now.wall);
+        let missing = plan.missing_from(&namespace, seen, findings.server.as_ref(), now.wall);
         // Checked before a doubt is written, because its reach counts from this clock.
         let new = missing.as_ref().and_then(|facts| facts.doubt.as_ref());
         let doubted = new.or(namespace.doubt.as_ref()).is_some();

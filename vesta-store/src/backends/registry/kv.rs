@@ -1,10 +1,14 @@
 //! Entries of a registry. Compare-and-set is end to end: the server only passes it on.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
-use vesta_intf::grpc::v1::{GetEntryRequest, ListEntriesRequest, PutEntriesRequest, PutEntry};
+use vesta_intf::grpc::v1::{
+    GetEntryRequest, ListEntriesRequest, OpenRegistryResponse, PutEntriesRequest, PutEntry,
+    StoreWriter,
+};
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Put, StoreError, Suspicion, Timing};
+use vesta_service::lease::{Put, StoreError, Suspicion, Timing, Writer};
 
 use super::{Connection, Registry, explain};
 use crate::remote::{Entries, Kv, Result};
@@ -75,11 +79,19 @@ impl Kv for Registry {
     /// Called at each claim and about once a minute, and so the time to look at all servers.
     async fn doubt(&self, to: &mut Connection) -> Result<Option<Suspicion>> {
         self.look_again(to).await?;
-        let doubt = self.facts(to).await?.doubt;
+        let OpenRegistryResponse { doubt, writer, .. } = self.facts(to).await?;
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = writer;
         Ok(doubt.map(|doubt| Suspicion {
             why: doubt.why,
             took_over: doubt.took_over,
         }))
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer
+            .clone()
+            .map(|StoreWriter { server, unseen }| Writer { server, unseen })
     }
 
     async fn now(&self, to: &mut Connection) -> Result<Option<UnixMillis>> {

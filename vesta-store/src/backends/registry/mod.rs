@@ -17,7 +17,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
-use vesta_intf::grpc::v1::{OpenRegistryRequest, OpenRegistryResponse};
+use vesta_intf::grpc::v1::{OpenRegistryRequest, OpenRegistryResponse, StoreWriter};
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{StoreError, StoreIdentity, TWO_STORES, Timing};
 
@@ -54,6 +54,8 @@ pub(crate) struct Registry {
     /// Facts from the server that answered first.
     opened: OnceLock<OpenRegistryResponse>,
     looked: Mutex<Looked>,
+    /// Server of the store, as told last.
+    writer: Mutex<Option<StoreWriter>>,
     /// Timeout of one request.
     limit: Duration,
 }
@@ -103,6 +105,7 @@ impl Client for Registry {
             id,
             opened: OnceLock::new(),
             looked: Mutex::default(),
+            writer: Mutex::default(),
             limit: options.limit(Self::TIMING),
         })
     }

@@ -1,6 +1,7 @@
 //! Entries as znodes.
 
 use futures_util::future::try_join_all;
+use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{Handover, Put};
 use zookeeper_client::{Acls, CreateMode, CreateOptions, Error, Stat};
 
@@ -10,6 +11,8 @@ use super::{Children, Connection, Session, Zookeeper};
 use crate::remote::{Entries, Kv, Result};
 
 impl Kv for Zookeeper {
+    const HAS_CLOCK: bool = true;
+
     async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.path(area);
         let children = self
@@ -53,7 +56,26 @@ impl Kv for Zookeeper {
         }
         Ok(done)
     }
+
+    /// The leader's clock: it stamps each change of a znode.
+    async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>> {
+        let (session, root) = (&connection.session, self.config.path.trim_end_matches('/'));
+        let path = format!("{root}/{CLOCK}");
+        let stamped = loop {
+            match session.set_data(&path, b"", None).await {
+                Err(Error::NoNode) => match self.create(session, root, &path, "").await {
+                    Ok(()) | Err(Error::NodeExists) => {}
+                    Err(error) => return Err(self.explain(error)),
+                },
+                stamped => break stamped.map_err(|error| self.explain(error))?,
+            }
+        };
+        Ok(stamped.mtime.try_into().ok().map(UnixMillis))
+    }
 }
+
+/// Znode that is written to read the clock. It is no area: their names have a colon.
+const CLOCK: &str = "clock";
 
 impl Zookeeper {
     async fn put_if(

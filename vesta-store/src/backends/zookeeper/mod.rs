@@ -37,6 +37,7 @@ pub(crate) type Children = Vec<(String, Vec<u8>, Stat)>;
 /// ```text
 /// /vesta/lease:orders/namespace  {"schema":1,…}
 /// /vesta/lease:orders/17         {"schema":1,…}
+/// /vesta/clock                   empty; written to read the leader's clock
 /// ```
 ///
 /// All are persistent, have no time to live and are never deleted. Any other znode is refused.

@@ -10,7 +10,7 @@ use super::{Rounds, Said};
 use crate::clock::ClockPair;
 use crate::error::{StoreError, ask_store};
 use crate::lease::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
-use crate::lease::{Amendment, Doubt, HostState, Leases, Namespace, Plan};
+use crate::lease::{Amendment, Doubt, HostState, Leases, Look, Namespace, Plan};
 
 /// Smallest difference between clocks that is logged.
 const WORTH_A_WORD: Duration = Duration::from_millis(500);
@@ -114,7 +114,7 @@ impl Rounds {
                     store.ask(|leases| {
                         let found = leases.find()?;
                         Ok(Answer::Namespace(
-                            found.map_or_else(|| create(leases, plan, None), Ok)?,
+                            found.map_or_else(|| create(leases, plan, None, None), Ok)?,
                         ))
                     })
                 }),
@@ -151,7 +151,8 @@ impl Rounds {
             // The reach of a doubt counts from the later clock.
             let theirs = self.said.clock.map(|pair| pair.latest(clock.monotonic()));
             let wall = clock.wall().max(theirs.unwrap_or_default());
-            let answer = store.ask(|leases| survey(leases, plan, host, block, wall));
+            let now = clock.monotonic();
+            let answer = store.ask(|leases| survey(leases, plan, host, block, (now, wall)));
             if let Answer::Survey(_) = answer {
                 // At the start, a registry may not have answered yet.
                 let usual = self.leases.store().usual_window();
@@ -220,8 +221,13 @@ fn shared(known: &mut Option<Answer>, ask: impl FnOnce() -> Answer) -> Answer {
     known.get_or_insert_with(ask).clone()
 }
 
-fn create(leases: &Leases, plan: &Plan, doubt: Option<Doubt>) -> Result<Namespace, StoreError> {
-    leases.create(&plan.meta.fingerprint(), &plan.facts(0, doubt))
+fn create(
+    leases: &Leases,
+    plan: &Plan,
+    doubt: Option<Doubt>,
+    writer: Option<String>,
+) -> Result<Namespace, StoreError> {
+    leases.create(&plan.meta.fingerprint(), &plan.facts(0, doubt, writer))
 }
 
 /// Input of the searches.
@@ -230,16 +236,20 @@ fn survey(
     plan: &Plan,
     host: &mut HostState,
     block: Option<u64>,
-    wall: UnixMillis,
+    (now, wall): (Duration, UnixMillis),
 ) -> Result<Answer, StoreError> {
-    let store = leases.store();
-    let doubt = store.doubt()?;
+    let Look {
+        namespace,
+        seen: doubt,
+        server,
+        ..
+    } = leases.look_at(leases.find()?, now)?;
     let locals: BTreeMap<_, _> = host
         .survey()
         .into_iter()
         .map(|local| (local.machine, local))
         .collect();
-    let namespace = match leases.find()? {
+    let namespace = match namespace {
         Some(namespace) => namespace,
         None => {
             let mut remembered = locals.values().cloned().chain(host.own(None));
@@ -247,7 +257,8 @@ fn survey(
             if let Some(local) = remembered.find(|local| local.record.namespace != 0) {
                 return Ok(Answer::Forgotten(Box::new(local)));
             }
-            create(leases, plan, plan.first_doubt(doubt.as_ref(), wall))?
+            let doubt = plan.first_doubt(doubt.as_ref(), wall);
+            create(leases, plan, doubt, server.clone())?
         }
     };
     let own = host.own(Some(namespace.uuid));
@@ -255,6 +266,7 @@ fn survey(
     let snapshot = leases.snapshot_of_block(block)?;
     Ok(Answer::Survey(Arc::new(Findings {
         doubt,
+        server,
         block,
         snapshot,
         locals,
