@@ -82,7 +82,7 @@ pub struct Doubt {
 }
 
 /// Facts that a process adds to a namespace. Each raises a value and clears none, so their order does not
-/// matter and several of them merge into one change.
+/// matter and several of them merge into one change. The end of a reach names the doubt that it was found for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Amendment {
     /// Uuid of the namespace.
@@ -93,6 +93,8 @@ pub(crate) struct Amendment {
     pub(crate) doubtful_window: Duration,
     /// Written only if the namespace has no doubt yet: an earlier one already reaches far enough.
     pub(crate) doubt: Option<Doubt>,
+    /// Doubt that reaches nothing: no machine ID was claimed before it was written.
+    pub(crate) reaches_nothing: Option<Doubt>,
 }
 
 impl Amendment {
@@ -102,11 +104,18 @@ impl Amendment {
         self.window = self.window.max(other.window);
         self.doubtful_window = self.doubtful_window.max(other.doubtful_window);
         self.doubt = self.doubt.take().or_else(|| other.doubt.clone());
+        let known = self.reaches_nothing.take();
+        self.reaches_nothing = known.or_else(|| other.reaches_nothing.clone());
     }
 
     /// The namespace with these facts.
     pub(crate) fn of(&self, old: &Namespace) -> Namespace {
-        let doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();
+        let mut doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();
+        if let Some(it) = doubt.as_mut()
+            && self.reaches_nothing.as_ref() == Some(it)
+        {
+            it.reach = it.since;
+        }
         let widened = |doubt: Doubt| Doubt {
             window: doubt.window.max(self.doubtful_window),
             ..doubt
@@ -142,6 +151,12 @@ impl Record {
             Ordering::Equal => ![self.owner, 0].contains(&current.owner),
             Ordering::Greater => current.from < self.bound,
         }
+    }
+
+    /// True if a process of Vesta may have claimed the machine ID. A record that was made for a process of another
+    /// system has epoch 1.
+    pub(crate) const fn was_ever_claimed(&self) -> bool {
+        self.epoch > (self.owner == Self::FOREIGN) as u64
     }
 
     /// Time for which the record must stay unchanged before another process takes it over, measured by that
