@@ -554,7 +554,7 @@ fn an_exhausted_machine_id_is_replaced_by_another() {
     assert_eq!(start(pool, folder.path(), clock).unwrap().machine(), 4);
 }
 
-/// With a layout that counts seconds, the IDs of that second are used up for everybody else.
+/// With a layout that counts seconds, the IDs of that second are used up for other hosts.
 #[test]
 fn a_machine_id_given_back_within_its_second_is_claimed_in_the_next() {
     for others in [0, 60] {

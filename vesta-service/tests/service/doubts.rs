@@ -98,7 +98,7 @@ fn a_namespace_without_a_claim_has_nothing_to_wait_for() {
             false,
             12,
         ),
-        // Given back by hand before anybody looked: it may have had a window.
+        // Given back by hand before a process looked: it may have had a window.
         (vec![(5, never_claimed(0, 1))], false, false, 117),
         (vec![(2000, never_claimed(9, 1))], false, false, 117),
         // Claimed between the survey and the doubt, or after it.
