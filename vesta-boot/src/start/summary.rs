@@ -406,6 +406,7 @@ mod tests {
             since,
             reach,
             window,
+            took_over: false,
             why: why.to_owned(),
         });
         let mut config = Config::defaults(Role::Server);

@@ -170,12 +170,13 @@ impl Entry for Namespace {
                  since,
                  reach,
                  window,
+                 took_over,
                  why,
              }| {
                 let (window, why) = (window.as_millis(), Value::from(why.as_str()));
                 let (since, reach) = (since.0, reach.0);
                 format!(
-                    r#"{{"since":"{since}","reach":"{reach}","window":"{window}","why":{why}}}"#
+                    r#"{{"since":"{since}","reach":"{reach}","window":"{window}","tookOver":{took_over},"why":{why}}}"#
                 )
             },
         );
@@ -194,6 +195,7 @@ impl Entry for Namespace {
                 since,
                 reach,
                 window,
+                took_over: value.get("tookOver")?.as_bool()?,
                 why: value.get("why")?.as_str()?.to_owned(),
             })
         };
@@ -365,12 +367,12 @@ mod tests {
         #[test]
         fn every_namespace_and_bucket_round_trips(
             (uuid, fingerprint, floor, window) in any::<(u128, String, u64, u64)>(),
-            (doubt, writer) in any::<(Option<(u64, u64, u64, String)>, Option<String>)>(),
+            (doubt, writer) in any::<(Option<(u64, u64, u64, bool, String)>, Option<String>)>(),
             births in proptest::collection::btree_map(any::<u64>(), any::<u64>(), 0..64),
         ) {
-            let doubt = doubt.map(|(since, reach, window, why)| {
+            let doubt = doubt.map(|(since, reach, window, took_over, why)| {
                 let [since, reach] = [since, reach].map(UnixMillis);
-                Doubt { since, reach, window: Duration::from_millis(window), why }
+                Doubt { since, reach, window: Duration::from_millis(window), took_over, why }
             });
             let window = Duration::from_millis(window);
             let namespace = Namespace { uuid, fingerprint, floor, window, doubt, writer };

@@ -391,6 +391,26 @@ impl Leases {
         })
     }
 
+    /// True if no machine ID of the namespace was ever claimed. Reads one block after another until it finds a claim.
+    pub(super) fn is_unclaimed(&self) -> Result<bool, StoreError> {
+        let mut blocks = vec![0];
+        while let Some(block) = blocks.pop() {
+            let Read {
+                further,
+                records,
+                marks,
+                ..
+            } = self.read_block(block)?;
+            let marked = || marks.values().flat_map(|marks| marks.births.keys());
+            let is_gone = |machine: &u64| !records.contains_key(machine);
+            if records.values().any(Record::was_ever_claimed) || marked().any(is_gone) {
+                return Ok(false);
+            }
+            blocks.extend(further);
+        }
+        Ok(true)
+    }
+
     fn read_block(&self, block: u64) -> Result<Read, StoreError> {
         let (area, mut read) = (self.block(block), Read::default());
         for (key, text) in area.list()? {

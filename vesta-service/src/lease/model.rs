@@ -358,6 +358,7 @@ impl Protocol {
             records: &records,
             earlier: Some(&records),
             watched: Duration::ZERO,
+            watch: Duration::ZERO,
             locals: &locals,
             count: 1,
             choice: &choice,

@@ -362,6 +362,7 @@ mod tests {
                 since: UnixMillis(1),
                 reach: UnixMillis(2),
                 window: Duration::ZERO,
+                took_over: false,
                 why: why.into(),
             })
         };

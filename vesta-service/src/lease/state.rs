@@ -154,11 +154,12 @@ impl Plan {
     /// Doubt to write down where nothing has been reserved yet, with the reason that the store gives. If the
     /// server took over from another one, the doubt's reach covers what the other may have acknowledged.
     pub(crate) fn first_doubt(&self, seen: Option<&Suspicion>, wall: UnixMillis) -> Option<Doubt> {
-        let (why, took_over) = match self.may_forget {
+        let why = match self.may_forget {
             Some(false) => return None,
-            Some(true) => ("the settings say so", false),
-            None => seen.map(|seen| (seen.why.as_str(), seen.took_over))?,
+            Some(true) => "the settings say so",
+            None => seen?.why.as_str(),
         };
+        let took_over = seen.is_some_and(|seen| seen.took_over);
         let reach = if took_over {
             self.reach(Duration::ZERO, Duration::ZERO, wall)
         } else {
@@ -168,6 +169,7 @@ impl Plan {
             since: wall,
             reach,
             window: Duration::ZERO,
+            took_over,
             why: why.into(),
         })
     }
@@ -179,6 +181,16 @@ impl Plan {
         let reach = later + longest + MAX_LEAD + MAX_SKEW;
         let reach = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX);
         UnixMillis(wall.0.saturating_add(reach))
+    }
+
+    /// True if a claim now would wait for the reach of this doubt, which may reach nothing. That of a server that took
+    /// over stays: claims may be missing.
+    pub(crate) fn waits_for_reach(doubt: &Doubt, wall: UnixMillis) -> bool {
+        let without = Doubt {
+            reach: doubt.since,
+            ..doubt.clone()
+        };
+        !doubt.took_over && Self::distance(Some(doubt), wall) > Self::distance(Some(&without), wall)
     }
 
     /// Facts that this process adds to a namespace: the windows that it announces before it uses them, the doubt that
@@ -347,6 +359,9 @@ pub(crate) struct Findings {
     pub(crate) doubt: Option<Suspicion>,
     /// Server that answered, if each has its own data.
     pub(crate) server: Option<String>,
+    /// Doubt after which no machine ID was found to be claimed, in a server that took over from no other one: it
+    /// reaches nothing.
+    pub(crate) reaches_nothing: Option<Doubt>,
     /// Block of machine IDs that was read.
     pub(crate) block: u64,
     pub(crate) snapshot: Snapshot,

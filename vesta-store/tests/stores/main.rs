@@ -4,6 +4,8 @@
 mod cosid;
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod first_starts;
 mod import;
 mod memory;
 #[cfg(feature = "mysql")]

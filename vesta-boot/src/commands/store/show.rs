@@ -22,7 +22,7 @@ pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
         doubt,
         writer,
     } = &snapshot.namespace;
-    let doubt = doubt.as_ref().map(|Doubt { since, reach, window, why }| {
+    let doubt = doubt.as_ref().map(|Doubt { since, reach, window, why, .. }| {
         let (since, reach) = (since.to_string(), reach.to_string());
         json!({ "since": since, "reach": reach, "longestWindowMs": millis(*window), "why": why })
     });

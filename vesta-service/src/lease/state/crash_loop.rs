@@ -62,6 +62,7 @@ impl World {
                     let (doubt, locals, own) = (None, BTreeMap::new(), Vec::new());
                     Answer::Survey(Arc::new(Findings {
                         server: None,
+                        reaches_nothing: None,
                         doubt,
                         block: 0,
                         snapshot,

@@ -163,6 +163,8 @@ pub(super) struct Left {
     pub(super) ahead: Option<UnixMillis>,
     /// A machine ID whose record was deleted or replaced.
     pub(super) lost: Option<u64>,
+    /// Earliest moment at which a machine ID that was given back is free.
+    pub(super) free_from: Option<UnixMillis>,
     /// A record may become free in time.
     pub(super) may_end: bool,
 }
@@ -172,6 +174,7 @@ impl Left {
         Self {
             ahead: self.ahead.into_iter().chain(other.ahead).min(),
             lost: self.lost.or(other.lost),
+            free_from: self.free_from.into_iter().chain(other.free_from).min(),
             may_end: self.may_end || other.may_end,
         }
     }

@@ -10,7 +10,7 @@ use super::{Rounds, Said};
 use crate::clock::ClockPair;
 use crate::error::{StoreError, ask_store};
 use crate::lease::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
-use crate::lease::{Amendment, Doubt, HostState, Leases, Look, Namespace, Plan};
+use crate::lease::{Amendment, Doubt, HostState, Leases, Look, Namespace, Plan, Suspicion};
 
 /// Smallest difference between clocks that is logged.
 const WORTH_A_WORD: Duration = Duration::from_millis(500);
@@ -261,12 +261,23 @@ fn survey(
             create(leases, plan, doubt, server.clone())?
         }
     };
+    // A claim that is not seen here takes effect later, and then sees the doubt. A server that took over may lack
+    // claims: it is asked for that after they were read.
+    let mut reaches_nothing = namespace.doubt.clone();
+    if let Some(doubt) = reaches_nothing.as_ref() {
+        let took_over = |seen: Suspicion| seen.took_over;
+        let unclaimed = Plan::waits_for_reach(doubt, wall)
+            && leases.is_unclaimed()?
+            && !leases.store().doubt()?.is_some_and(took_over);
+        reaches_nothing.take_if(|_| !unclaimed);
+    }
     let own = host.own(Some(namespace.uuid));
     let block = block.unwrap_or_else(|| plan.home_block(&locals));
     let snapshot = leases.snapshot_of_block(block)?;
     Ok(Answer::Survey(Arc::new(Findings {
         doubt,
         server,
+        reaches_nothing,
         block,
         snapshot,
         locals,

@@ -567,6 +567,7 @@ fn doubted() -> Holding {
         since,
         reach,
         window: Duration::ZERO,
+        took_over: false,
         why: String::new(),
     };
     Holding {
