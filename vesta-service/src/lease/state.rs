@@ -89,6 +89,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// True if rule 11 of SAFETY.md alone decides about a takeover, and no lock of this host: a holder that is paused
+    /// keeps its locks.
+    pub(crate) const fn goes_by_record(&self) -> bool {
+        self.standby.is_some()
+    }
+
     /// Window in use. Under a doubt windows are short, because claims keep a distance of one window. They
     /// count from the wall clock, while IDs may be ahead of it by up to the lead: a shorter window would end
     /// before it begins. `wide` is true once the namespace has shown the windows of this process for long
