@@ -63,6 +63,7 @@ pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
             layout(&config, &mut report);
             synchronisation(&mut report);
             folder(&config, &mut report);
+            container(&config, &mut report);
             store(&config, &mut report);
             others(&config, &mut report);
             ports(&config, &mut report);
@@ -158,6 +159,12 @@ fn folder(config: &Config, report: &mut Report) {
         true => report.warn(what, format!("{shown} has only {} MB left", free >> 20)),
         false if existing == folder => report.ok(what, format!("{shown} can be written")),
         false => report.ok(what, format!("{shown} will be created by the first start")),
+    }
+}
+
+fn container(config: &Config, report: &mut Report) {
+    if let Some(said) = vesta_boot::lost_state(config) {
+        report.warn("state", said);
     }
 }
 

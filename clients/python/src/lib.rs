@@ -12,7 +12,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use vesta_service::contract::IdError;
 use vesta_service::lease::KvStore;
-use vesta_service::options::default_state_dir;
+use vesta_service::options::{default_state_dir, lost_with_container};
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_store::{Options, StoreUrl, open_with};
 
@@ -206,6 +206,15 @@ impl Core {
         let layout = IdMeta::known(layout).map_err(error)?;
         layout.check_generates().map_err(error)?;
         let state_dir = state_dir.unwrap_or_else(default_state_dir);
+        // Of several containers that ask for nothing, none sees the others' machine IDs.
+        if let (None, None, Some(sign)) = (store, machine, lost_with_container(&state_dir)) {
+            return Err(error(format!(
+                "the pool of machine IDs in {} is lost with this container ({sign}), and no other container sees \
+                 it: set store= to one that all of them reach (a database, or vesta://HOST:50051; sqlite:FILE says \
+                 that this container is the only one), or machine=, or put state_dir= on a volume",
+                state_dir.display()
+            )));
+        }
         let pool = || format!("sqlite:{}/vesta.db", state_dir.display());
         let store = match (store, machine) {
             (None, Some(_)) => None,

@@ -118,6 +118,10 @@ impl KvStore for Metered {
         self.store.lock(area, key)
     }
 
+    fn place(&self) -> String {
+        self.store.place()
+    }
+
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
     }

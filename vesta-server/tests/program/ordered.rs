@@ -272,12 +272,24 @@ fn ids_follow_real_time_over_kills_pauses_and_stops_of_the_holder_on_every_store
     play(store, true, &faults(rounds));
     let registry_in = folder();
     let mut registry = program(registry_in.path());
-    let registry = serve(registry.args(FREE_PORTS).args(["--registry-namespaces", "*"]));
-    play(&format!("vesta://{}", registry.address()), false, &faults(rounds));
+    let registry = serve(
+        registry
+            .args(FREE_PORTS)
+            .args(["--registry-namespaces", "*"]),
+    );
+    play(
+        &format!("vesta://{}", registry.address()),
+        false,
+        &faults(rounds),
+    );
     for store in SERVERS {
         let servers = StoreServers::start(&[store]);
         println!("{store}:");
-        play(&StoreServers::url(servers.folder(), store), false, &faults(rounds));
+        play(
+            &StoreServers::url(servers.folder(), store),
+            false,
+            &faults(rounds),
+        );
     }
 }
 

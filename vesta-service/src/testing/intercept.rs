@@ -139,6 +139,10 @@ impl KvStore for Intercept {
         self.timing
     }
 
+    fn place(&self) -> String {
+        self.store.place()
+    }
+
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
     }

@@ -27,4 +27,5 @@ mod retry_times;
 mod root;
 mod standby;
 mod state_file;
+mod two_stores;
 mod uniqueness;

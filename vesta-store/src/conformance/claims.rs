@@ -65,6 +65,7 @@ pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
         holders,
         range,
         ahead: None,
+        ..
     } = &error
     else {
         panic!("{error}")

@@ -448,6 +448,7 @@ impl Claiming {
             holders,
             range,
             ahead,
+            users: Vec::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{Rounds, Said};
 use crate::clock::ClockPair;
 use crate::error::{StoreError, ask_store};
 use crate::lease::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
-use crate::lease::{Amendment, Doubt, HostState, Leases, Namespace, Plan};
+use crate::lease::{Amendment, Doubt, HostState, Leases, Local, Namespace, Plan};
 
 /// Smallest difference between clocks that is logged.
 const WORTH_A_WORD: Duration = Duration::from_millis(500);
@@ -256,6 +256,8 @@ fn survey(
         }
     };
     let own = host.own(Some(namespace.uuid));
+    let of = |(machine, local): (u64, Local)| (machine, local.of(namespace.uuid));
+    let locals = locals.into_iter().map(of).collect();
     let block = block.unwrap_or_else(|| plan.home_block(&locals));
     let snapshot = leases.snapshot_of_block(block)?;
     Ok(Answer::Survey(Arc::new(Findings {
