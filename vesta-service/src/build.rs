@@ -253,7 +253,7 @@ impl Builder {
             drive,
             ..
         } = self;
-        let (leases, area) = (Leases::new(store, namespace), format!("lease/{namespace}"));
+        let leases = Leases::new(store, namespace);
         if let Choice::Only { machine, .. } = plan.choice
             && plan.standby.is_none()
             && let Ok(None) = ask_store(|| leases.lock(machine))
@@ -261,7 +261,7 @@ impl Builder {
             return Err(BuildError::InUseHere {
                 namespace: namespace.clone(),
                 machine,
-                users: HostGuard::users(&area),
+                users: HostGuard::users(namespace),
             });
         }
         // A service with a custom clock is a simulated process, with its own memory.
@@ -273,7 +273,7 @@ impl Builder {
         let host = HostState::new(remembers.then_some(folder), own);
         let rounds = Rounds::start(plan, leases, host, factory.clone()).map_err(|mut error| {
             if let BuildError::Exhausted { users, .. } = &mut error {
-                *users = HostGuard::users(&area);
+                *users = HostGuard::users(namespace);
             }
             error
         })?;

@@ -68,11 +68,13 @@ impl HostGuard {
 }
 
 impl HostGuard {
-    /// Users of this host that were found to hold names of an area, for people: `user 1000`.
-    pub(crate) fn users(area: &str) -> Vec<String> {
-        let area = format!("vesta/{area}");
+    /// Users of this host that were found to hold names of a namespace, for people: `user 1000`.
+    pub(crate) fn users(namespace: &str) -> Vec<String> {
+        let of = ["lease", "block"].map(|kind| format!("vesta/{kind}/{namespace}/"));
         let elsewhere = ELSEWHERE.lock();
-        let names = elsewhere.iter().filter(|(name, _)| name.starts_with(&area));
+        let names = elsewhere
+            .iter()
+            .filter(|(name, _)| of.iter().any(|of| name.starts_with(of)));
         let users: BTreeMap<_, _> = names.map(|(_, user)| (user, ())).collect();
         users.into_keys().map(|user| shown(*user)).collect()
     }
@@ -114,17 +116,18 @@ mod tests {
 
     #[test]
     fn the_holder_of_a_name_is_known_by_its_user() {
-        let area = format!("lease/{:x}", crate::random::u63());
+        let namespace = format!("{:x}", crate::random::u63());
+        let area = format!("lease/{namespace}");
         let held = HostGuard::take(&area, "7").expect("free");
-        assert!(HostGuard::users(&area).is_empty());
+        assert!(HostGuard::users(&namespace).is_empty());
         assert!(HostGuard::take(&area, "7").is_none());
         let own = std::os::unix::fs::MetadataExt::uid(
             &std::fs::metadata("/proc/self").expect("it is there"),
         );
-        assert_eq!(HostGuard::users(&area), [format!("user {own}")]);
+        assert_eq!(HostGuard::users(&namespace), [format!("user {own}")]);
         drop(held);
         let _held = HostGuard::take(&area, "7").expect("free again");
-        assert!(HostGuard::users(&area).is_empty());
+        assert!(HostGuard::users(&namespace).is_empty());
         // A stranger that took the name does not listen.
         let name = format!("vesta/{area}/8");
         let address = rustix::net::SocketAddrUnix::new_abstract_name(name.as_bytes());
@@ -135,6 +138,6 @@ mod tests {
         let silent = rustix::net::socket(family, kind, None).expect("a socket");
         rustix::net::bind(&silent, &address.expect("a name")).expect("free");
         assert!(HostGuard::take(&area, "8").is_none());
-        assert_eq!(HostGuard::users(&area), ["a user that does not show"]);
+        assert_eq!(HostGuard::users(&namespace), ["a user that does not show"]);
     }
 }

@@ -26,6 +26,7 @@ mod kv;
 mod leases;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod model;
+mod outlook;
 mod record;
 mod registry;
 mod slot;

@@ -45,7 +45,7 @@ pub(crate) use now::Now;
 pub(crate) const USUAL_DOUBTFUL_WINDOW: Duration = Timing::IN_MEMORY.window;
 /// Maximum difference between the clocks of two hosts that share a store that may forget: each clock is at
 /// most half of it from the store's.
-const MAX_SKEW: Duration = Duration::from_secs(2);
+pub(in crate::lease) const MAX_SKEW: Duration = Duration::from_secs(2);
 /// Time for which a holder relies on its last check for a doubt. Two thirds of a minute, because it checks
 /// only when a renewal is due.
 pub(in crate::lease) const DOUBT_CHECK: Duration = Duration::from_secs(40);
