@@ -1,4 +1,4 @@
-//! Containers: processes with a name, a network and mounts of their own, made from one image.
+//! Containers: processes of one image, each with a separate name, network and mounts.
 
 use std::path::Path;
 use std::process::Command;

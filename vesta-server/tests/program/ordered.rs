@@ -261,7 +261,7 @@ fn faults(rounds: usize) -> Vec<Fault> {
     cycle.into_iter().cycle().take(rounds).collect()
 }
 
-/// Stores with a server of their own.
+/// Stores with a server.
 const SERVERS: [&str; 5] = ["mysql", "postgres", "redis", "etcd", "zookeeper"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Outlook: what a start would find, for an operator's check before it. Changes nothing.
+//! Outlook: the result of a start, for an operator's check before it. Changes nothing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Leases {
         })
     }
 
-    /// Time from a start to its first ID, if the store may forget: what may be lost must lie behind every new ID.
+    /// Time from a start to its first ID, if the store may forget. Every new ID must lie above all that may be lost.
     /// `window` is the one that a start uses under a doubt.
     pub fn first_id_after(
         &self,

@@ -32,7 +32,7 @@ pub(crate) struct StateFolder {
     pub(crate) path: PathBuf,
     pub(crate) namespace: String,
     pub(crate) fingerprint: String,
-    /// Place of the store that a pool is in. Each has a pool file of its own.
+    /// Place of the store that a pool is in. Each has a separate pool file.
     pub(crate) place: String,
 }
 

@@ -169,7 +169,7 @@ impl Rounds {
         answers
     }
 
-    /// Locks claimed machine IDs, in the store and on this host. A process that keeps the order goes by the record:
+    /// Locks claimed machine IDs, in the store and on this host. For a process that keeps the order the record decides:
     /// this host remembers its claim if it can, and no lock refuses it.
     fn keep(&mut self, keepers: &[usize], machines: &[u64]) -> Vec<Answer> {
         if self.plan().goes_by_record() {
