@@ -116,17 +116,13 @@ impl StateFolder {
             is_damaged |= pooled.is_damaged;
             match pooled.newest {
                 Some(newer) if pool == self.pool_path() => {
-                    if newer.generation > oldest {
-                        slot = newer;
-                    }
+                    slot = std::cmp::max_by_key(newer, slot, |it| it.generation);
                 }
                 // A fixed machine ID begins above what any pool issued.
-                Some(newer) if self.place.is_empty() => {
-                    if newer.generation > oldest {
-                        slot.generation = slot.generation.max(newer.generation);
-                        let records = [slot.record, newer.record].into_iter();
-                        slot.record = records.max_by_key(|it| it.bound).unwrap_or_default();
-                    }
+                Some(newer) if self.place.is_empty() && newer.generation > oldest => {
+                    slot.generation = slot.generation.max(newer.generation);
+                    let records = [slot.record, newer.record].into_iter();
+                    slot.record = records.max_by_key(|it| it.bound).unwrap_or_default();
                 }
                 Some(other) => elsewhere.push(other.record),
                 None => {}
