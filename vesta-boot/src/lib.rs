@@ -31,6 +31,7 @@ pub use opaque_key::read as read_opaque_key;
 pub use settings::moment::{self, moment, period};
 pub use settings::{Config, Role};
 pub use start::assemble::{Assembled, assemble};
+pub use start::container::lost_state;
 pub use start::error::Error;
 pub use start::invocation::{Invocation, Parsed, arguments, command, parse, serving, values};
 pub use start::offered::{Offered, Seen};

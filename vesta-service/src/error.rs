@@ -141,6 +141,8 @@ pub enum BuildError {
         namespace: String,
         /// The machine ID.
         machine: u64,
+        /// Users of its processes, for people.
+        users: Vec<String>,
     },
     /// Neither slot of the state file can be read.
     Damaged(PathBuf),
@@ -185,6 +187,8 @@ pub enum BuildError {
         /// If some of them have no owner: the moment up to which the first of those was used, which
         /// is too far ahead of the clock, and the clock's time.
         ahead: Option<(UnixMillis, UnixMillis)>,
+        /// Users of this host whose processes hold some of them outside of this pool, for people.
+        users: Vec<String>,
     },
     /// The fixed machine ID was used up to a moment that is too far ahead of the clock.
     ClockBehind {
@@ -286,10 +290,11 @@ impl fmt::Display for BuildError {
                  another machine ID, or stop the other",
                 path.display()
             ),
-            Self::InUseHere { namespace, machine } => write!(
+            Self::InUseHere { namespace, machine, users } => write!(
                 f,
                 "machine ID {machine} of namespace `{namespace}` is in use on this host by another process \
-                 (another user or state directory); give this one another machine ID or namespace, or stop the other"
+                 (another user or state directory: {}); give this one another machine ID or namespace, or stop the other",
+                users.join(", ")
             ),
             Self::Damaged(path) => write!(
                 f,
@@ -318,7 +323,17 @@ impl fmt::Display for BuildError {
                 "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
                  another namespace for another layout, and another store for another region"
             ),
-            Self::Exhausted { holders, range, ahead } => exhausted(f, holders, range, ahead.as_ref()),
+            Self::Exhausted { holders, range, ahead: None, users } if !users.is_empty() => write!(
+                f,
+                "every machine ID of {} to {} is in use:{} and of the others each that was tried belongs to {} on \
+                 this host; end that process (`ss -xap | grep vesta/lease`), or set machine.store to a store on the \
+                 network, which needs no names on this host",
+                range.start(),
+                range.end(),
+                list(holders),
+                users.join(", ")
+            ),
+            Self::Exhausted { holders, range, ahead, .. } => exhausted(f, holders, range, ahead.as_ref()),
             Self::ClockBehind { machine, used_until, now } => write!(
                 f,
                 "machine ID {machine} was used up to {used_until}, but the clock shows {now}; set \
@@ -443,6 +458,7 @@ mod tests {
                 holders,
                 range,
                 ahead: None,
+                users: Vec::new(),
             }
             .to_string()
         };

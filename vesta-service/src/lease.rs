@@ -31,6 +31,7 @@ mod kv;
 mod leases;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod model;
+mod outlook;
 mod record;
 mod registry;
 mod slot;

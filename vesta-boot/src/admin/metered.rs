@@ -137,12 +137,16 @@ impl KvStore for Metered {
         self.store.lock(area, key)
     }
 
+    fn place(&self) -> String {
+        self.store.place()
+    }
+
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
     }
 
-    fn place(&self) -> Result<Option<FilePlace>, StoreError> {
-        self.store.place()
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
+        self.store.file_place()
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {

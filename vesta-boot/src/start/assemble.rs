@@ -218,7 +218,7 @@ fn refuse_second(config: &Config, store: &dyn KvStore) -> Result<(), Error> {
         Err(error) if error.is_permanent() => return refused(&error),
         Err(_) => return Ok(()),
     }
-    if matches!(store.place(), Ok(Some(place)) if place.machine.is_empty()) {
+    if matches!(store.file_place(), Ok(Some(place)) if place.machine.is_empty()) {
         tracing::warn!(
             "this machine has no /etc/machine-id, so a copy of the registry's file on another machine is only known by \
              its device, inode and time of creation"

@@ -1,6 +1,7 @@
 //! A program from its command line to its exit code.
 
 pub(crate) mod assemble;
+pub(crate) mod container;
 pub(crate) mod error;
 pub(crate) mod invocation;
 pub(crate) mod offered;

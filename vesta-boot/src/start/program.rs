@@ -20,6 +20,7 @@ use crate::net::{Address, Bound, Listening, Security};
 use crate::settings::role::Role;
 use crate::settings::{Config, Machine, Values, unknown_variables};
 use crate::start::assemble::{Assembled, assemble};
+use crate::start::container::lost_state;
 use crate::start::error::Error;
 use crate::start::invocation::Invocation;
 use crate::start::running::{Running, Waiting};
@@ -103,6 +104,9 @@ fn serve(
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in unknown_variables(variables) {
         tracing::warn!("unknown setting {name}");
+    }
+    if let Some(said) = lost_state(&config) {
+        tracing::warn!("{said}");
     }
     let security = config.security()?;
     let traces = Traces::start(role, &config)?;

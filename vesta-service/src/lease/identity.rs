@@ -192,7 +192,7 @@ pub fn refusal(store: &dyn KvStore) -> Result<Option<String>, StoreError> {
              again; take this server out of their URL, or run `vesta store adopt` if the older store is gone for good"
         )));
     }
-    let Some(here) = store.place()? else {
+    let Some(here) = store.file_place()? else {
         return Ok(None);
     };
     let known = get::<FilePlace>(store, PLACE)?;
@@ -235,7 +235,7 @@ pub fn note_older(store: &dyn KvStore, older: StoreIdentity) -> Result<(), Store
 /// [`StoreError`] if the store does not answer, changes meanwhile, or an entry is damaged.
 pub fn adopt(store: &dyn KvStore) -> Result<StoreIdentity, StoreError> {
     let (old, new) = (identity(store)?, StoreIdentity::draw());
-    if let Some(here) = store.place()? {
+    if let Some(here) = store.file_place()? {
         let known = get::<FilePlace>(store, PLACE)?;
         if known.as_ref() != Some(&here) {
             put(store, PLACE, known.as_ref(), &here)?;

@@ -122,6 +122,12 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         Ok(Some(Box::new(())))
     }
 
+    /// Where the store is: the same at each start, whatever folder it is started in. A host remembers by it which
+    /// store lost what it acknowledged.
+    fn place(&self) -> String {
+        self.describe()
+    }
+
     /// False for a store that has room for one record only, and so none for past claims.
     fn keeps_history(&self) -> bool {
         true
@@ -139,7 +145,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if the file cannot be found.
-    fn place(&self) -> Result<Option<FilePlace>, StoreError> {
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
         Ok(None)
     }
 

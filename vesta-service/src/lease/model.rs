@@ -345,6 +345,7 @@ impl Protocol {
                     machine,
                     record: rec?.into(),
                     is_damaged: false,
+                    elsewhere: Vec::new(),
                 },
             ))
         };

@@ -45,7 +45,7 @@ pub(crate) use now::Now;
 pub(crate) const USUAL_DOUBTFUL_WINDOW: Duration = Timing::IN_MEMORY.window;
 /// Maximum difference between the clocks of two hosts that share a store that may forget: each clock is at
 /// most half of it from the store's.
-const MAX_SKEW: Duration = Duration::from_secs(2);
+pub(in crate::lease) const MAX_SKEW: Duration = Duration::from_secs(2);
 /// Time for which a holder relies on its last check for a doubt. Two thirds of a minute, because it checks
 /// only when a renewal is due.
 pub(in crate::lease) const DOUBT_CHECK: Duration = Duration::from_secs(40);
@@ -89,6 +89,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// True if rule 11 of SAFETY.md alone decides about a takeover, and no lock of this host: a holder that is paused
+    /// keeps its locks.
+    pub(crate) const fn goes_by_record(&self) -> bool {
+        self.standby.is_some()
+    }
+
     /// Window in use. Under a doubt windows are short, because claims keep a distance of one window. They
     /// count from the wall clock, while IDs may be ahead of it by up to the lead: a shorter window would end
     /// before it begins. `wide` is true once the namespace has shown the windows of this process for long

@@ -197,6 +197,10 @@ impl KvStore for FlakyStore {
         self.inner.describe()
     }
 
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+
     fn timing(&self) -> Timing {
         self.inner.timing()
     }

@@ -139,12 +139,16 @@ impl KvStore for Intercept {
         self.timing
     }
 
+    fn place(&self) -> String {
+        self.store.place()
+    }
+
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
     }
 
-    fn place(&self) -> Result<Option<FilePlace>, StoreError> {
-        self.store.place()
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
+        self.store.file_place()
     }
 
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {

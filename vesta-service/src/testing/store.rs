@@ -37,6 +37,11 @@ impl KvStore for MemoryStore {
         "memory".into()
     }
 
+    /// Two of them are two places.
+    fn place(&self) -> String {
+        format!("memory {self:p}")
+    }
+
     fn timing(&self) -> Timing {
         Timing::ONE_HOST
     }

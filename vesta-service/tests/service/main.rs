@@ -28,5 +28,6 @@ mod retry_times;
 mod root;
 mod standby;
 mod state_file;
+mod two_stores;
 mod uniqueness;
 mod writers;

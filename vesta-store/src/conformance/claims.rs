@@ -69,6 +69,7 @@ pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
         holders,
         range,
         ahead: None,
+        ..
     } = &error
     else {
         panic!("{error}")

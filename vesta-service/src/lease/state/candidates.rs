@@ -120,7 +120,9 @@ impl Survey<'_> {
             .locals
             .get(&machine)
             .is_some_and(|Local { record: local, .. }| {
-                record.epoch == local.epoch && (record.owner == local.owner || record.released)
+                local.epoch > 0
+                    && record.epoch == local.epoch
+                    && (record.owner == local.owner || record.released)
             });
         if own || matches!(self.choice, Choice::Only { alone: true, .. }) {
             return Some(Rank::Own);
@@ -258,6 +260,7 @@ mod tests {
             machine: *machine,
             record: record.clone(),
             is_damaged: false,
+            elsewhere: Vec::new(),
         };
         let locals = remembered.iter().map(|it| (it.0, local(it))).collect();
         let survey = Survey {

@@ -466,6 +466,7 @@ impl Claiming {
             holders,
             range,
             ahead,
+            users: Vec::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::attempt::{Attempt, Ground, Step, Verdict};
 use super::candidates::Candidate;
 use super::{Answer, Ask, Claimed, Findings, Now, Plan};
 use crate::clock::ClockPair;
-use crate::lease::{BuildError, Choice, Namespace};
+use crate::lease::{BuildError, Choice, Local, Namespace};
 
 /// Candidates of one survey.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl Round {
                 } = &*self.findings;
                 let (local, namespace) = (locals.get(&machine), &self.namespace);
                 let own = own.iter().filter(|own| own.machine == machine);
-                let remembered = own.chain(local).map(|local| local.record.bound).max();
+                let remembered = own.chain(local).map(Local::bound).max();
                 let ground = Ground {
                     namespace: namespace.uuid,
                     doubt: namespace.doubt.clone(),

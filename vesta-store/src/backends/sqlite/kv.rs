@@ -18,6 +18,12 @@ impl KvStore for Database {
         self.shown.clone()
     }
 
+    /// By the file's own name: links lead to the same database.
+    fn place(&self) -> String {
+        let path = self.path.canonicalize();
+        format!("SQLite {}", path.as_deref().unwrap_or(&self.path).display())
+    }
+
     fn timing(&self) -> Timing {
         Timing {
             request_timeout: self.options.limit(Timing::ONE_HOST),
@@ -92,7 +98,7 @@ impl KvStore for Database {
         })
     }
 
-    fn place(&self) -> Result<Option<FilePlace>, StoreError> {
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
         file::place(&self.path).map(Some)
     }
 

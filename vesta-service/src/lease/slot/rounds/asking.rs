@@ -10,7 +10,7 @@ use super::{Rounds, Said};
 use crate::clock::ClockPair;
 use crate::error::{StoreError, ask_store};
 use crate::lease::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
-use crate::lease::{Amendment, Doubt, HostState, Leases, Look, Namespace, Plan, Suspicion};
+use crate::lease::{Amendment, Doubt, HostState, Leases, Local, Look, Namespace, Plan, Suspicion};
 
 /// Smallest difference between clocks that is logged.
 const WORTH_A_WORD: Duration = Duration::from_millis(500);
@@ -170,8 +170,13 @@ impl Rounds {
         answers
     }
 
-    /// Locks claimed machine IDs, in the store and on this host.
+    /// Locks claimed machine IDs, in the store and on this host. For a process that keeps the order the record decides:
+    /// this host remembers its claim if it can, and no lock refuses it.
     fn keep(&mut self, keepers: &[usize], machines: &[u64]) -> Vec<Answer> {
+        if self.plan().goes_by_record() {
+            self.host.keep(machines, &*self.factory.clock);
+            return vec![Answer::Kept(true); machines.len()];
+        }
         let mut answers = Vec::new();
         for (number, machine) in keepers.iter().zip(machines) {
             let lock = &mut self.drivers[*number].lock;
@@ -272,6 +277,8 @@ fn survey(
         reaches_nothing.take_if(|_| !unclaimed);
     }
     let own = host.own(Some(namespace.uuid));
+    let of = |(machine, local): (u64, Local)| (machine, local.of(namespace.uuid));
+    let locals = locals.into_iter().map(of).collect();
     let block = block.unwrap_or_else(|| plan.home_block(&locals));
     let snapshot = leases.snapshot_of_block(block)?;
     Ok(Answer::Survey(Arc::new(Findings {
