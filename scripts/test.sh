@@ -275,6 +275,11 @@ if [ $tier = full ]; then
   cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
     --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
   scripts/chaos.sh || failed "the planted fault that chaos finds"
+  uid=0
+  scripts/uid.sh || uid=$?
+  [ $uid != 69 ] || left_out="${left_out}UIDs of uid-generator (Maven cannot fetch it)
+"
+  [ $uid = 0 ] || [ $uid = 69 ] || failed "UIDs of uid-generator"
   peers=0
   scripts/peers.sh || peers=$?
   [ $peers != 69 ] || left_out="${left_out}other generators (their code cannot be fetched)

@@ -36,13 +36,29 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.cause }
 
+// An answer to another request.
+var errMistaken = errors.New("this answer is to another request (its `once` is not the one sent): a cache or a proxy in between " +
+	"repeats answers, or the server is older than this client")
+
+// The members of a JSON object. Their names are exact, unlike those of a struct.
+type members map[string]json.RawMessage
+
+func parse(body []byte) (it members, err error) { return it, json.Unmarshal(body, &it) }
+
+func (m members) read(name string, into any) error {
+	if err := json.Unmarshal(m[name], into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
 type server struct {
 	url         string
 	pausedUntil time.Time
 	failure     *Error
 }
 
-func (c *Client) call(ctx context.Context, path string, read func([]byte) error) error {
+func (c *Client) call(ctx context.Context, path string, read func([]byte, string) error) error {
 	deadline := time.Now().Add(c.config.MaxWait)
 	for {
 		err := c.ask(ctx, path, deadline, read)
@@ -76,7 +92,7 @@ func (c *Client) delay(err *Error) time.Duration {
 }
 
 // Asks each server once, beginning with the one that answered last.
-func (c *Client) ask(ctx context.Context, path string, deadline time.Time, read func([]byte) error) *Error {
+func (c *Client) ask(ctx context.Context, path string, deadline time.Time, read func([]byte, string) error) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := c.at
@@ -94,10 +110,19 @@ func (c *Client) ask(ctx context.Context, path string, deadline time.Time, read 
 			limit = min(limit, max(deadline.Sub(now), time.Millisecond))
 		}
 		c.mu.Unlock()
-		body, failure := c.get(ctx, server.url, path, limit)
+		once := ""
+		if strings.HasSuffix(path, "&once=") {
+			once = fmt.Sprintf("%08x%08x", rand.Uint32(), rand.Uint32())
+		}
+		body, failure := c.get(ctx, server.url, path+once, limit)
 		if failure == nil {
-			if err := read(body); err != nil {
-				failure = &Error{server.url + ": not an answer of vesta-rest: " + err.Error(), "INTERNAL", 200, server.url, true, 0, err}
+			if err := read(body, once); err != nil {
+				why := err.Error()
+				if err != errMistaken {
+					why = "not an answer of vesta-rest: " + strings.ReplaceAll(why, "\n", "; ")
+				}
+				failure = &Error{server.url + ": " + why, "INTERNAL", 200, server.url, true, 0, err}
+				c.http.CloseIdleConnections() // more such answers may be on their way
 			}
 		}
 		c.mu.Lock()
@@ -171,8 +196,13 @@ func refusal(server string, response *http.Response, body []byte) *Error {
 			seconds = *problem.Millis / 1000
 		}
 	}
+	if problem.Kind == "" {
+		message += ": not an answer of vesta-rest"
+	}
+	// Another server may have what this one, which is none of ours, has not.
+	retry := status == 404 || status == 429 || status >= 500 || status >= 400 && problem.Kind == ""
 	after := time.Duration(min(max(seconds, 0), 86400) * float64(time.Second))
-	return &Error{message, problem.Kind, status, server, status == 429 || status >= 500, after, nil}
+	return &Error{message, problem.Kind, status, server, retry, after, nil}
 }
 
 // The last error, with what each server said. Runs with the lock held, as delay does.

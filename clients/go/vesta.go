@@ -4,7 +4,6 @@ package vesta
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,13 +16,16 @@ import (
 	"time"
 )
 
-const maxCount = 1_048_576 // IDs of one request
+const (
+	maxCount = 1_048_576        // IDs of one request
+	often    = 10 * time.Second // a refill that soon after the last one asks for twice as many
+)
 
 // Config has the options of a client. Only Servers is required.
 type Config struct {
 	Servers        []string      // 1 to 64 URLs, http://HOST:PORT or https://HOST:PORT, in order of preference
 	Token          string        // bearer token
-	Batch          int           // IDs in memory, 1 to 1,048,576; 0 means 10,000
+	Batch          int           // most IDs in memory, 1 to 1,048,576; 0 means 10,000
 	MaxWait        time.Duration // longest wait of a call, up to an hour; 0 means 2 s
 	MaxAge         time.Duration // age at which IDs in memory are dropped; 0 means 60 s
 	TLS            *tls.Config   // other authorities, or a client certificate
@@ -35,15 +37,15 @@ func (c Config) String() string { return strings.Join(c.Servers, ",") }
 
 // Explained has the fields of an ID, its layout, and the moment at which its tick begins.
 type Explained struct {
-	ID        uint64    `json:"id,string"`
-	Layout    string    `json:"layout"`
-	Moment    time.Time `json:"moment"`
-	Time      uint64    `json:"time"`
-	Seq       uint64    `json:"seq"`
-	Machine   uint64    `json:"machine"`
-	GenMethod uint64    `json:"genMethod"`
-	Type      uint64    `json:"type"`
-	Version   uint64    `json:"version"`
+	ID        uint64
+	Layout    string
+	Moment    time.Time
+	Time      uint64
+	Seq       uint64
+	Machine   uint64
+	GenMethod uint64
+	Type      uint64
+	Version   uint64
 }
 
 // Parts of an ID to assemble. A nil field has the server's own value.
@@ -73,6 +75,8 @@ type Client struct {
 	pause   time.Duration
 	runs    []run
 	left    int
+	goal    int       // IDs to have in memory
+	filled  time.Time // when a refill ended
 	awaited int
 	filling bool
 	failed  *Error
@@ -109,7 +113,7 @@ func New(config Config) (*Client, error) {
 	case !visible.MatchString(config.Token):
 		return nil, errors.New("the Token must be visible ASCII characters")
 	}
-	c := &Client{config: config, attempt: config.MaxWait, pause: firstPause, changed: make(chan struct{})}
+	c := &Client{config: config, attempt: config.MaxWait, pause: firstPause, goal: 1, changed: make(chan struct{})}
 	c.last = &Error{Kind: "DEADLINE_EXCEEDED"}
 	for _, text := range config.Servers {
 		parsed, err := url.Parse(text)
@@ -138,7 +142,7 @@ func (c *Client) String() string { return "vesta.Client " + c.config.String() }
 // Next returns a new ID, from memory; if that is empty, it waits for a server.
 func (c *Client) Next(ctx context.Context) (uint64, error) {
 	c.mu.Lock()
-	if c.left > c.config.Batch/2 && time.Now().Before(c.runs[0].expiry) {
+	if c.left > c.goal/2 && time.Now().Before(c.runs[0].expiry) {
 		id := c.take()
 		c.mu.Unlock()
 		return id, nil
@@ -168,11 +172,16 @@ func (c *Client) NextN(ctx context.Context, n int) ([]uint64, error) {
 		}
 		for len(c.runs) > 0 && !now.Before(c.runs[0].expiry) {
 			c.left -= c.runs[0].left
+			c.goal = max(c.goal-c.runs[0].left, 1)
 			c.runs = c.runs[1:]
 		}
-		if !c.filling && !now.Before(c.nextTry) && c.left-c.awaited <= c.config.Batch/2 {
+		if !c.filling && !now.Before(c.nextTry) && c.left-c.awaited < c.goal/2 {
+			goal := c.goal
+			if now.Sub(c.filled) < often {
+				goal = min(2*goal, c.config.Batch)
+			}
 			c.filling = true
-			go c.fill(min(max(c.config.Batch-c.left, c.awaited), maxCount))
+			go c.fill(min(max(goal-c.left, c.awaited), maxCount), goal)
 		}
 		if c.left >= n {
 			ids := make([]uint64, n)
@@ -207,7 +216,17 @@ func (c *Client) NextN(ctx context.Context, n int) ([]uint64, error) {
 // Explain returns the fields of an ID, by the server's layout.
 func (c *Client) Explain(ctx context.Context, id uint64) (Explained, error) {
 	var it Explained
-	err := c.call(ctx, fmt.Sprintf("/v1/ids/%d", id), func(body []byte) error { return json.Unmarshal(body, &it) })
+	err := c.call(ctx, fmt.Sprintf("/v1/ids/%d", id), func(body []byte, _ string) error {
+		var text string
+		answer, err := parse(body)
+		err = errors.Join(err, answer.read("id", &text), answer.read("layout", &it.Layout), answer.read("moment", &it.Moment),
+			answer.read("time", &it.Time), answer.read("seq", &it.Seq), answer.read("machine", &it.Machine),
+			answer.read("genMethod", &it.GenMethod), answer.read("type", &it.Type), answer.read("version", &it.Version))
+		if it.ID = id; err == nil && text != strconv.FormatUint(id, 10) {
+			return errMistaken
+		}
+		return err
+	})
 	return it, err
 }
 
@@ -219,8 +238,11 @@ func (c *Client) Make(ctx context.Context, parts Parts) (id uint64, err error) {
 			path += fmt.Sprintf("&%s=%d", name, *value)
 		}
 	}
-	err = c.call(ctx, path, func(body []byte) (err error) {
-		id, err = strconv.ParseUint(strings.TrimSpace(string(body)), 10, 64)
+	err = c.call(ctx, path+"&once=", func(body []byte, once string) error {
+		text, name, _ := strings.Cut(strings.TrimSpace(string(body)), " ")
+		if id, err = strconv.ParseUint(text, 10, 64); err == nil && name != once {
+			return errMistaken
+		}
 		return err
 	})
 	return id, err
@@ -228,8 +250,11 @@ func (c *Client) Make(ctx context.Context, parts Parts) (id uint64, err error) {
 
 // TransTime returns the moment at which a tick of the server's layout begins.
 func (c *Client) TransTime(ctx context.Context, ticks uint64) (moment time.Time, err error) {
-	err = c.call(ctx, fmt.Sprintf("/transtime?time=%d", ticks), func(body []byte) (err error) {
-		moment, err = time.Parse(time.RFC3339, strings.TrimSpace(string(body)))
+	err = c.call(ctx, fmt.Sprintf("/transtime?time=%d&once=", ticks), func(body []byte, once string) error {
+		text, name, _ := strings.Cut(strings.TrimSpace(string(body)), " ")
+		if moment, err = time.Parse(time.RFC3339, text); err == nil && name != once {
+			return errMistaken
+		}
 		return err
 	})
 	return moment, err
@@ -264,11 +289,11 @@ func (c *Client) wake() {
 	c.changed = make(chan struct{})
 }
 
-func (c *Client) fill(count int) {
+func (c *Client) fill(count, goal int) {
 	expiry := time.Now().Add(c.config.MaxAge)
 	var runs []run
-	err := c.ask(c.closing, fmt.Sprintf("/v1/runs?count=%d", count), time.Time{}, func(body []byte) (err error) {
-		runs, err = parseRuns(body, count, expiry)
+	err := c.ask(c.closing, fmt.Sprintf("/v1/runs?count=%d&once=", count), time.Time{}, func(body []byte, once string) (err error) {
+		runs, err = parseRuns(body, once, count, expiry)
 		return err
 	})
 	c.mu.Lock()
@@ -277,30 +302,38 @@ func (c *Client) fill(count int) {
 	if err != nil {
 		c.nextTry = time.Now().Add(c.delay(err))
 	} else if c.closing.Err() == nil {
+		c.goal, c.filled = goal, time.Now()
 		c.runs = append(c.runs, runs...)
 		c.left += count
 	}
 	c.wake()
 }
 
-func parseRuns(body []byte, count int, expiry time.Time) ([]run, error) {
-	var answer struct {
-		Runs []struct {
-			First uint64 `json:"first,string"`
-			Step  uint64 `json:"step,string"`
-			Count int    `json:"count"`
-		} `json:"runs"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
+func parseRuns(body []byte, once string, count int, expiry time.Time) ([]run, error) {
+	var list []members
+	var name string
+	answer, err := parse(body)
+	if err = errors.Join(err, answer.read("runs", &list)); err != nil {
 		return nil, err
 	}
+	if answer.read("once", &name) != nil || name != once {
+		return nil, errMistaken
+	}
 	runs, total := []run{}, 0
-	for _, it := range answer.Runs {
-		if it.Count < 1 || it.Count > count || it.Step < 1 || it.Count > 1 && it.Step > (math.MaxUint64-it.First)/uint64(it.Count-1) {
+	for _, it := range list {
+		var first, step string
+		var n int
+		err := errors.Join(it.read("first", &first), it.read("step", &step), it.read("count", &n))
+		next, bad := strconv.ParseUint(first, 10, 64)
+		by, worse := strconv.ParseUint(step, 10, 64)
+		if err = errors.Join(err, bad, worse); err != nil {
+			return nil, err
+		}
+		if n < 1 || n > count || by < 1 || n > 1 && by > (math.MaxUint64-next)/uint64(n-1) {
 			return nil, errors.New("a run is out of range")
 		}
-		total += it.Count
-		runs = append(runs, run{it.First, it.Step, it.Count, expiry})
+		total += n
+		runs = append(runs, run{next, by, n, expiry})
 	}
 	if total != count {
 		return nil, fmt.Errorf("expected runs of %d IDs", count)

@@ -4,7 +4,7 @@ export interface Options {
   servers: string | readonly string[];
   /** The bearer token; default none. */
   token?: string;
-  /** IDs in memory, 1 to 1,048,576; default 10,000. */
+  /** Most IDs in memory, 1 to 1,048,576; default 10,000. */
   batch?: number;
   /** Longest wait of a call, 1 to 3,600,000; default 2,000. */
   maxWait?: number;

@@ -2,6 +2,7 @@
 
 const MAX_COUNT = 1_048_576; // IDs of one request
 const MAX_ID = 2n ** 64n - 1n;
+const OFTEN = 10_000; // a refill that soon after the last one asks for twice as many, in ms
 const FIRST_PAUSE = 50, LONGEST_PAUSE = 1000; // between attempts while every server fails, in ms
 const LONGEST_RETRY_AFTER = 60_000;
 
@@ -17,7 +18,8 @@ export class VestaError extends Error {
 export class VestaClient {
   #servers; #headers; #batch; #maxWait; #maxAge; #attempt;
   #runs = []; // { next, step, left, expiry }
-  #left = 0; #awaited = 0; #filling = false; #failed; #nextTry = 0; #pause = FIRST_PAUSE;
+  #left = 0; #goal = 1; #filled = -Infinity; // IDs in memory, IDs to have there, time of the last refill
+  #awaited = 0; #filling = false; #failed; #nextTry = 0; #pause = FIRST_PAUSE;
   #waiting = new Set(); // functions that wake a waiting call
   #at = 0; // the server that answered last
   #last = new VestaError("", { kind: "DEADLINE_EXCEEDED" });
@@ -48,7 +50,7 @@ export class VestaClient {
 
   /** A new ID, from memory; if that is empty, waits for a server. */
   async next() {
-    const fresh = this.#left > this.#batch / 2 && this.#runs[0].expiry > performance.now();
+    const fresh = this.#left > Math.floor(this.#goal / 2) && this.#runs[0].expiry > performance.now();
     return (fresh ? this.#pop(1) : await this.#take(1))[0];
   }
 
@@ -61,11 +63,10 @@ export class VestaClient {
   /** The fields of an ID, by the server's layout. */
   explain(id) {
     return this.#call(`/v1/ids/${BigInt(id)}`, (body) => {
-      const explained = JSON.parse(body);
+      const explained = readExactly(body);
       const fields = { layout: explained.layout, moment: readMoment(explained.moment) };
-      for (const name of ["id", "time", "seq", "machine", "genMethod", "type", "version"]) {
-        fields[name] = BigInt(body.match(`"${name}":"?(\\d+)`)[1]); // JSON.parse rounds numbers above 2^53
-      }
+      for (const name of ["id", "time", "seq", "machine", "genMethod", "type", "version"]) fields[name] = BigInt(explained[name]);
+      expect(fields.id === BigInt(id));
       return fields;
     });
   }
@@ -73,12 +74,12 @@ export class VestaClient {
   /** An ID assembled from its fields, for tests and repairs: it is not a new one. */
   make(fields) {
     const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-    return this.#call(`/makeid?${new URLSearchParams(given)}`, (body) => BigInt(body.match(/^\d+$/m)[0]));
+    return this.#call(`/makeid?${new URLSearchParams(given)}&once=`, (body, once) => readText(body, once, (text) => BigInt(text.match(/^\d+$/)[0])));
   }
 
   /** The moment at which a tick of the server's layout begins. */
   transTime(time) {
-    return this.#call(`/transtime?time=${BigInt(time)}`, readMoment);
+    return this.#call(`/transtime?time=${BigInt(time)}&once=`, (body, once) => readText(body, once, readMoment));
   }
 
   /** Drops the IDs in memory. Calls in progress and later ones fail with the kind `SEALED`. */
@@ -95,9 +96,14 @@ export class VestaClient {
       for (;;) {
         this.#open();
         const now = performance.now();
-        while (this.#runs[0]?.expiry <= now) this.#left -= this.#runs.shift().left;
-        if (!this.#filling && now >= this.#nextTry && this.#left - this.#awaited <= this.#batch / 2) {
-          this.#fill(Math.min(Math.max(this.#batch - this.#left, this.#awaited), MAX_COUNT));
+        while (this.#runs[0]?.expiry <= now) {
+          const { left } = this.#runs.shift();
+          this.#left -= left;
+          this.#goal = Math.max(this.#goal - left, 1);
+        }
+        if (!this.#filling && now >= this.#nextTry && this.#left - this.#awaited < Math.floor(this.#goal / 2)) {
+          const goal = now - this.#filled < OFTEN ? Math.min(2 * this.#goal, this.#batch) : this.#goal;
+          this.#fill(Math.min(Math.max(goal - this.#left, this.#awaited), MAX_COUNT), goal);
         }
         if (this.#left >= count) return this.#pop(count);
         const failed = this.#filling ? undefined : this.#failed;
@@ -124,12 +130,12 @@ export class VestaClient {
     return ids;
   }
 
-  async #fill(count) {
+  async #fill(count, goal) {
     this.#filling = true;
     const expiry = performance.now() + this.#maxAge;
     try {
-      const runs = await this.#ask(`/v1/runs?count=${count}`, (body) => readRuns(body, count, expiry));
-      this.#failed = undefined;
+      const runs = await this.#ask(`/v1/runs?count=${count}&once=`, (body, once) => readRuns(body, once, count, expiry));
+      [this.#failed, this.#goal, this.#filled] = [undefined, goal, performance.now()];
       if (!this.#closed) {
         this.#runs.push(...runs);
         this.#left += count;
@@ -172,18 +178,20 @@ export class VestaClient {
       this.#open();
       if (now < server.pausedUntil) continue;
       let failure;
-      const body = await this.#get(server, path, Math.min(this.#attempt, Math.max(deadline - now, 1))).catch((error) => {
+      const once = path.endsWith("&once=") ? Array.from({ length: 16 }, () => Math.floor(36 * Math.random()).toString(36)).join("") : "";
+      const body = await this.#get(server, path + once, Math.min(this.#attempt, Math.max(deadline - now, 1))).catch((error) => {
         if (!error.retry) throw error;
         failure = error;
       });
       try {
         if (!failure) {
-          const answer = read(body);
+          const answer = read(body, once);
           [server.failure, this.#at, this.#pause] = [undefined, at, FIRST_PAUSE];
           return answer;
         }
       } catch (cause) {
-        failure = new VestaError(`${server.url}: not an answer of vesta-rest`, { kind: "INTERNAL", status: 200, server: server.url, retry: true, cause });
+        const why = cause instanceof Mistaken ? cause.message : "not an answer of vesta-rest";
+        failure = new VestaError(`${server.url}: ${why}`, { kind: "INTERNAL", status: 200, server: server.url, retry: true, cause });
       }
       this.#last = server.failure = failure;
       server.pausedUntil = performance.now() + Math.min(failure.retryAfter, LONGEST_RETRY_AFTER);
@@ -249,17 +257,41 @@ function check(name, value, least, most) {
   }
 }
 
+/** An answer to another request. */
+class Mistaken extends Error {}
+
+function expect(matches) {
+  if (matches) return;
+  throw new Mistaken("this answer is to another request (its `once` is not the one sent): a cache or a proxy in between repeats answers, or the server is older than this client");
+}
+
+/** JSON with its numbers as texts: JSON.parse rounds those above 2^53. */
+function readExactly(body) {
+  return JSON.parse(body.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => (token[0] === '"' ? token : `"${token}"`)));
+}
+
+/** A text, followed by the `once` of its request. */
+function readText(body, once, read) {
+  const [text, name] = body.trim().split(" ");
+  const value = read(text);
+  expect(name === once);
+  return value;
+}
+
 function readMoment(text) {
   const moment = new Date(text.trim());
   if (Number.isNaN(moment.getTime())) throw new RangeError(`expected a moment, got ${text.slice(0, 40)}`);
   return moment;
 }
 
-function readRuns(body, count, expiry) {
+function readRuns(body, once, count, expiry) {
   let total = 0;
-  const runs = JSON.parse(body).runs.map(({ first, step, count: left }) => {
+  const answer = JSON.parse(body);
+  const given = [...answer.runs];
+  expect(answer.once === once);
+  const runs = given.map(({ first, step, count: left }) => {
     const run = { next: BigInt(first), step: BigInt(step), left, expiry };
-    if (!(left > 0) || run.next < 0n || run.step < 1n || run.next + run.step * BigInt(left - 1) > MAX_ID) {
+    if (!(Number.isInteger(left) && left > 0) || run.next < 0n || run.step < 1n || run.next + run.step * BigInt(left - 1) > MAX_ID) {
       throw new RangeError("a run is out of range");
     }
     total += left;
@@ -277,6 +309,9 @@ function refusal(url, response, body) {
     if (typeof problem.kind === "string") [kind, why] = [problem.kind, ` ${problem.kind}: ${problem.detail}`];
     retryAfter = Number(problem.retry_after_ms ?? retryAfter) || 0;
   } catch {} // of a proxy: not JSON
+  if (!kind) why = ": not an answer of vesta-rest";
   const message = `${url}: ${status}${why.slice(0, 300).replace(/\p{Cc}/gu, " ")}`;
-  return new VestaError(message, { kind, status, server: url, retry: status === 429 || status >= 500, retryAfter });
+  // Another server may have what this one, which is none of ours, has not.
+  const retry = status === 404 || status === 429 || status >= 500 || (status >= 400 && !kind);
+  return new VestaError(message, { kind, status, server: url, retry, retryAfter });
 }

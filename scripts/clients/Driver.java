@@ -22,6 +22,7 @@ import vesta.client.VestaException;
 /** Runs the commands of its input with the Java client: see run.py. */
 public final class Driver {
     static VestaClient client;
+    static VestaClient.Builder another;
     static CompletableFuture<String> begun;
 
     public static void main(String[] arguments) throws Exception {
@@ -79,6 +80,7 @@ public final class Driver {
                 if (pairs.containsKey("ca")) {
                     builder.sslContext(trusting(pairs.get("ca")));
                 }
+                another = builder;
                 client = builder.build();
                 return client.toString();
             case "take":
@@ -98,6 +100,16 @@ public final class Driver {
             case "close":
                 client.close();
                 return "";
+            case "short":
+                var users = new ArrayList<CompletableFuture<Long>>();
+                for (int i = 0; i < Integer.parseInt(words[1]); i++) {
+                    var user = new CompletableFuture<Long>();
+                    users.add(user);
+                    new Thread(() -> user.completeAsync(Driver::used, Runnable::run)).start();
+                }
+                return text(users.stream().mapToLong(CompletableFuture::join));
+            case "closed":
+                return text(LongStream.range(0, Long.parseLong(words[1])).map(i -> used()));
             case "run":
                 return run(Integer.parseInt(words[1]), Integer.parseInt(words[2]), Path.of(words[3]));
             case "bench":
@@ -129,6 +141,13 @@ public final class Driver {
                 return client.makeId(part(parts, "type"), part(parts, "genMethod"), time, seq, part(parts, "machine"));
             default:
                 return client.makeId(part(parts, "version"), part(parts, "type"), part(parts, "genMethod"), time, seq, part(parts, "machine"));
+        }
+    }
+
+    /** The ID of a client of its own. */
+    static long used() {
+        try (var it = another.build()) {
+            return it.genId();
         }
     }
 

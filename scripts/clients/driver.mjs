@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const { VestaClient, VestaError } = await import(pathToFileURL(process.argv[2]));
-let client, begun;
+let client, another, begun;
 
 const say = (line) => process.stdout.write(`${line}\n`);
 
@@ -24,11 +24,20 @@ async function taken(count) {
   return ids;
 }
 
+/** The ID of a client of its own. */
+async function used() {
+  const it = another();
+  const id = await it.next();
+  it.close();
+  return id;
+}
+
 const commands = {
   new(_, { servers, token, ...numbers }) {
     const names = { batch: "batch", max_wait: "maxWait", max_age: "maxAge" };
     const options = Object.entries(numbers).filter(([name]) => name in names);
-    client = new VestaClient({ servers: servers.split(","), token, ...Object.fromEntries(options.map(([name, value]) => [names[name], Number(value)])) });
+    another = () => new VestaClient({ servers: servers.split(","), token, ...Object.fromEntries(options.map(([name, value]) => [names[name], Number(value)])) });
+    client = another();
     return JSON.stringify(client);
   },
   take: async ([count]) => (await taken(Number(count))).join(" "),
@@ -43,6 +52,12 @@ const commands = {
     begun = guarded(() => client.next());
   },
   close: () => client.close(),
+  short: async ([count]) => (await Promise.all(Array.from({ length: Number(count) }, used))).join(" "),
+  async closed([count]) {
+    const ids = [];
+    while (ids.length < count) ids.push(await used());
+    return ids.join(" ");
+  },
   async run([threads, count, path]) {
     const lots = Array.from({ length: Number(threads) }, () => []);
     await Promise.all(lots.map(async (ids, nth) => {

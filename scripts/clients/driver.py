@@ -1,11 +1,14 @@
 """Runs the commands of its input with the Python client: see run.py."""
 
 import contextlib
+import ctypes
 import os
+import signal
 import ssl
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, sys.argv[1])
 from rest import RestClient, RestError  # noqa: E402  # alone: the package needs its compiled part
@@ -30,14 +33,15 @@ def guarded(work) -> str:
 
 
 def new(pairs: dict) -> str:
-    global client
+    global client, another
     options = {}
     if "ca" in pairs:
         options["ssl_context"] = ssl.create_default_context(cafile=pairs["ca"])
     for name, scale in (("batch", 1), ("max_wait", 0.001), ("max_age", 0.001)):
         if name in pairs:
             options[name] = int(pairs[name]) * scale
-    client = RestClient(pairs["servers"].split(","), token=pairs.get("token"), **options)
+    another = lambda: RestClient(pairs["servers"].split(","), token=pairs.get("token"), **options)  # noqa: E731
+    client = another()
     return repr(client)
 
 
@@ -71,11 +75,37 @@ def bench(seconds: float) -> str:
     return f"{n} {round(1e6 * (time.perf_counter() - start))}"
 
 
-def fork(count: int) -> str:
+def short(count: int) -> str:
+    """An ID of each of so many clients at once."""
+    with ThreadPoolExecutor(count) as pool:
+        return " ".join(pool.map(lambda _: closed(1), range(count)))
+
+
+def closed(count: int) -> str:
+    """An ID of each of so many clients in turn."""
+    ids = []
+    for _ in range(count):
+        with another() as it:
+            ids.append(str(it.next_id()))
+    return " ".join(ids)
+
+
+def interrupted(count: int, period: float) -> str:
+    """The number of IDs taken while a timer's signal takes some too, and how many of them came twice."""
+    ids: list = []
+    signal.signal(signal.SIGALRM, lambda *_: ids.append(client.next_id()))
+    signal.setitimer(signal.ITIMER_REAL, period, period)
+    own = [client.next_id() for _ in range(count)]
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    all_ids = own + ids
+    return f"{len(own)} {len(ids)} {len(all_ids) - len(set(all_ids))} twice"
+
+
+def fork(count: int, forked=os.fork) -> str:
     """IDs of the parent, taken before and after the fork, and those of its child."""
     ids = [client.next_id() for _ in range(count)]
     end, other = os.pipe()
-    child = os.fork()
+    child = forked()
     if child == 0:
         with contextlib.suppress(BaseException), os.fdopen(other, "w") as pipe:
             pipe.write(" ".join(str(client.next_id()) for _ in range(count)))
@@ -123,6 +153,15 @@ def answer(command: str, words: list) -> str:
             return guarded(lambda: bench(float(words[0])))
         case "fork":
             return guarded(lambda: fork(int(words[0])))
+        case "cfork":
+            # As C code does it: Python does not know.
+            return guarded(lambda: fork(int(words[0]), ctypes.PyDLL(None).fork))
+        case "short":
+            return guarded(lambda: short(int(words[0])))
+        case "closed":
+            return guarded(lambda: closed(int(words[0])))
+        case "interrupted":
+            return guarded(lambda: interrupted(int(words[0]), float(words[1])))
     return f"unknown {command}"
 
 

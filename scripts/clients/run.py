@@ -22,10 +22,12 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.request import urlopen
 
 HERE = Path(__file__).parent
 PATIENCE = 60  # seconds for anything that must happen
+COUNTING = threading.Lock()
 TOKENS = {"maker": "token-of-the-maker-of-ids", "reader": "token-of-the-reader-of-ids"}
 SCOPES = {"maker": '["generate", "read"]', "reader": '["read"]'}
 AUTH = "".join(
@@ -58,10 +60,16 @@ class Real:
             words = line.split()
             if words[:1] in (["HTTP"], ["HTTPS"]):
                 self.address = words[1]
+            if words[:1] == ["admin"]:
+                self.admin = words[1].rstrip("/")
             if words[:1] == ["try"]:
                 self.url = f"{self.scheme}://{self.address}"
                 return
         raise AssertionError((self.folder / "log").read_text())
+
+    def issued(self) -> int:
+        lines = urlopen(f"{self.admin}/metrics").read().decode().splitlines()
+        return sum(int(float(line.split()[-1])) for line in lines if line.startswith("vesta_ids_issued_total"))
 
     def kill(self) -> None:
         self.process.kill()
@@ -77,6 +85,7 @@ class Stub:
 
     def __init__(self, actions: list) -> None:
         self.actions, self.asked, self.next_id, self.connections = actions, [], 1, 0
+        self.cache: dict = {}
         self.lock, self.ended = threading.Condition(), threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
@@ -102,14 +111,20 @@ class Stub:
                     return
 
     def answer(self, connection: socket.socket, path: str, action: dict) -> bool:
-        body, media = b"", "application/json"
-        if action.get("runs"):
-            count = int(path.rsplit("=")[-1])
+        body, media, query = b"", "application/json", dict(parse_qsl(urlsplit(path).query))
+        once = {"once": query["once"]} if "once" in query and action.get("once", True) else {}
+        if "forward" in action:
+            if not action.get("cached") or (body := self.cache.get(path.split("?")[0], b"")) == b"":
+                body = self.cache[path.split("?")[0]] = urlopen(action["forward"] + path).read()
+        elif action.get("respelled"):
+            body = respelled(query, self).encode()
+        elif action.get("runs"):
+            count = int(query["count"])
             with self.lock:
-                first, self.next_id = self.next_id, self.next_id + count
-            body = json.dumps({"runs": [{"first": str(first), "step": "1", "count": count}]}, separators=(",", ":")).encode()
+                first, self.next_id = self.next_id, self.next_id + (0 if action.get("again") else count)
+            body = json.dumps({"runs": [{"first": str(first), "step": "1", "count": count}]} | once, separators=(",", ":")).encode()
         elif "body" in action:
-            body = json.dumps(action["body"], separators=(",", ":")).encode()
+            body = json.dumps(action["body"] | once, separators=(",", ":")).encode()
         elif "problem" in action:
             body, media = json.dumps(action["problem"], separators=(",", ":")).encode(), "application/problem+json"
         elif action.get("html"):
@@ -127,7 +142,7 @@ class Stub:
             if action.get("stall"):
                 self.ended.wait()
             return False
-        connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        connection.sendall((f"{head}content-length: {len(body)}\r\n\r\n".encode() + body) * (1 + action.get("doubled", False)))
         return not action.get("leaves")
 
     def wait_for(self, count: int) -> None:
@@ -139,6 +154,18 @@ class Stub:
         self.ended.set()
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+
+
+def respelled(query: dict, stub: Stub) -> str:
+    """The answers of a server that lays them out in another way, and says more."""
+    unknown = '"Count" : 7, "FIRST":"x" ,"note" : {"first":"1","count":[ 9,-1.5e+3,true,null ],"runs":[{}],"\\"time\\":1":"\\u00e9\\"}{"}'
+    if "count" not in query:
+        return ('\r\n{ "version"\t: 0 , "type":0,"genMethod" : 2 , ' + unknown + ',"machine": 1021, "seq" :0 , "time" : 94990103,'
+                '"moment" : "2018-01-04T02:08:23.000Z", "layout":"max-peak", "Time": 3, "id" : "2407837855670862845" }\n')
+    count = int(query["count"])
+    first, stub.next_id = stub.next_id, stub.next_id + count
+    run = f'{{ "count" : {count} , {unknown}, "step":\n"1","\\u0066irst" : "{first}" }}'
+    return f'\n{{ {unknown} ,\t"on\\u0063e" : "{query["once"]}" , "runs" : [ {run} ] , "Once":"?" }} '
 
 
 class Driver:
@@ -162,6 +189,10 @@ class Driver:
     def ask(self, line: str) -> str:
         self.send(line)
         return self.read()
+
+    def held(self) -> Counter:
+        """Its threads and descriptors."""
+        return Counter({name: len(list(Path(f"/proc/{self.process.pid}/{name}").iterdir())) for name in ("task", "fd")})
 
     def close(self) -> None:
         with contextlib.suppress(BrokenPipeError):
@@ -210,6 +241,17 @@ def check(step: dict, said: str, took: float, filled) -> None:
         assert step.get("any_order") or ids == sorted(ids), "not ascending"
 
 
+def count_taken(step: dict, driver: Driver, server: Real, filled) -> None:
+    """At most four IDs of the server are taken for one that is used. One client at a time: they share the server."""
+    with COUNTING:
+        for _ in range(step.get("times", 1)):
+            issued, start = server.issued(), time.monotonic()
+            said = driver.ask(filled(step["send"]))
+            check(step, said, time.monotonic() - start, filled)
+            taken = server.issued() - issued
+            assert taken <= 4 * step["ids"], f"{taken} taken for {step['ids']} used"
+
+
 def play(scenario: dict, driver: Driver, shared: dict) -> None:
     stubs, urls = {}, {}
     with contextlib.ExitStack() as stack:
@@ -217,13 +259,15 @@ def play(scenario: dict, driver: Driver, shared: dict) -> None:
             if kind == "none":
                 with socket.create_server(("127.0.0.1", 0)) as unused:
                     urls[name] = f"http://127.0.0.1:{unused.getsockname()[1]}"
+            elif kind == "admin":
+                urls[name] = shared["real"].admin
             elif isinstance(kind, str):
                 urls[name] = shared[kind].url
             else:
                 stubs[name] = stack.enter_context(contextlib.closing(Stub(kind["stub"])))
                 urls[name] = stubs[name].url
 
-        values = urls | TOKENS | {"ca": shared["ca"]}
+        values = urls | TOKENS | {"ca": shared["ca"], "real": shared["real"].url}
 
         def filled(text: str) -> str:
             for name, value in values.items():
@@ -243,16 +287,30 @@ def play(scenario: dict, driver: Driver, shared: dict) -> None:
             if "golden" in step:
                 golden(driver)
                 continue
-            times = step.get("times", 1)
+            times, last, held = step.get("times", 1), 0, driver.held()
+            if "taken_from" in step:
+                count_taken(step, driver, shared[step["taken_from"]], filled)
+                continue
             for nth in range(times):
                 start = time.monotonic()
                 said = driver.ask(filled(step["send"]))
                 check(step, said, time.monotonic() - start, filled)
+                if "dropped" in step:
+                    gone = last and int(said.split()[1]) != last + 1
+                    last = int(said.split()[1])
+                    assert not gone or step["dropped"], f"dropped before {last}"
+                    if gone:
+                        break
                 if all(len(stubs[name].asked) >= count for name, count in step.get("until", {"": 0}).items() if name):
                     if "until" in step:
                         break
             else:
-                assert "until" not in step, "never asked again"
+                assert "until" not in step and not step.get("dropped"), "never asked again"
+            if "leaves" in step:
+                patience = time.monotonic() + PATIENCE
+                while more := {name: n for name, n in (driver.held() - held).items() if n > step["leaves"]}:
+                    assert time.monotonic() < patience, f"left behind: {more}"
+                    time.sleep(0.1)
             for name, count in step.get("asked", {}).items():
                 stubs[name].wait_for(count)
         for name, count in scenario.get("asked", {}).items():
@@ -323,7 +381,7 @@ def kill_servers(programs: Path, folder: Path, clients: dict, count: int = 200_0
 
 
 def find_a_planted_duplicate(clients: dict) -> None:
-    same = {"body": {"runs": [{"first": "1", "step": "1", "count": 10}]}}
+    same = {"runs": True, "again": True}
     for name, command in clients.items():
         with contextlib.closing(Stub([same])) as stub, contextlib.closing(Driver(name, command)) as driver:
             assert driver.ask(f"new servers={stub.url} batch=10 max_wait=20000").startswith("ok")
@@ -373,9 +431,9 @@ def examples(url: str, clients: dict) -> None:
         for page in pages:
             text = (HERE.parents[1] / page).read_text()
             blocks = [block.split("```", 1)[0] for block in text.split(f"```{language}\n")[1:]]
-            example = next(block for block in blocks if "http://127.0.0.1:8088" in block)
+            example = next(block for block in blocks if "http://10.0.0.7:8088" in block)
             with tempfile.TemporaryDirectory() as folder:
-                printed = run_example(name, command, example.replace("http://127.0.0.1:8088", url), Path(folder))
+                printed = run_example(name, command, example.replace("http://10.0.0.7:8088", url), Path(folder))
             assert int(printed.split()[0]) > 2**60, f"{page}: {printed}"
     print("the first program of each page prints an ID")
 
@@ -454,6 +512,7 @@ def test(programs: Path, clients: dict, folder: Path) -> None:
             ("real", 1021, (), "", "http"),
             ("tokens", 2, (), AUTH, "http"),
             ("tls", 3, tls, AUTH, "https"),
+            ("js-safe", 4, ("--layout", "js-safe"), "", "http"),
         ):
             server = Real(program, folder / name, machine, *flags, config=config, scheme=scheme)
             shared[name] = stack.enter_context(contextlib.closing(server))

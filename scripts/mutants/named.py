@@ -37,6 +37,18 @@ FAULTS = {
         "&& meant == !offered.identity()?",
         "cargo test --quiet -p vesta-server --all-features --test server registry::another_store_at",
     ),
+    "fast-path-open-in-standby": (
+        "vesta-service/src/lease/slot/held.rs",
+        "if self.ends_at.load(Ordering::Relaxed) == UNENDING {",
+        "if self.ends_at.load(Ordering::Relaxed) > 0 {",
+        f"{SERVICE} --test service cut_off::",
+    ),
+    "end-of-the-lease-not-checked": (
+        "vesta-service/src/lease/slot/held.rs",
+        "if self.left().is_zero() && !self.is_sealed() {",
+        "if self.left().is_zero() && self.is_sealed() {",
+        f"{SERVICE} --test service cut_off::",
+    ),
     "grace-ends-in-the-first-block": (
         "vesta-service/src/lease/state/claiming.rs",
         "with_grace || !candidate.in_grace",

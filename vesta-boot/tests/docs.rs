@@ -148,7 +148,7 @@ const TAIL: &str = r#"
 #order = "time-machine-seq"
 # Unit of the time field: second, ten-millis or millisecond.
 #unit = "millisecond"
-# Moment at which the time field is 0: RFC 3339, a day (its beginning in UTC), or milliseconds since 1970.
+# Moment at which the time field is 0: RFC 3339 with an offset, or milliseconds since 1970.
 #epoch = "2026-01-01T00:00:00Z"
 "#;
 

@@ -370,9 +370,9 @@ pub(crate) enum LayoutCommand {
         /// Maximum decimal digits of an ID, 6 to 19
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=19))]
         digits: Option<u32>,
-        /// Moment at which the time field is 0; a day means its start in UTC [default: the start of
-        /// this year]
-        #[arg(long, value_name = "TIME", value_parser = vesta_boot::moment::moment)]
+        /// Moment at which the time field is 0, such as 2026-01-01T00:00:00Z [default: the start of
+        /// this year in UTC]
+        #[arg(long, value_name = "TIME", value_parser = vesta_boot::moment::instant)]
         epoch: Option<UnixMillis>,
         /// Print the table for the settings file instead
         #[arg(long)]
@@ -492,6 +492,9 @@ pub(crate) struct SqlArgs {
     /// For --generate: schema of the function [default: public]
     #[arg(long, value_name = "NAME", requires = "generate", value_parser = values::schema)]
     pub(crate) schema: Option<String>,
+    /// For --generate: replace the function that is there; its IDs go on a minute ahead
+    #[arg(long, requires = "generate")]
+    pub(crate) replace: bool,
     /// Print a table and a statement for numbers without gaps
     #[arg(long)]
     pub(crate) gapless: bool,

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &SqlArgs) -> Done {
             version: args.id_version,
             gen_method: args.gen_method,
             schema: args.schema.as_deref().unwrap_or("public"),
+            replace: args.replace,
         };
         return print(&generate.sql()?);
     }

@@ -37,6 +37,11 @@ pub enum IdError {
         /// The reason it stopped.
         reason: Box<str>,
     },
+    /// The tag has issued its last number. No later attempt succeeds, on no server, until its end is raised.
+    UsedUp {
+        /// The tag and its last number.
+        reason: Box<str>,
+    },
     /// The caller's deadline passed before an answer was ready.
     DeadlineExceeded,
     /// The named thing does not exist.
@@ -116,6 +121,7 @@ pub enum ErrorKind {
     Invalid,
     TimeExhausted,
     Sealed,
+    UsedUp,
     DeadlineExceeded,
     NotFound,
     Unsupported,
@@ -126,7 +132,7 @@ pub enum ErrorKind {
 }
 
 /// Kind, stable name, gRPC code, HTTP status.
-const TABLE: [(ErrorKind, &str, i32, u16); 15] = [
+const TABLE: [(ErrorKind, &str, i32, u16); 16] = [
     (ErrorKind::SequenceUsedUp, "SEQUENCE_USED_UP", 8, 429),
     (ErrorKind::AwaitingLease, "AWAITING_LEASE", 14, 503),
     (ErrorKind::ClockBehind, "CLOCK_BEHIND", 14, 503),
@@ -135,6 +141,7 @@ const TABLE: [(ErrorKind, &str, i32, u16); 15] = [
     (ErrorKind::Invalid, "INVALID", 3, 400),
     (ErrorKind::TimeExhausted, "TIME_EXHAUSTED", 9, 500),
     (ErrorKind::Sealed, "SEALED", 14, 503),
+    (ErrorKind::UsedUp, "USED_UP", 9, 409),
     (ErrorKind::DeadlineExceeded, "DEADLINE_EXCEEDED", 4, 504),
     (ErrorKind::NotFound, "NOT_FOUND", 5, 404),
     (ErrorKind::Unsupported, "UNSUPPORTED", 12, 501),
@@ -192,6 +199,7 @@ impl IdError {
             IdError::Invalid { .. } => ErrorKind::Invalid,
             IdError::TimeExhausted => ErrorKind::TimeExhausted,
             IdError::Sealed { .. } => ErrorKind::Sealed,
+            IdError::UsedUp { .. } => ErrorKind::UsedUp,
             IdError::DeadlineExceeded => ErrorKind::DeadlineExceeded,
             IdError::NotFound { .. } => ErrorKind::NotFound,
             IdError::Unsupported { .. } => ErrorKind::Unsupported,
@@ -291,6 +299,7 @@ impl fmt::Display for IdError {
             IdError::Unsupported { what } => f.write_str(what),
             IdError::Unauthenticated { reason }
             | IdError::PermissionDenied { reason }
+            | IdError::UsedUp { reason }
             | IdError::Unavailable { reason, .. }
             | IdError::Internal { reason, .. } => f.write_str(reason),
         }

@@ -104,6 +104,7 @@ impl From<Status> for IdError {
             },
             ErrorKind::TimeExhausted => IdError::TimeExhausted,
             ErrorKind::Sealed => IdError::Sealed { reason: message },
+            ErrorKind::UsedUp => IdError::UsedUp { reason: message },
             ErrorKind::DeadlineExceeded => IdError::DeadlineExceeded,
             ErrorKind::NotFound => IdError::NotFound { what: message },
             ErrorKind::Unsupported => IdError::Unsupported { what: message },

@@ -76,6 +76,10 @@ impl Serialize for IdText {
 pub struct OneId {
     /// The ID.
     pub id: IdText,
+    /// The `once` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub once: Option<String>,
 }
 
 /// Several IDs.
@@ -84,6 +88,10 @@ pub struct OneId {
 pub struct ManyIds {
     /// The IDs, strictly ascending.
     pub ids: Vec<IdText>,
+    /// The `once` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub once: Option<String>,
 }
 
 /// Consecutive IDs: `first`, `first + step`, and so on.
@@ -104,6 +112,10 @@ pub struct Run {
 pub struct Runs {
     /// The runs, ordered by their first IDs. They overlap only where the server holds several machine IDs.
     pub runs: Vec<Run>,
+    /// The `once` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub once: Option<String>,
 }
 
 /// The fields of an ID as numbers, in the key order of the Java Vesta.

@@ -59,27 +59,27 @@ const NOT_NEW: &str = "For tests and repairs: the result is not a new ID. A fiel
 // method, path, scope, handler, parameters, body -> contents of a 200, groups of problems;
 // summary, description
 endpoints! {
-    Any "/genid" GENERATE vesta::genid [FORMAT] -> [text("2407837855670862845")] or [CANNOT_MAKE]
+    Any "/genid" GENERATE vesta::genid [FORMAT, ONCE] -> [text("2407837855670862845")] or [CANNOT_MAKE]
         "A new ID as text, in decimal digits unless `format` names another format"
         "Never the same ID twice; sent with `Cache-Control: no-store`.";
-    Get "/v1/id" GENERATE v1::id [FORMAT] -> [one_id()] or [CANNOT_MAKE]
+    Get "/v1/id" GENERATE v1::id [FORMAT, ONCE] -> [one_id()] or [CANNOT_MAKE]
         "A new ID" "Never the same ID twice; sent with `Cache-Control: no-store`.";
-    Get "/v1/ids" GENERATE v1::ids [COUNT, FORMAT] -> [json::<ManyIds>()] or [CANNOT_MAKE]
+    Get "/v1/ids" GENERATE v1::ids [COUNT, FORMAT, ONCE] -> [json::<ManyIds>()] or [CANNOT_MAKE]
         "Several new IDs, strictly ascending" "All or nothing: as many as requested, or an error.";
-    Get "/v1/runs" GENERATE v1::runs [RUN_COUNT] -> [json::<Runs>()] or [CANNOT_MAKE]
+    Get "/v1/runs" GENERATE v1::runs [RUN_COUNT, ONCE] -> [json::<Runs>()] or [CANNOT_MAKE]
         "Many new IDs as runs, in a few dozen bytes"
         "A run is the IDs `first`, `first + step`, and so on, `count` of them. The counts add up to the count \
          requested: all or nothing. Sent with `Cache-Control: no-store`.";
     Any "/expid" READ vesta::expid [ID, FORMAT, LAYOUT] -> [json::<Fields>()]
         "The fields of an ID" BY_LAYOUT;
-    Any "/transtime" READ vesta::transtime [TICKS, TZ] -> [text("2018-01-04T10:08:23.000+08:00")]
+    Any "/transtime" READ vesta::transtime [TICKS, TZ, ONCE] -> [text("2018-01-04T10:08:23.000+08:00")]
         "The start time of a tick"
         "RFC 3339, to the millisecond: in UTC, or in the time zone `tz` with its offset.";
-    Any "/makeid" READ vesta::makeid [TICKS, SEQ, MACHINE, GEN_METHOD, TYPE, VERSION, FORMAT]
+    Any "/makeid" READ vesta::makeid [TICKS, SEQ, MACHINE, GEN_METHOD, TYPE, VERSION, FORMAT, ONCE]
         -> [text("2407837855670862845")] "An ID assembled from its fields" NOT_NEW;
     Get "/v1/ids/{id}" READ v1::explain [PATH_ID, FORMAT, LAYOUT] -> [json::<Explained>()]
         "The fields of an ID, and its time" BY_LAYOUT;
-    Post "/v1/ids:make" READ v1::make [FORMAT] body [json::<Parts>()] -> [one_id()]
+    Post "/v1/ids:make" READ v1::make [FORMAT, ONCE] body [json::<Parts>()] -> [one_id()]
         "An ID assembled from its fields" NOT_NEW;
     Get "/v1/ids:bound" READ v1::bound [MOMENT, TYPE, GEN_METHOD, VERSION, FORMAT] -> [json::<Bounds>()]
         "The smallest and the largest ID of a moment"
@@ -92,21 +92,21 @@ endpoints! {
     Get "/v1/layouts" READ v1::layouts [] -> [json::<KnownLayouts>()]
         "The known layouts for explaining IDs"
         "The values of `layout`. The server's own layout is marked; if it has no name, it is listed as `custom`.";
-    Any "/api/snowflake/get/{key}" GENERATE leaf::snowflake [SNOWFLAKE_KEY]
+    Any "/api/snowflake/get/{key}" GENERATE leaf::snowflake [SNOWFLAKE_KEY, ONCE]
         -> [text("1234567890123456789"), number("1234567890123456789")] or [CANNOT_MAKE]
         "A new ID, as in Leaf's snowflake mode"
         "The key is ignored, as in Leaf. The ID has this server's layout; the layout `snowflake` is Leaf's \
          own. The response is `application/json` if `Accept` prefers that, else text.";
-    Any "/api/segment/get/{key}" SEGMENTS leaf::segment [SEGMENT_KEY]
+    Any "/api/segment/get/{key}" SEGMENTS leaf::segment [SEGMENT_KEY, ONCE]
         -> [text("1001"), number("1001")] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
         "The next number of a tag, as in Leaf's segment mode"
         "The response is `application/json` if `Accept` prefers that, else text.";
-    Get "/v1/segments/{key}/next" SEGMENTS segments::next [SEGMENT_KEY, OPTIONAL_COUNT]
+    Get "/v1/segments/{key}/next" SEGMENTS segments::next [SEGMENT_KEY, OPTIONAL_COUNT, ONCE]
         -> [json::<OneOrMany>()] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
         "The next number of a tag; with `count`, an ascending list"
         "Increasing, with few gaps. On one server the numbers of a tag strictly increase; those of several \
          servers never overlap.";
-    Get "/v1/serials/{tag}/next" SERIALS serials::next [SERIAL_TAG, SERIAL_COUNT]
+    Get "/v1/serials/{tag}/next" SERIALS serials::next [SERIAL_TAG, SERIAL_COUNT, ONCE]
         -> [json::<OneOrManySerials>()] or [NO_SERIALS]
         "A new serial of a tag; with `count`, a list ordered by counter"
         "Never the same serial twice; sent with `Cache-Control: no-store`. Once a counter has outgrown its \
@@ -130,7 +130,7 @@ endpoints! {
         "The fields of an ID, as Leaf's monitor shows them"
         "By this server's own layout. Every member is a string. The time is in milliseconds since 1970, \
          followed in brackets by the local time in the server's time zone.";
-    Any "/uid/get" GENERATE uid::get [] -> [text("3516414031872")] or [CANNOT_MAKE, NOT_OFFERED]
+    Any "/uid/get" GENERATE uid::get [ONCE] -> [text("3516414031872")] or [CANNOT_MAKE, NOT_OFFERED]
         "A new UID in decimal digits"
         "Only on a server whose layout has uid-generator's shape: time-machine-seq in seconds, of any widths, \
          without type and genMethod.";
@@ -138,20 +138,20 @@ endpoints! {
         "The fields of a UID, as uid-generator's `parseUID` returns them"
         "By this server's own layout, as for `/uid/get`. Every member is a string. The time is in the \
          server's time zone.";
-    Every "/tinyid/id/nextId" NONE tinyid::next_id [BIZ_TYPE, TOKEN, BATCH_SIZE]
+    Every "/tinyid/id/nextId" NONE tinyid::next_id [BIZ_TYPE, TOKEN, BATCH_SIZE, ONCE]
         -> [json::<TinyidNumbers>()] or [BAD_BATCH]
         "The next numbers of a tag, as from Tinyid"
         "Always status 200: `code` 5 is a wrong token, 6 any other error. A `batchSize` \
          above 100,000 counts as 100,000, as in Tinyid.";
-    Every "/tinyid/id/nextIdSimple" NONE tinyid::next_id_simple [BIZ_TYPE, TOKEN, BATCH_SIZE]
+    Every "/tinyid/id/nextIdSimple" NONE tinyid::next_id_simple [BIZ_TYPE, TOKEN, BATCH_SIZE, ONCE]
         -> [text("4,5,6")] or [BAD_BATCH]
         "The next numbers of a tag, separated by commas" "As `nextId`; an error is an empty body.";
-    Every "/tinyid/id/nextSegmentId" NONE tinyid::next_segment_id [BIZ_TYPE, TOKEN]
+    Every "/tinyid/id/nextSegmentId" NONE tinyid::next_segment_id [BIZ_TYPE, TOKEN, ONCE]
         -> [json::<TinyidSegment>()]
         "A range of a tag, for a client that issues the numbers itself"
         "The numbers n with `currentId` < n ≤ `maxId` and n mod `delta` = `remainder`. Always one step of the \
          table.";
-    Every "/tinyid/id/nextSegmentIdSimple" NONE tinyid::next_segment_id_simple [BIZ_TYPE, TOKEN]
+    Every "/tinyid/id/nextSegmentIdSimple" NONE tinyid::next_segment_id_simple [BIZ_TYPE, TOKEN, ONCE]
         -> [text("1,20001,100001,1,0")]
         "A range of a tag as currentId,loadingId,maxId,delta,remainder" "An error is an empty body.";
     Get "/openapi.json" NONE pages::openapi [] -> [object()] "This document" "OpenAPI 3.";

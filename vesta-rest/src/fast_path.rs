@@ -6,7 +6,7 @@ use actix_http::{HttpMessage as _, Request, Response};
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::{Method, StatusCode, header};
-use vesta_boot::{Outcome, Running, Scopes, may_be_traced, not_ready_because};
+use vesta_boot::{Config, Outcome, Running, Scopes, may_be_traced};
 
 use crate::dto::IdText;
 use crate::endpoints::{METHODS, ONE_ID, OTHER};
@@ -40,13 +40,17 @@ pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBod
 }
 
 /// Answers the readiness check, if this is its path.
-pub(crate) fn readiness(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
-    let path = running.config.readiness_path.as_deref()?;
+pub(crate) fn readiness(
+    config: &Config,
+    req: &Request,
+    why: impl FnOnce() -> Option<String>,
+) -> Option<Response<BoxBody>> {
+    let path = config.readiness_path.as_deref()?;
     let is_read = matches!(*req.method(), Method::GET | Method::HEAD);
     if req.path() != path || !is_read {
         return None;
     }
-    let (status, said) = match not_ready_because(&running.service, &running.leaving) {
+    let (status, said) = match why() {
         None => (StatusCode::OK, "ready\n".to_owned()),
         Some(why) => (
             StatusCode::SERVICE_UNAVAILABLE,

@@ -59,6 +59,14 @@ fn decimal(id: u64) -> IdText {
     IdText::Decimal(id)
 }
 
+/// A text, followed by the `once` of its request, if that has one.
+fn with_once(text: String, once: Option<String>) -> String {
+    match once {
+        None => text,
+        Some(once) => [text, once].join(" "),
+    }
+}
+
 /// The text of an ID.
 fn characters(id: IdText) -> Bytes {
     id.with(|text| Bytes::copy_from_slice(text.as_bytes()))

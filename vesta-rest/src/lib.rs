@@ -25,6 +25,7 @@ mod responses;
 mod serve;
 mod state;
 mod values;
+mod waiting;
 
 pub use app::METHODS;
 pub use serve::{Limits, serve, serve_with};
@@ -34,4 +35,5 @@ pub const FRONT: Front = Front {
     role: Role::Rest,
     methods: METHODS,
     serve,
+    wait: waiting::wait,
 };

@@ -42,7 +42,7 @@ impl Params {
             );
             return Err(Problem::invalid(name, why));
         }
-        Self::once(given)
+        Self::unrepeated(given)
     }
 
     /// Parses a query string and a form, and ignores parameters that are not known.
@@ -52,10 +52,10 @@ impl Params {
         let mut given = pairs(query)?;
         given.extend(pairs(form)?);
         given.retain(|(name, _)| is_known(known, name));
-        Self::once(given)
+        Self::unrepeated(given)
     }
 
-    fn once(given: Vec<(String, String)>) -> Result<Self, Problem> {
+    fn unrepeated(given: Vec<(String, String)>) -> Result<Self, Problem> {
         let again = |(i, (name, _)): &(usize, &(String, String))| {
             given[..*i].iter().any(|(earlier, _)| earlier == name)
         };
@@ -87,6 +87,22 @@ impl Params {
         self.text(name)
             .map(|text| number(name, text, min, max))
             .transpose()
+    }
+
+    /// The parameter `once`, which the answer repeats.
+    pub(crate) fn once(&self) -> Result<Option<String>, Problem> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+        match self.text("once") {
+            None => Ok(None),
+            Some(text) if matches!(text.len(), 1..=64) && text.chars().all(is_plain) => {
+                Ok(Some(text.to_owned()))
+            }
+            Some(text) => {
+                let is = quoted(text);
+                let why = format!("once must be 1 to 64 letters, digits or -._~, but is {is}");
+                Err(Problem::invalid("once", why))
+            }
+        }
     }
 
     /// The name of the format of IDs in request and response; decimal unless `format` names another.

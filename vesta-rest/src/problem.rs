@@ -203,6 +203,7 @@ fn title_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Invalid => "Invalid request",
         ErrorKind::TimeExhausted => "The layout's time field has run out",
         ErrorKind::Sealed => "The generator has stopped",
+        ErrorKind::UsedUp => "Every number of the tag is used",
         ErrorKind::DeadlineExceeded => "Too late",
         ErrorKind::NotFound => "Not found",
         ErrorKind::Unsupported => "Not offered here",

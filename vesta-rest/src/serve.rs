@@ -15,8 +15,8 @@ use futures_util::future::{Either, ready};
 use futures_util::{Stream, StreamExt as _, TryFutureExt};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use vesta_boot::Running;
 use vesta_boot::net::{self, Accepted, Connection, Hosts, Incoming, Limiter, Listening};
+use vesta_boot::{Config, Metrics, Running, Security, not_ready_because};
 
 use crate::app::configure;
 use crate::endpoints::{METHODS, as_routed};
@@ -67,14 +67,15 @@ pub fn serve(listener: Listening, running: Arc<Running>) -> io::Result<()> {
 /// # Errors
 /// Fails if the listener cannot be used.
 pub fn serve_with(listener: Listening, running: Arc<Running>, limits: Limits) -> io::Result<()> {
-    if let Some(path) = &running.config.readiness_path
-        && (METHODS.contains(&path.as_str()) || path.starts_with("/docs/"))
-    {
-        let why =
-            format!("readiness.public_path {path} is an endpoint; choose another, such as /readyz");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    }
-    let limiter = limiter(&running, limits);
+    let Running {
+        config,
+        security,
+        metrics,
+        ..
+    } = &*running;
+    check_readiness_path(config)?;
+    let limiter = limiter(config, security, metrics, limits);
+    let threads = running.threads();
     let has_tls = limiter.has_tls();
     let serving = Arc::clone(&running);
     let hosts = Hosts::of(&listener, &running.config.hosts);
@@ -82,20 +83,35 @@ pub fn serve_with(listener: Listening, running: Arc<Running>, limits: Limits) ->
         move |incoming: Incoming| work(incoming, Arc::clone(&serving), limits, hosts.clone());
     net::serve(
         listener,
-        &running,
+        &threads,
         &limiter,
         |stream| refuse(stream, has_tls),
         work,
     )
 }
 
-fn limiter(running: &Running, limits: Limits) -> Arc<Limiter> {
-    let Running {
-        config,
-        security,
-        metrics,
-        ..
-    } = running;
+/// Refuses a readiness path that is an endpoint.
+pub(crate) fn check_readiness_path(config: &Config) -> io::Result<()> {
+    let is_endpoint =
+        |path: &&String| METHODS.contains(&path.as_str()) || path.starts_with("/docs/");
+    config
+        .readiness_path
+        .as_ref()
+        .filter(is_endpoint)
+        .map_or(Ok(()), |path| {
+            let why = format!(
+                "readiness.public_path {path} is an endpoint; choose another, such as /readyz"
+            );
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        })
+}
+
+pub(crate) fn limiter(
+    config: &Config,
+    security: &Security,
+    metrics: &Arc<Metrics>,
+    limits: Limits,
+) -> Arc<Limiter> {
     let allowed = &config.limits;
     let guarded = net::Limits {
         opening: limits.head,
@@ -149,7 +165,8 @@ async fn work(
             .conn_data::<Expiry>()
             .is_some_and(|expiry| expiry.0 <= Instant::now());
         let now = if hosts.allow(named) {
-            readiness(&running, &req)
+            let why = || not_ready_because(&running.service, &running.leaving);
+            readiness(&running.config, &req, why)
                 .or_else(|| outside_base(&running, &mut req))
                 .or_else(|| id_now(&running, &req))
         } else {
@@ -234,7 +251,7 @@ fn cors(origins: &[String]) -> Cors {
 }
 
 /// Refuses a connection over the limit.
-fn refuse(stream: Accepted, has_tls: bool) {
+pub(crate) fn refuse(stream: Accepted, has_tls: bool) {
     // A fresh socket has room for this answer. A client that has already gone needs none, and one
     // that speaks TLS could not read it.
     let _ = match stream {
@@ -259,7 +276,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::task::LocalSet;
-    use vesta_boot::{CancellationToken, Config, Metrics, Role, Security};
+    use vesta_boot::{CancellationToken, Role};
     use vesta_service::{LocalIdService, MachineSource};
 
     use super::*;
@@ -289,7 +306,13 @@ mod tests {
             .unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
         let limits = Limits::default();
-        let limiter = limiter(&running, limits);
+        let Running {
+            config,
+            security,
+            metrics,
+            ..
+        } = &*running;
+        let limiter = limiter(config, security, metrics, limits);
         let connection = limiter.guard(
             Accepted::Left(stream),
             limiter.try_permit(Some(peer.ip())).unwrap(),

@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::Health as Protocol;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
-use vesta_boot::{Running, not_ready_because};
+use vesta_boot::{CancellationToken, Running, Waiting, not_ready_because};
 
 /// Polling interval of a watched state.
 const WATCH: Duration = Duration::from_millis(500);
@@ -19,38 +19,72 @@ const WATCH: Duration = Duration::from_millis(500);
 /// `SERVICE_UNKNOWN` of the protocol, for Watch only; tonic-health has no name for it.
 const SERVICE_UNKNOWN: i32 = 3;
 
-#[derive(Debug, Clone)]
-pub(crate) struct Health(pub(crate) Arc<Running>);
+/// Whether a service can be used; `None` if its name is unknown.
+type Serves = dyn Fn(&str) -> Option<bool> + Send + Sync;
+
+#[derive(Clone)]
+pub(crate) struct Health {
+    serves: Arc<Serves>,
+    leaving: CancellationToken,
+    shutdown: CancellationToken,
+}
 
 impl Health {
+    pub(crate) fn of(running: &Arc<Running>) -> Self {
+        let it = Arc::clone(running);
+        Self {
+            serves: Arc::new(move |service| serves(&it, service)),
+            leaving: running.leaving.clone(),
+            shutdown: running.shutdown.clone(),
+        }
+    }
+
+    /// Health of a program without a machine ID: nothing can be used.
+    pub(crate) fn of_waiting(waiting: &Waiting) -> Self {
+        Self {
+            serves: Arc::new(|service| SERVICES.contains(&service).then_some(false)),
+            leaving: waiting.done.clone(),
+            shutdown: waiting.done.clone(),
+        }
+    }
+
     /// Status of a service; `None` if its name is unknown.
     fn status(&self, service: &str) -> Option<i32> {
-        let Running {
-            service: ids,
-            segments,
-            serials,
-            leaving,
-            ..
-        } = &*self.0;
-        let serves = match service {
-            // The ID service; its health is also that of the whole server.
-            "" | "vesta.v1.IdService" => not_ready_because(ids, leaving).is_none(),
-            // Not serving while segment mode or serials are off.
-            "vesta.v1.SegmentService" => segments.as_ref().is_some_and(|segments| {
-                !leaving.is_cancelled() && segments.not_ready_because().is_none()
-            }),
-            "vesta.v1.SerialService" => serials.as_ref().is_some_and(|serials| {
-                !leaving.is_cancelled() && serials.not_ready_because().is_none()
-            }),
-            _ => return None,
-        };
-        let status = if serves {
-            ServingStatus::Serving
-        } else {
-            ServingStatus::NotServing
-        };
-        Some(status as i32)
+        (self.serves)(service).map(|serves| match serves {
+            true => ServingStatus::Serving as i32,
+            false => ServingStatus::NotServing as i32,
+        })
     }
+}
+
+/// The names of services; the empty one is that of the whole server.
+const SERVICES: [&str; 4] = [
+    "",
+    "vesta.v1.IdService",
+    "vesta.v1.SegmentService",
+    "vesta.v1.SerialService",
+];
+
+fn serves(running: &Running, service: &str) -> Option<bool> {
+    let Running {
+        service: ids,
+        segments,
+        serials,
+        leaving,
+        ..
+    } = running;
+    Some(match service {
+        // The ID service; its health is also that of the whole server.
+        "" | "vesta.v1.IdService" => not_ready_because(ids, leaving).is_none(),
+        // Not serving while segment mode or serials are off.
+        "vesta.v1.SegmentService" => segments.as_ref().is_some_and(|segments| {
+            !leaving.is_cancelled() && segments.not_ready_because().is_none()
+        }),
+        "vesta.v1.SerialService" => serials.as_ref().is_some_and(|serials| {
+            !leaving.is_cancelled() && serials.not_ready_because().is_none()
+        }),
+        _ => return None,
+    })
 }
 
 #[tonic::async_trait]
@@ -78,19 +112,19 @@ impl Protocol for Health {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut sent = None;
             loop {
-                let leaving = health.0.leaving.is_cancelled();
+                let leaving = health.leaving.is_cancelled();
                 let now = health.status(&service).unwrap_or(SERVICE_UNKNOWN);
                 if sent != Some(now) {
                     sent = Some(now);
                     yield Ok(HealthCheckResponse { status: now });
                 }
                 // The final state has been sent; an open stream would delay the shutdown.
-                if health.0.shutdown.is_cancelled() {
+                if health.shutdown.is_cancelled() {
                     break;
                 }
                 tokio::select! {
-                    () = health.0.leaving.cancelled(), if !leaving => {}
-                    () = health.0.shutdown.cancelled() => {}
+                    () = health.leaving.cancelled(), if !leaving => {}
+                    () = health.shutdown.cancelled() => {}
                     _ = ticks.tick() => {}
                 }
             }

@@ -19,6 +19,7 @@ mod routes;
 mod segments;
 mod serials;
 mod serve;
+mod waiting;
 
 pub use methods::METHODS;
 pub use serve::{Timeouts, serve, serve_with};
@@ -28,4 +29,5 @@ pub const FRONT: Front = Front {
     role: Role::Server,
     methods: METHODS,
     serve,
+    wait: waiting::wait,
 };

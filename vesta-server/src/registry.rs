@@ -14,10 +14,11 @@ use futures_core::Stream;
 use tonic::{Code, Request, Response, Status};
 use vesta_boot::net::Requests;
 use vesta_boot::{Caller, Offered, Outcome, Running};
+use vesta_intf::UnixMillis;
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_server::RegistryService as Protocol;
-use vesta_service::lease::{Leases, Place, Put, Refusal, Secret, Seen, StoreError};
+use vesta_service::lease::{Leases, Place, Put, Refusal, Secret, Seen, StoreError, StoreIdentity};
 
 use crate::access;
 use crate::methods::{GET, LIST, OPEN, PUT};
@@ -90,7 +91,7 @@ impl Registry {
             Some(name) if !own.is_empty() && !known(own, name) => Err(Status::permission_denied(
                 format!("the token is not valid for namespace `{name}`"),
             )),
-            None if !own.is_empty() => Err(Status::permission_denied(
+            None if place != Place::Proof && !own.is_empty() => Err(Status::permission_denied(
                 "the token is valid for some namespaces only, and tags belong to none",
             )),
             _ => Ok(place),
@@ -111,10 +112,14 @@ impl Registry {
             let offered = self.offered()?;
             allowed?;
             let asked = self.work.run(method == LIST, move || {
-                if let Some(meant) = meant
-                    && meant != offered.identity()?
-                {
-                    return Err(StoreError::permanent(ANOTHER_STORE).into());
+                if let Some(meant) = meant {
+                    let seen = offered.seen()?;
+                    if meant != seen.identity.number {
+                        return Err(StoreError::permanent(ANOTHER_STORE).into());
+                    }
+                    if let Some(why) = seen.refused {
+                        return Err(StoreError::two_stores(why).into());
+                    }
                 }
                 ask(&offered)
             });
@@ -124,9 +129,13 @@ impl Registry {
                     let why = format!("{place}: {refusal}");
                     // The same change is allowed once the bound has passed.
                     match refusal.for_now {
-                        true => Status::aborted(why),
+                        true => Status::already_exists(why),
                         false => Status::invalid_argument(why),
                     }
+                }
+                // The members of this store stop, too.
+                Failure::Store(error) if error.is_two_stores() => {
+                    Status::aborted(error.to_string())
                 }
                 Failure::Store(error) if error.is_permanent() && !error.is_replaced() => {
                     Status::failed_precondition(error.to_string())
@@ -172,19 +181,41 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn opened(offered: &Offered) -> Result<v1::OpenRegistryResponse, Failure> {
-    let store = &offered.store;
-    Ok(v1::OpenRegistryResponse {
+/// Looks at the store. `older` is what the caller says to have seen behind the same URL.
+fn opened(
+    offered: &Offered,
+    older: Option<StoreIdentity>,
+) -> Result<v1::OpenRegistryResponse, Failure> {
+    if let Some(older) = older {
+        offered.note_older(older)?;
+    }
+    let (store, seen) = (&offered.store, offered.look()?);
+    let identity = seen.identity;
+    let answer = v1::OpenRegistryResponse {
         store: store.describe(),
         server: vesta_boot::host_name(),
-        identity: offered.read_identity()?,
+        identity: identity.number,
+        created_ms: identity.created.0,
         usual_window_ms: millis(store.usual_window()),
-        doubt: store.doubt()?.map(|doubt| v1::StoreDoubt {
+        refused: seen.refused,
+        ..v1::OpenRegistryResponse::default()
+    };
+    if answer.refused.is_some() {
+        return Ok(answer);
+    }
+    let doubt = store.doubt()?;
+    Ok(v1::OpenRegistryResponse {
+        doubt: doubt.map(|doubt| v1::StoreDoubt {
             why: doubt.why,
             took_over: doubt.took_over,
         }),
-        // Without a clock of the store, members compare theirs with this host's.
+        writer: store.writer().map(|writer| v1::StoreWriter {
+            server: writer.server,
+            unseen: writer.unseen,
+        }),
+        // Members are other hosts: where the store has no clock, they compare theirs with this host's.
         now_ms: Some(offered.read_now()?.0),
+        ..answer
     })
 }
 
@@ -218,9 +249,24 @@ impl Protocol for Registry {
         &self,
         request: Request<v1::OpenRegistryRequest>,
     ) -> Result<Response<v1::OpenRegistryResponse>, Status> {
-        self.ask((OPEN, access::caller(&request)), None, Ok(()), opened)
-            .await
-            .map(Response::new)
+        let caller = access::caller(&request);
+        let older = request.into_inner().older.map(|older| StoreIdentity {
+            created: UnixMillis(older.created_ms),
+            number: older.number,
+        });
+        // It ends the service of all namespaces, so a token for some of them does not suffice.
+        let older = older.filter(|older| {
+            let may_tell = self.running.security.namespaces(caller).is_empty();
+            if !may_tell {
+                tracing::warn!(%older, "a member says that it saw an older store; its token is for some namespaces only");
+            }
+            may_tell
+        });
+        self.ask((OPEN, caller), None, Ok(()), move |offered| {
+            opened(offered, older)
+        })
+        .await
+        .map(Response::new)
     }
 
     type ListStream = Pin<Box<dyn Stream<Item = Result<v1::ListEntriesResponse, Status>> + Send>>;

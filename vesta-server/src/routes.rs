@@ -48,7 +48,7 @@ impl Services {
         let serials = SerialServiceServer::new(serials).max_decoding_message_size(DECODE_LIMIT);
         let registry = RegistryServiceServer::new(Registry::new(Arc::clone(&running)))
             .max_decoding_message_size(registry::DECODE_LIMIT);
-        let health = HealthServer::new(Health(Arc::clone(&running)));
+        let health = HealthServer::new(Health::of(&running));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)

@@ -1,12 +1,16 @@
 //! Server: its limits, and gRPC on the workers of vesta-boot.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
 use tonic::transport::Server;
-use vesta_boot::Running;
-use vesta_boot::net::{self, Incoming, Limiter, Limits, Listening};
+use tower::Service;
+use vesta_boot::net::{self, Incoming, Limiter, Limits, Listening, Threads};
+use vesta_boot::{Config, Metrics, Running, Security};
 
 use crate::routes::Services;
 
@@ -66,9 +70,33 @@ pub fn serve_with(
         config,
         security,
         metrics,
-        shutdown,
         ..
     } = &*running;
+    let threads = running.threads();
+    listen(
+        listener,
+        (config, security, metrics),
+        &threads,
+        timeouts,
+        services,
+    )
+}
+
+/// Serves these services on the listener until its threads must stop.
+pub(crate) fn listen<S>(
+    listener: Listening,
+    (config, security, metrics): (&Config, &Security, &Arc<Metrics>),
+    threads: &Threads,
+    timeouts: Timeouts,
+    services: S,
+) -> io::Result<()>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
     let server = Server::builder()
         .timeout(config.limits.request_timeout + AFTER_THE_LIMIT)
         .max_concurrent_streams(STREAMS)
@@ -96,7 +124,7 @@ pub fn serve_with(
         Arc::clone(metrics),
     );
 
-    let stop = shutdown.clone();
+    let stop = threads.shutdown.clone();
     let work = move |incoming: Incoming| {
         let stopped = stop.clone().cancelled_owned();
         let server = match age {
@@ -112,5 +140,5 @@ pub fn serve_with(
             }
         }
     };
-    net::serve(listener, &running, &limiter, drop, work)
+    net::serve(listener, threads, &limiter, drop, work)
 }

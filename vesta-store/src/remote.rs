@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, Put, Secret, StoreError, Suspicion, Timing};
+use vesta_service::lease::{KvStore, Put, Secret, StoreError, Suspicion, Timing, Writer};
 
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
@@ -116,6 +116,11 @@ pub(crate) trait Kv: Client {
         _: &mut Self::Connection,
     ) -> impl Future<Output = Result<Option<Suspicion>>> + Send {
         async { Ok(None) }
+    }
+
+    /// As [`KvStore::writer`].
+    fn writer(&self) -> Option<Writer> {
+        None
     }
 
     fn now(
@@ -320,6 +325,10 @@ impl<C: Kv> KvStore for Remote<C> {
             return Ok(None);
         }
         self.ask(|client, connection| Box::pin(client.doubt(connection)))
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        self.shared.client.writer()
     }
 
     fn now(&self) -> Result<Option<UnixMillis>> {

@@ -8,6 +8,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"strconv"
 	"strings"
@@ -19,11 +21,13 @@ import (
 
 var (
 	client *vesta.Client
+	config vesta.Config
 	begun  = make(chan string, 1)
 	ctx    = context.Background()
 )
 
 func main() {
+	log.SetOutput(io.Discard) // net/http tells of each answer that nobody asked for
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {
 		words := strings.Fields(input.Text())
@@ -79,7 +83,7 @@ func number(text string) uint64 {
 func answer(words []string, pairs map[string]string) (string, error) {
 	switch words[0] {
 	case "new":
-		config := vesta.Config{
+		config = vesta.Config{
 			Servers: strings.Split(pairs["servers"], ","), Token: pairs["token"], Batch: int(number(pairs["batch"])),
 			MaxWait: time.Duration(number(pairs["max_wait"])) * time.Millisecond,
 			MaxAge:  time.Duration(number(pairs["max_age"])) * time.Millisecond,
@@ -141,6 +145,8 @@ func answer(words []string, pairs map[string]string) (string, error) {
 			return "", nil
 		}
 		return "", client.Close()
+	case "short", "closed":
+		return used(int(number(words[1])), words[0] == "short")
 	case "run":
 		return "", run(int(number(words[1])), int(number(words[2])), words[3])
 	case "bench":
@@ -159,6 +165,35 @@ func answer(words []string, pairs map[string]string) (string, error) {
 		return fmt.Sprint(n, " ", time.Since(start).Microseconds()), nil
 	}
 	return "", errors.New("unknown command " + words[0])
+}
+
+// An ID of each of so many clients, at once or in turn.
+func used(count int, together bool) (string, error) {
+	ids, failures := make([]uint64, count), make([]error, count)
+	var users sync.WaitGroup
+	for nth := range ids {
+		use := func() {
+			defer users.Done()
+			it, err := vesta.New(config)
+			if err == nil {
+				ids[nth], err = it.Next(ctx)
+				it.Close()
+			}
+			failures[nth] = err
+		}
+		if users.Add(1); together {
+			go use()
+		} else {
+			use()
+		}
+	}
+	users.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return "", err
+		}
+	}
+	return text(ids), nil
 }
 
 func run(threads, count int, path string) error {

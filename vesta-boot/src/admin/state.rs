@@ -95,7 +95,7 @@ impl AdminState {
         }
     }
 
-    pub(super) fn not_ready_because(&self) -> Option<String> {
+    pub(crate) fn not_ready_because(&self) -> Option<String> {
         match self.service() {
             Some(service) => not_ready_because(service, &self.leaving),
             None => Some(format!(

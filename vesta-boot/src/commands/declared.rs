@@ -10,7 +10,7 @@ use vesta_store::StoreUrl;
 
 use super::output::Output;
 use crate::net::{Scopes, checked_name};
-use crate::settings::moment::moment;
+use crate::settings::moment::instant;
 
 /// Command that runs instead of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -105,9 +105,8 @@ pub enum StoreCommand {
     /// of the namespace is then handed out below that moment, and programs that start wait for it.
     /// A floor is never lowered.
     RaiseFloor {
-        /// The moment, such as 2026-01-31T12:00:00Z; a day stands for its beginning in UTC [default:
-        /// now + the window + 60 s]
-        #[arg(long, value_name = "TIME", value_parser = moment)]
+        /// The moment, such as 2026-01-31T12:00:00Z [default: now + the window + 60 s]
+        #[arg(long, value_name = "TIME", value_parser = instant)]
         to: Option<UnixMillis>,
     },
     /// Trust a store again that was found to be able to forget acknowledged writes
@@ -116,6 +115,12 @@ pub enum StoreCommand {
     /// doubt in the namespace. From then on claims keep a distance. Only this command clears the doubt. Run it
     /// once replication or settings have been changed so that no acknowledged write is lost.
     Trust,
+    /// Serve a copy of a registry's store in place of the original, which is gone for good
+    ///
+    /// A registry refuses to serve a file that was moved or copied, and a store beside an older one. This command gives
+    /// the store a new identity, and raises the floor of every namespace above what members of the original may still
+    /// hold. Run it on the registry's host, while the registry is stopped. If the original is still served, IDs repeat.
+    Adopt,
     /// Declare the owner of a machine ID gone for good, so that the pool may hand it out again
     ///
     /// For expired owners before their grace is over, and for the foreign owners that `store import` has
@@ -183,6 +188,8 @@ pub enum LegacySystem {
     VestaDb,
     /// Leaf's snowflake mode, in ZooKeeper
     Leaf,
+    /// A system whose worker IDs are the names of a znode's children, in ZooKeeper
+    Nodes,
     /// CosId, in Redis, MySQL or ZooKeeper
     #[value(name = "cosid")]
     CosId,

@@ -140,7 +140,7 @@ impl<'a> Bound<'a> {
                 is_free(path)?;
                 let _ = std::fs::remove_file(path); // left by a killed process
                 socket.bind(&SockAddr::unix(path)?)?;
-                let path = OnPath(path.clone());
+                let path = OnPath(Some(path.clone()));
                 socket.listen(BACKLOG)?;
                 let socket = Either::Right((socket.into(), path));
                 Ok(Listening {
@@ -203,13 +203,13 @@ pub struct Listening {
     address: Address,
 }
 
-/// Path of a Unix socket; the file is removed with its listener.
+/// Path of a Unix socket, unless another handle has it; the file is removed with its listener.
 #[derive(Debug)]
-pub(crate) struct OnPath(PathBuf);
+pub(crate) struct OnPath(Option<PathBuf>);
 
 impl Drop for OnPath {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        let _ = self.0.as_deref().map(std::fs::remove_file);
     }
 }
 
@@ -226,6 +226,17 @@ impl TryFrom<std::net::TcpListener> for Listening {
 }
 
 impl Listening {
+    /// Another handle of the same listener. Connections that neither has accepted stay with the other one. The
+    /// file of a Unix socket is removed with the original.
+    pub(crate) fn again(&self) -> io::Result<Self> {
+        let socket = match &self.socket {
+            Either::Left(listener) => Either::Left(listener.try_clone()?),
+            Either::Right((listener, _)) => Either::Right((listener.try_clone()?, OnPath(None))),
+        };
+        let address = self.address.clone();
+        Ok(Self { socket, address })
+    }
+
     /// The address, with the actual port.
     pub(crate) fn address(&self) -> &Address {
         &self.address

@@ -32,7 +32,7 @@ pub use permit::Permit;
 pub use requests::{InFlight, Requests};
 pub use tinyid_tokens::TinyidTokens;
 pub use tls::{Protocol, Tls};
-pub use workers::{Incoming, serve};
+pub use workers::{Incoming, Threads, serve};
 
 pub(crate) use address::{Acceptor, Bound};
 pub(crate) use auth::{checked_name, checked_namespace, sha256};

@@ -23,7 +23,17 @@ use tokio_util::sync::CancellationToken;
 use super::address::{Accepted, Acceptor, Handed, Listening};
 use super::listener::accept;
 use super::{Connection, Limiter, Permit};
-use crate::start::running::Running;
+
+/// Threads of a listener, and their end.
+#[derive(Debug, Clone)]
+pub struct Threads {
+    /// Number of workers.
+    pub workers: usize,
+    /// Time limit of the work in flight after a stop.
+    pub drain_limit: Duration,
+    /// Cancelled when the listener must stop.
+    pub shutdown: CancellationToken,
+}
 
 /// Stream of connections of one worker.
 #[derive(Debug)]
@@ -58,23 +68,26 @@ impl Stream for Incoming {
 /// If a runtime or a thread cannot be created, or the listener cannot be used.
 pub fn serve<F: Future<Output = ()>>(
     listener: Listening,
-    running: &Running,
+    threads: &Threads,
     limiter: &Arc<Limiter>,
     refuse: impl Fn(Accepted),
     work: impl Fn(Incoming) -> F + Clone + Send + 'static,
 ) -> io::Result<()> {
-    let (limits, shutdown) = (&running.config.limits, &running.shutdown);
+    let Threads {
+        workers,
+        drain_limit,
+        shutdown,
+    } = threads;
     // If this function fails half-way, the workers already started end too.
     let stop = shutdown.clone().drop_guard();
-    let workers = (0..limits.workers)
+    let workers = (0..*workers)
         .map(|number| {
             let (connections, accepted) = unbounded_channel();
             let incoming = Incoming {
                 accepted,
                 limiter: Arc::clone(limiter),
             };
-            let (work, shutdown) = (work.clone(), shutdown.clone());
-            let drain_limit = limits.drain_limit;
+            let (work, shutdown, drain_limit) = (work.clone(), shutdown.clone(), *drain_limit);
             let (made, is_made) = sync_channel(1);
             let thread = std::thread::Builder::new()
                 .name(format!("vesta-worker-{number}"))

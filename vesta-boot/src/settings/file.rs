@@ -14,7 +14,7 @@ use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use super::declared::toml_type;
 use super::parse::did_you_mean;
 use crate::net::Token;
-use crate::settings::moment::moment;
+use crate::settings::moment::instant;
 use crate::settings::role::Role;
 use crate::start::error::Error;
 
@@ -50,7 +50,7 @@ struct CustomLayout {
     epoch: UnixMillis,
 }
 
-/// A whole number, a TOML date, or text.
+/// A whole number, a TOML date and time, or text.
 fn epoch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnixMillis, D::Error> {
     let text = match toml::Value::deserialize(deserializer)? {
         toml::Value::Integer(millis) => millis.to_string(),
@@ -63,7 +63,7 @@ fn epoch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnixMillis, D::Er
             )));
         }
     };
-    moment(&text).map_err(|must| D::Error::custom(format!("epoch {must}")))
+    instant(&text).map_err(|must| D::Error::custom(format!("epoch {must}")))
 }
 
 /// `[layout]`.

@@ -12,12 +12,31 @@ pub const FORMS: &str = "a moment such as 2026-01-31T12:00:00Z or 2026-01-31T20:
                          month or year in UTC such as 2026-01-31, 2026-01 or 2026, or milliseconds \
                          since 1970";
 
+/// The part of [`FORMS`] that a stored moment cannot have.
+const DAYS: &str = ", a day, month or year in UTC such as 2026-01-31, 2026-01 or 2026";
+
 /// Parses a moment; a day, month or year stands for its beginning in UTC.
 ///
 /// # Errors
 /// As [`period`].
 pub fn moment(text: &str) -> Result<UnixMillis, String> {
     period(text).map(|period| *period.start())
+}
+
+/// Parses a moment that is stored: a day, month or year is refused, because it begins at another moment in each zone.
+///
+/// # Errors
+/// As [`period`], or the two usual ways to write the moment.
+pub fn instant(text: &str) -> Result<UnixMillis, String> {
+    let period = period(text).map_err(|must| must.replace(DAYS, ""))?;
+    if period.start() == period.end() {
+        return Ok(*period.start());
+    }
+    let rfc_3339 = period.start().to_string();
+    let start = rfc_3339.trim_end_matches(".000Z");
+    Err(format!(
+        "must say in which zone it begins: {start}Z in UTC, {start}+08:00 in China"
+    ))
 }
 
 /// The first and the last millisecond of a text: of a whole day, month or year in UTC; equal for RFC
@@ -232,6 +251,25 @@ mod tests {
                 "{must}"
             );
         }
+    }
+
+    #[test]
+    fn a_stored_moment_has_an_offset() {
+        for text in ["2016-05-20", "2016-05", "2016", " 2016-01-01\n"] {
+            let must = instant(text).expect_err(text);
+            let start = moment(text).expect(text).to_string().replace(".000Z", "");
+            let ways = format!("{start}Z in UTC, {start}+08:00 in China");
+            assert!(must.contains(&ways), "{must}");
+        }
+        for text in ["2016-05-20T00:00:00+08:00", "1463673600000", "0"] {
+            assert_eq!(instant(text), moment(text), "{text}");
+        }
+        assert!(instant("2016-05-20T00:00:00").is_err());
+        let must = instant("tomorrow").expect_err("no moment");
+        assert!(
+            must.starts_with("must be a moment such as") && !must.contains("a day"),
+            "{must}"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -19,9 +20,10 @@ use crate::net::{Address, Bound, Listening, Security};
 use crate::settings::role::Role;
 use crate::settings::{Config, Machine, Values, unknown_variables};
 use crate::start::assemble::{Assembled, assemble};
+use crate::start::container::lost_state;
 use crate::start::error::Error;
 use crate::start::invocation::Invocation;
-use crate::start::running::Running;
+use crate::start::running::{Running, Waiting};
 use crate::start::summary::StartupSummary;
 use crate::start::traces::Traces;
 use crate::{commands, net};
@@ -36,6 +38,8 @@ pub struct Front {
     /// Serves the bound, non-blocking listener until [`Running::shutdown`] is cancelled, then drains for
     /// at most `drain_limit`.
     pub serve: fn(Listening, Arc<Running>) -> io::Result<()>,
+    /// Answers on the listener that the program is not ready, until [`Waiting::done`] is cancelled.
+    pub wait: fn(Listening, Arc<Waiting>) -> io::Result<()>,
 }
 
 /// Runs a program: reads its settings from `args`, without the program's name, starts the service and the
@@ -101,6 +105,9 @@ fn serve(
     for name in unknown_variables(variables) {
         tracing::warn!("unknown setting {name}");
     }
+    if let Some(said) = lost_state(&config) {
+        tracing::warn!("{said}");
+    }
     let security = config.security()?;
     let traces = Traces::start(role, &config)?;
     let configs: Vec<_> = fronts
@@ -113,7 +120,8 @@ fn serve(
     );
 
     let addresses: Vec<_> = configs.iter().map(|config| config.listen.clone()).collect();
-    let public = bind(&addresses)?;
+    let mut bound = bind(&addresses)?;
+    let mut public = Vec::new();
     let admin = config.admin_listen.as_ref();
     let admin = admin
         .map(|at| Bound::new("admin.listen", at)?.listen())
@@ -137,14 +145,31 @@ fn serve(
     let stop_began = shutdown::start(admin, state.clone(), stop.clone(), delay, config.standby)
         .map_err(|error| Error::software("cannot listen for signals", error))?;
     if config.store.wait_for_store {
+        public = listen(&mut bound)?;
+        let addresses: Vec<_> = public.iter().map(|it| it.address().to_string()).collect();
         let admin_listen = admin_address.as_ref().map(tracing::field::display);
         tracing::info!(
+            listen = addresses.join(","),
             admin_listen,
             "starting; waiting for {waiting_for}; /readyz reports when the start is complete"
         );
         notify(&[NotifyState::Ready]); // running, though not ready yet
     }
-    let Some(mut assembled) = assemble_unless_stopped(&config, &stop)? else {
+    let waiting = fronts.iter().zip(&configs).zip(&public).zip(&*metrics);
+    let waiting = waiting.map(|(((front, config), listener), metrics)| {
+        let waiting = Waiting {
+            config: config.clone(),
+            security: security.of_front(front.role, role),
+            metrics: Arc::clone(metrics),
+            why: state.not_ready_because().unwrap_or_default(),
+            done: CancellationToken::new(),
+        };
+        Anteroom::open(*front, listener, waiting)
+    });
+    let waiting = waiting.collect::<Result<Vec<_>, _>>()?;
+    let assembled = assemble_unless_stopped(&config, &stop)?;
+    drop(waiting);
+    let Some(mut assembled) = assembled else {
         tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
@@ -154,10 +179,7 @@ fn serve(
         .collect();
     assembled.origin.gen_methods.dedup();
 
-    let public = public
-        .into_iter()
-        .map(Bound::listen)
-        .collect::<Result<Vec<_>, _>>()?;
+    public.append(&mut listen(&mut bound)?);
     state.started(&assembled);
     let listen = fronts
         .iter()
@@ -209,6 +231,46 @@ fn bind(addresses: &[Address]) -> Result<Vec<Bound<'_>>, Error> {
         .zip(addresses)
         .map(|(name, address)| Bound::new(name, address))
         .collect()
+}
+
+fn listen(bound: &mut Vec<Bound<'_>>) -> Result<Vec<Listening>, Error> {
+    bound.drain(..).map(Bound::listen).collect()
+}
+
+/// A front that answers that the program is not ready, until this is dropped.
+struct Anteroom {
+    done: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Anteroom {
+    fn open(front: Front, listener: &Listening, waiting: Waiting) -> Result<Self, Error> {
+        let done = waiting.done.clone();
+        let again = listener.again();
+        let spawned = again.and_then(|listener| {
+            let wait = move || {
+                if let Err(error) = (front.wait)(listener, Arc::new(waiting)) {
+                    tracing::error!(%error, "a listener cannot answer before the start is complete");
+                }
+            };
+            let name = "vesta-waiting".to_owned();
+            std::thread::Builder::new().name(name).spawn(wait)
+        });
+        let thread = spawned.map_err(|error| Error::software("cannot serve", error))?;
+        Ok(Self {
+            done,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Anteroom {
+    fn drop(&mut self) {
+        self.done.cancel();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // a panic has been logged
+        }
+    }
 }
 
 fn counters(fronts: &[Front], security: &Security) -> Arc<[Arc<Metrics>]> {

@@ -1,23 +1,19 @@
 //! A running program, as shared by everything that serves requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use vesta_intf::{IdError, NotReady, UnixMillis};
+use vesta_intf::{IdError, NotReady, NotReadyReason};
 use vesta_service::LocalIdService;
-use vesta_service::clock::{Clock as _, ClockPair, SystemClock};
-use vesta_service::lease::{KvStore, StoreError, identity};
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::{SerialService, SerialTag};
 
 use crate::admin::metrics::Metrics;
-use crate::net::Security;
-use crate::net::TinyidTokens;
+use crate::net::{Security, Threads, TinyidTokens};
 use crate::settings::Config;
+use crate::start::offered::Offered;
 
 /// Refusal while segment mode is off.
 pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
@@ -29,11 +25,40 @@ pub const SERIALS_OFF: &str = "serials are off; set serial.store (--serial-store
 const TINYID_OFF: &str =
     "Tinyid's clients are not served here; start with compat = tinyid (--compat tinyid)";
 
-/// Age at which a reading of the store's clock is renewed.
-const CLOCK_AGE: Duration = Duration::from_secs(60);
-
 /// Maximum delay of a refusal.
 const LATE_REFUSAL: Duration = Duration::from_millis(100);
+
+/// A program that has no machine ID yet: its store is unreachable.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The settings.
+    pub config: Config,
+    /// Protection of the listeners.
+    pub security: Security,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+    /// Reason for not being ready, for health checks.
+    pub why: String,
+    /// Cancelled when the program has started, or must stop.
+    pub done: CancellationToken,
+}
+
+impl Waiting {
+    /// Threads of the listener: one, which ends within a second.
+    pub fn threads(&self) -> Threads {
+        Threads {
+            workers: 1,
+            drain_limit: Duration::from_secs(1),
+            shutdown: self.done.clone(),
+        }
+    }
+}
+
+/// Answer to a call while the program has no machine ID yet.
+pub const NOT_STARTED: IdError = IdError::NotReady(NotReady {
+    retry_after: Duration::from_secs(1),
+    why: NotReadyReason::AwaitingLease,
+});
 
 /// A started program, ready to serve.
 #[derive(Debug)]
@@ -60,76 +85,16 @@ pub struct Running {
     pub shutdown: CancellationToken,
 }
 
-/// A store that others may use.
-#[derive(Debug, Clone)]
-pub struct Offered {
-    /// The store.
-    pub store: Arc<dyn KvStore>,
-    /// True if only changes are made that an owner of machine IDs would make; false for tests of the store itself.
-    pub checked: bool,
-    /// As read last; 0 if it was not read yet.
-    identity: Arc<AtomicU64>,
-    /// Last reading of the store's clock.
-    clock: Arc<Mutex<Option<ClockPair>>>,
-}
-
-impl Offered {
-    /// Offers a store.
-    pub fn new(store: Arc<dyn KvStore>) -> Self {
-        Self {
-            store,
-            checked: true,
-            identity: Arc::default(),
-            clock: Arc::default(),
-        }
-    }
-
-    /// The store's clock; this host's, if the store has none.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store does not answer.
-    pub fn read_now(&self) -> Result<UnixMillis, StoreError> {
-        let clock = SystemClock::new();
-        let pair = ClockPair::read(&clock, || self.store.now())?;
-        *self.clock.lock() = pair;
-        Ok(pair.map_or_else(|| clock.wall(), |pair| pair.theirs))
-    }
-
-    /// The same, by a reading of the store's clock that is at most a minute old.
-    ///
-    /// # Errors
-    /// As [`read_now`](Self::read_now).
-    pub fn now(&self) -> Result<UnixMillis, StoreError> {
-        let (monotonic, known) = (SystemClock::new().monotonic(), *self.clock.lock());
-        match known.filter(|pair| monotonic.saturating_sub(pair.asked) < CLOCK_AGE) {
-            Some(pair) => Ok(pair.latest(monotonic)),
-            None => self.read_now(),
-        }
-    }
-
-    /// Reads the identity of the store.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store does not answer, or the entry is damaged.
-    pub fn read_identity(&self) -> Result<u64, StoreError> {
-        let found = identity(&*self.store)?;
-        self.identity.store(found, Ordering::Relaxed);
-        Ok(found)
-    }
-
-    /// Identity of the store as read last.
-    ///
-    /// # Errors
-    /// As [`read_identity`](Self::read_identity), the first time.
-    pub fn identity(&self) -> Result<u64, StoreError> {
-        match self.identity.load(Ordering::Relaxed) {
-            0 => self.read_identity(),
-            known => Ok(known),
-        }
-    }
-}
-
 impl Running {
+    /// Threads of a listener.
+    pub fn threads(&self) -> Threads {
+        Threads {
+            workers: self.config.limits.workers,
+            drain_limit: self.config.limits.drain_limit,
+            shutdown: self.shutdown.clone(),
+        }
+    }
+
     /// Segment mode.
     ///
     /// # Errors

@@ -74,7 +74,9 @@ fn a_panicked_worker_gets_no_connection_and_without_workers_serving_ends() {
     };
     let limiter = Limiter::new(99, 99, limits, None, Arc::clone(&running.metrics));
     let listener = listener.try_into().expect("a listener");
-    let server = std::thread::spawn(move || net::serve(listener, &running, &limiter, drop, answer));
+    let server = std::thread::spawn(move || {
+        net::serve(listener, &running.threads(), &limiter, drop, answer)
+    });
     assert_eq!(ask(address, b'a'), b"a");
     assert_eq!(ask(address, PANIC), b"");
     for _ in 0..9 {

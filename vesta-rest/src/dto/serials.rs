@@ -11,6 +11,10 @@ pub struct Serial {
     pub serial: String,
     /// The counter of the period, before shuffling. A string, because JavaScript rounds numbers above 2^53.
     pub n: String,
+    /// The `once` of the request; not in a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub once: Option<String>,
 }
 
 impl From<vesta_service::serial::Serial> for Serial {
@@ -18,6 +22,7 @@ impl From<vesta_service::serial::Serial> for Serial {
         Self {
             serial: serial.text,
             n: serial.n.to_string(),
+            once: None,
         }
     }
 }
@@ -30,6 +35,10 @@ impl From<vesta_service::serial::Serial> for Serial {
 pub struct ManySerials {
     /// The serials, ordered by counter. A call that spans midnight returns serials of two days.
     pub serials: Vec<Serial>,
+    /// The `once` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub once: Option<String>,
 }
 
 /// One serial; with `count`, a list.

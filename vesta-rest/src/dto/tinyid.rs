@@ -17,6 +17,10 @@ pub struct TinyidNumbers {
     pub code: u16,
     /// Error text; empty on success.
     pub message: String,
+    /// The `once` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub once: Option<String>,
 }
 
 /// A range of a tag.
@@ -32,6 +36,10 @@ pub struct TinyidSegment {
     pub code: u16,
     /// Error text; empty on success.
     pub message: String,
+    /// The `once` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub once: Option<String>,
 }
 
 /// The numbers n with `currentId` < n ≤ `maxId` and n mod `delta` = `remainder`.

@@ -11,19 +11,19 @@ use vesta_intf::IdError;
 use super::pages::styled;
 use super::segments::next_number;
 use super::vesta::in_system_zone;
-use super::{Answer, characters, decimal, new_id};
+use super::{Answer, new_id, with_once};
 use crate::dto::{LeafDecoded, SegmentCache, SegmentRow};
 use crate::responses::{JSON, json, no_store, text};
 use crate::state::Call;
 
 pub(crate) async fn snowflake(call: Call) -> Answer {
-    let id = new_id(&call).await?;
-    Ok(digits(&call.req, id))
+    let once = call.params.once()?;
+    Ok(digits(&call.req, new_id(&call).await?, once))
 }
 
 pub(crate) async fn segment(call: Call) -> Answer {
-    let number = next_number(&call).await?;
-    Ok(digits(&call.req, number))
+    let once = call.params.once()?;
+    Ok(digits(&call.req, next_number(&call).await?, once))
 }
 
 pub(crate) async fn decode(call: Call) -> Answer {
@@ -122,10 +122,11 @@ pub(crate) async fn db(call: Call) -> Answer {
     ))
 }
 
-/// A number as Leaf sends it: the same digits under whichever of the two media types is preferred.
-fn digits(req: &HttpRequest, number: u64) -> HttpResponse {
-    let mut response = no_store(text(characters(decimal(number))));
-    if prefers_json(req) {
+/// A number as Leaf sends it: the same digits under whichever of the two media types is preferred; with `once`, text.
+fn digits(req: &HttpRequest, number: u64, once: Option<String>) -> HttpResponse {
+    let is_json = once.is_none() && prefers_json(req);
+    let mut response = no_store(text(with_once(number.to_string(), once)));
+    if is_json {
         response
             .headers_mut()
             .insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));

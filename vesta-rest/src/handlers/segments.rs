@@ -18,9 +18,11 @@ pub(super) async fn next_number(call: &Call) -> Result<u64, Problem> {
 }
 
 pub(crate) async fn next(call: Call) -> Answer {
+    let once = call.params.once()?;
     let Some(count) = call.params.optional("count", 1, MAX_COUNT)? else {
         return Ok(no_store(json(&OneId {
             id: decimal(next_number(&call).await?),
+            once,
         })));
     };
     let (running, key) = (call.running(), in_path(&call, "key"));
@@ -34,5 +36,5 @@ pub(crate) async fn next(call: Call) -> Answer {
     };
     let runs = running.within(None, runs).await?;
     let ids = runs.iter().flat_map(IdRun::iter).map(decimal).collect();
-    Ok(no_store(json(&ManyIds { ids })))
+    Ok(no_store(json(&ManyIds { ids, once })))
 }

@@ -29,18 +29,22 @@ async fn tag(call: &Call) -> Result<SerialTag, IdError> {
 }
 
 pub(crate) async fn next(call: Call) -> Answer {
+    let once = call.params.once()?;
     let running = call.running();
     let Some(count) = call.params.optional("count", 1, MAX_IDS_PER_CALL.into())? else {
         let serial = async { tag(&call).await?.next_async().await };
         let serial = running.within(None, serial).await?;
         running.metrics.issue(call.caller, 1);
-        return Ok(no_store(json(&Serial::from(serial))));
+        return Ok(no_store(json(&Serial {
+            once,
+            ..serial.into()
+        })));
     };
     let serials = async { tag(&call).await?.next_many_async(count as u32).await };
     let serials = running.within(None, serials).await?;
     running.metrics.issue(call.caller, count);
     let serials = serials.into_iter().map(Serial::from).collect();
-    Ok(no_store(json(&ManySerials { serials })))
+    Ok(no_store(json(&ManySerials { serials, once })))
 }
 
 pub(crate) async fn create(call: Call) -> Answer {

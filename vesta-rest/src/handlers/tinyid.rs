@@ -3,7 +3,7 @@
 use tokio::sync::Semaphore;
 use vesta_intf::{IdError, IdRun};
 
-use super::Answer;
+use super::{Answer, with_once};
 use crate::dto::tinyid::OK;
 use crate::dto::{TinyidNumbers, TinyidRange, TinyidSegment};
 use crate::problem::{Problem, quoted};
@@ -62,6 +62,7 @@ impl Refusal {
                     data: None,
                     code,
                     message,
+                    once: None,
                 })
                 .expect("strings and numbers always serialise");
                 self.problem.told_as(JSON, body)
@@ -81,33 +82,38 @@ impl Refusal {
 }
 
 pub(crate) async fn next_id(call: Call) -> Answer {
+    let once = call.params.once()?;
     let data = Some(numbers(&call).await.map_err(Refusal::in_json)?);
     Ok(no_store(json(&TinyidNumbers {
         data,
         code: OK,
         message: String::new(),
+        once,
     })))
 }
 
 pub(crate) async fn next_id_simple(call: Call) -> Answer {
+    let once = call.params.once()?;
     let numbers = numbers(&call).await.map_err(Refusal::in_text)?;
     let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
-    Ok(no_store(text(numbers.join(","))))
+    Ok(no_store(text(with_once(numbers.join(","), once))))
 }
 
 pub(crate) async fn next_segment_id(call: Call) -> Answer {
+    let once = call.params.once()?;
     let data = Some(range(&call).await.map_err(Refusal::in_json)?);
     Ok(no_store(json(&TinyidSegment {
         data,
         code: OK,
         message: String::new(),
+        once,
     })))
 }
 
 pub(crate) async fn next_segment_id_simple(call: Call) -> Answer {
-    Ok(no_store(text(
-        range(&call).await.map_err(Refusal::in_text)?.simple(),
-    )))
+    let once = call.params.once()?;
+    let range = range(&call).await.map_err(Refusal::in_text)?;
+    Ok(no_store(text(with_once(range.simple(), once))))
 }
 
 /// New numbers of the tag, ascending.

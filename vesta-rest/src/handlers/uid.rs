@@ -3,7 +3,7 @@
 use vesta_intf::{FieldOrder, IdError, IdMeta, TimeUnit};
 
 use super::vesta::in_system_zone;
-use super::{Answer, characters, decimal, new_id};
+use super::{Answer, new_id, with_once};
 use crate::dto::UidParsed;
 use crate::problem::Problem;
 use crate::responses::{json, no_store, text};
@@ -11,8 +11,9 @@ use crate::state::Call;
 
 pub(crate) async fn get(call: Call) -> Answer {
     layout(&call)?;
+    let once = call.params.once()?;
     let id = new_id(&call).await?;
-    Ok(no_store(text(characters(decimal(id)))))
+    Ok(no_store(text(with_once(id.to_string(), once))))
 }
 
 pub(crate) async fn parse(call: Call) -> Answer {

@@ -20,8 +20,12 @@ use crate::values::number;
 pub(super) const MAX_COUNT: u64 = 1_000;
 
 pub(crate) async fn id(call: Call) -> Answer {
-    let format = call.format()?;
-    Ok(new_id_json(IdText::new(new_id(&call).await?, &format)?))
+    let (format, once) = (call.format()?, call.params.once()?);
+    let id = IdText::new(new_id(&call).await?, &format)?;
+    Ok(match once {
+        None => new_id_json(id),
+        once => no_store(json(&OneId { id, once })),
+    })
 }
 
 /// Hand-written body of [`OneId`]: the text of an ID needs no escapes, and this is the busiest
@@ -35,15 +39,16 @@ pub(crate) fn new_id_json(id: IdText) -> HttpResponse {
 
 pub(crate) async fn ids(call: Call) -> Answer {
     let count = call.params.number("count", 1, MAX_COUNT)?;
-    let format = call.format()?;
+    let (format, once) = (call.format()?, call.params.once()?);
     let ids = new_ids(&call, count as u32).await?.into_iter();
     let ids: Result<_, _> = ids.map(|id| IdText::new(id, &format)).collect();
-    Ok(no_store(json(&ManyIds { ids: ids? })))
+    Ok(no_store(json(&ManyIds { ids: ids?, once })))
 }
 
 pub(crate) async fn runs(call: Call) -> Answer {
     let most = u64::from(MAX_RUN_IDS_PER_CALL);
     let count = call.params.number("count", 1, most)? as u32;
+    let once = call.params.once()?;
     let running = call.running();
     let runs = AsyncIdService::gen_runs(&*running.service, count);
     let runs = running.within(None, runs).await?;
@@ -55,6 +60,7 @@ pub(crate) async fn runs(call: Call) -> Answer {
     });
     Ok(no_store(json(&Runs {
         runs: runs.collect(),
+        once,
     })))
 }
 
@@ -80,7 +86,7 @@ pub(crate) async fn explain(call: Call) -> Answer {
 }
 
 pub(crate) async fn make(call: Call) -> Answer {
-    let format = call.format()?;
+    let (format, once) = (call.format()?, call.params.once()?);
     let service = &call.running().service;
     let mut members: Parts = serde_json::from_slice(&call.body).map_err(|error| {
         Problem::bad_body(format!("the body does not match its schema: {error}"))
@@ -93,6 +99,7 @@ pub(crate) async fn make(call: Call) -> Answer {
     })?;
     Ok(json(&OneId {
         id: IdText::new(service.make_id(&parts)?, &format)?,
+        once,
     }))
 }
 

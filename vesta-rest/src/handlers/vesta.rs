@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use vesta_intf::{Field, UnixMillis};
 
-use super::{Answer, characters, new_id};
+use super::{Answer, characters, new_id, with_once};
 use crate::dto::{Fields, IdText};
 use crate::params::parts;
 use crate::problem::{Problem, quoted};
@@ -13,8 +13,12 @@ use crate::responses::{json, no_store, text};
 use crate::state::Call;
 
 pub(crate) async fn genid(call: Call) -> Answer {
-    let format = call.format()?;
-    Ok(new_id_text(IdText::new(new_id(&call).await?, &format)?))
+    let (format, once) = (call.format()?, call.params.once()?);
+    let id = IdText::new(new_id(&call).await?, &format)?;
+    Ok(match once {
+        None => new_id_text(id),
+        once => no_store(text(with_once(id.with(str::to_owned), once))),
+    })
 }
 
 pub(crate) fn new_id_text(id: IdText) -> HttpResponse {
@@ -28,6 +32,7 @@ pub(crate) async fn expid(call: Call) -> Answer {
 }
 
 pub(crate) async fn transtime(call: Call) -> Answer {
+    let once = call.params.once()?;
     let meta = call.running().service.meta();
     let time = call.params.number("time", 0, meta.max(Field::Time))?;
     let moment = meta.moment_of(time)?;
@@ -35,7 +40,7 @@ pub(crate) async fn transtime(call: Call) -> Answer {
         None => moment.to_string(),
         Some(tz) => in_zone(moment, tz)?,
     };
-    Ok(text(readable))
+    Ok(text(with_once(readable, once)))
 }
 
 fn in_zone(moment: UnixMillis, tz: &str) -> Result<String, Problem> {
@@ -75,11 +80,11 @@ pub(super) fn in_system_zone(moment: UnixMillis, format: &str) -> String {
 }
 
 pub(crate) async fn makeid(call: Call) -> Answer {
-    let format = call.format()?;
+    let (format, once) = (call.format()?, call.params.once()?);
     let service = &call.running().service;
     let parts = parts(service.meta(), |name, max| {
         call.params.optional(name, 0, max)
     })?;
     let id = IdText::new(service.make_id(&parts)?, &format)?;
-    Ok(text(characters(id)))
+    Ok(text(with_once(id.with(str::to_owned), once)))
 }

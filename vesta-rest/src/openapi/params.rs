@@ -93,6 +93,7 @@ const UP_TO_1000: Kind = Kind::Number { min: 1, max: 1000 };
 const DECIMAL: &str = "^[0-9]{1,20}$";
 /// An ID in any format.
 const ID_TEXT: &str = "^[0-9A-Za-z*~$=-]{1,36}$";
+const ONCE_TEXT: &str = "^[0-9A-Za-z._~-]{1,64}$";
 const ANY: &str = "^[^/]+$";
 const FORMATS: Kind = Kind::OneOf(|| TextFormat::names().collect());
 const LAYOUTS: Kind = Kind::OneOf(|| IdMeta::all_known().map(|meta| meta.name()).collect());
@@ -112,6 +113,10 @@ macro_rules! params {
 // name, required, kind, description, example
 params! {
     FORMAT = "format" false FORMATS, "Text format of IDs; default: decimal. `uuid-v7` needs a layout with the time on top, `opaque` a key in the server" "";
+    ONCE = "once" false Kind::Text(ONCE_TEXT),
+        "Random text, another one for each request: 1 to 64 letters, digits or `-._~`. The answer repeats it: as the member `once`, \
+         or after the text and a blank. An answer without it is one to another request, out of a cache or a proxy: its IDs \
+         may be another caller's" "x7Gk2mQ9vB4tR1nZ";
     LAYOUT = "layout" false LAYOUTS,
         "The layout for explaining the ID; default: the server's own, even if that is `custom`" "";
     ID = "id" true Kind::Text(ID_TEXT),

@@ -191,7 +191,7 @@ async fn an_unknown_format_is_refused_and_takes_no_id() {
         ),
         (
             "x=1",
-            "unknown parameter `x`; this endpoint takes format".to_owned(),
+            "unknown parameter `x`; this endpoint takes format, once".to_owned(),
         ),
     ] {
         let answer = post(&service, &format!("/v1/ids:make?{query}"), body).await;

@@ -134,9 +134,10 @@ async fn an_id_is_decoded_to_leafs_json() {
 }
 
 /// Defaults of uid-generator and of its Spring Boot port, and two other widths, as (timeBits, workerBits, seqBits).
-const WIDTHS: [(u8, u8, u8); 4] = [(28, 22, 13), (31, 20, 12), (30, 18, 15), (33, 10, 20)];
+pub(crate) const WIDTHS: [(u8, u8, u8); 4] =
+    [(28, 22, 13), (31, 20, 12), (30, 18, 15), (33, 10, 20)];
 
-fn uid_layout((time_bits, machine_bits, seq_bits): (u8, u8, u8)) -> IdMeta {
+pub(crate) fn uid_layout((time_bits, machine_bits, seq_bits): (u8, u8, u8)) -> IdMeta {
     // The default's epoch ran out in 2024.
     let epoch = UnixMillis(1_704_038_400_000);
     let spec = LayoutSpec {

@@ -10,6 +10,7 @@ mod guide;
 mod layouts;
 mod leaf;
 mod limits;
+mod once;
 mod openapi;
 mod pages;
 mod problems;

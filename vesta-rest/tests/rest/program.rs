@@ -286,3 +286,34 @@ fn a_server_that_stands_by_answers_not_holder_and_takes_over() {
     let first: u64 = answers.find_map(|it| it.parse().ok()).expect("an ID");
     assert!(first > last);
 }
+
+#[test]
+fn a_server_that_waits_for_its_store_says_so_on_its_public_port() {
+    let dir = TempDir::new().unwrap();
+    let away = [
+        "--machine-store",
+        "redis://127.0.0.1:1/0",
+        "--wait-for-store",
+    ];
+    let path = ["--readiness-public-path", "/readyz"];
+    let mut waiting = Program::start(&mut command(
+        dir.path(),
+        &[&FREE_PORTS[..], &away, &path].concat(),
+    ));
+    let line = waiting.logs(" listen=");
+    let address = line.split(" listen=").nth(1).expect("an address");
+    let address = address.split_whitespace().next().expect("an address");
+    let mut client = Raw::connect(address.trim_matches('"').parse().unwrap());
+    let answer = client.get("/readyz");
+    assert_eq!(answer.status, 503);
+    let why = "not ready: no machine ID yet; waiting for redis://127.0.0.1:1/0\n";
+    assert_eq!(answer.body, why);
+    for path in ["/genid", "/v1/ids?count=5", "/"] {
+        let answer = client.get(path);
+        assert_eq!(answer.status, 503, "{path}");
+        assert_eq!(answer.header("retry-after"), "1", "{path}");
+        let problem: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(problem["kind"], "AWAITING_LEASE", "{path}");
+    }
+    assert_eq!(waiting.stop().0, Some(0));
+}

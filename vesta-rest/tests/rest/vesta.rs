@@ -113,7 +113,7 @@ async fn genid_returns_a_new_id_that_no_cache_keeps() {
 
 /// A path with its query, the kind of the problem, and its detail.
 const REFUSED: &str = "
-/v1/id?x=1 INVALID unknown parameter `x`; this endpoint takes format
+/v1/id?x=1 INVALID unknown parameter `x`; this endpoint takes format, once
 /expid INVALID id is missing; it must be a whole number 0 to {max}
 /expid?id= INVALID id must be a whole number 0 to {max}, but is empty
 /expid?id=-1 INVALID id must be a whole number 0 to {max}, but is `-1`

@@ -1,6 +1,9 @@
 //! The program as users run it: settings, messages, signals, exit codes.
 
 mod clocks;
+#[cfg(target_os = "linux")]
+mod containers;
+mod copies;
 mod disks;
 mod ledger;
 mod lifecycle;

@@ -4,7 +4,10 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use serde_json::Value;
+use tonic_health::pb::health_client::HealthClient;
 use vesta_intf::IdMeta;
+use vesta_intf::grpc::v1::GenIdRequest;
+use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 
 use crate::support::{Waiting, folder, namespace_of, run, start, text};
 
@@ -241,6 +244,28 @@ fn a_program_waiting_for_its_store_is_alive_but_not_ready() {
     let expected = "not ready: no machine ID yet; waiting for sqlite:vesta-data/vesta.db\n";
     assert_eq!(body, expected);
     assert_eq!(waiting.get("/healthz").0, 200);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (served, refusal) = runtime.block_on(async {
+        let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", waiting.public))
+            .expect("an address")
+            .connect_lazy();
+        let health = tonic_health::pb::HealthCheckRequest::default();
+        let health = HealthClient::new(channel.clone()).check(health).await;
+        let refusal = IdServiceClient::new(channel)
+            .gen_id(GenIdRequest::default())
+            .await;
+        (
+            health.expect("an answer").into_inner().status,
+            refusal.expect_err("no ID"),
+        )
+    });
+    assert_eq!(served, tonic_health::ServingStatus::NotServing as i32);
+    let refusal = vesta_intf::IdError::from(refusal);
+    assert_eq!(refusal.kind(), vesta_intf::ErrorKind::AwaitingLease);
+    assert_eq!(
+        refusal.retry_after(),
+        Some(std::time::Duration::from_secs(1))
+    );
 
     database
         .execute_batch("ROLLBACK")

@@ -42,6 +42,8 @@ pub(crate) fn serve(command: &mut Command) -> Program {
 pub(crate) struct Waiting {
     pub(crate) program: Program,
     admin: String,
+    /// Address of the public listener.
+    pub(crate) public: String,
 }
 
 impl Waiting {
@@ -51,13 +53,21 @@ impl Waiting {
         let mut program =
             Program::start(command.args(FREE_PORTS).arg("--wait-for-store").args(args));
         let line = program.logs("admin_listen=");
-        let admin = line
-            .split("admin_listen=")
-            .nth(1)
-            .expect("it is there")
-            .trim()
-            .to_owned();
-        Self { program, admin }
+        let after = |name: &str| {
+            let value = line.split(name).nth(1).expect("it is there");
+            value
+                .split_whitespace()
+                .next()
+                .expect("an address")
+                .trim_matches('"')
+                .to_owned()
+        };
+        let (public, admin) = (after(" listen="), after("admin_listen="));
+        Self {
+            program,
+            admin,
+            public,
+        }
     }
 
     /// Reads the log up to a line that contains `part`.

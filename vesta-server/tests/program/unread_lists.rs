@@ -31,7 +31,7 @@ fn lists_that_nobody_reads_cost_little_memory_and_hold_up_no_other_caller() {
     for puts in entries.collect::<Vec<_>>().chunks(128) {
         store.put_all(AREA, puts).expect("it is written");
     }
-    let identity = identity(&*store).expect("it is drawn");
+    let identity = identity(&*store).expect("it is drawn").number;
     drop(store);
     let args = ["--machine-store", &file, "--registry-namespaces", "orders"];
     let server = start(folder.path(), &args);

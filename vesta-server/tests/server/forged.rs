@@ -59,7 +59,7 @@ impl World {
         let request = v1::PutEntriesRequest {
             area: area.into(),
             puts: vec![put],
-            identity: identity(&*self.store).expect("memory"),
+            identity: identity(&*self.store).expect("memory").number,
         };
         let mut request = tonic::Request::new(request);
         let token = "Bearer stranger".parse().expect("a header");
@@ -186,7 +186,7 @@ fn a_forged_change_is_refused_and_hurts_nobody() {
     for (area, put, why) in forged {
         let (code, said) = world.put(area, put);
         let expected = if why.contains("until its bound") {
-            Code::Aborted
+            Code::AlreadyExists
         } else {
             Code::InvalidArgument
         };

@@ -6,6 +6,7 @@ mod forged;
 mod health_and_limits;
 mod methods;
 mod registry;
+mod registry_two;
 mod segments;
 mod serials;
 mod support;

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use tonic::Code;
 use vesta_boot::{Auth, Config, Offered, Outcome, Scopes, Token};
-use vesta_intf::ErrorKind;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
+use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_server::METHODS;
+use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::contract::IdMeta;
-use vesta_service::lease::{KvStore, Leases, StoreError, Suspicion, identity};
+use vesta_service::lease::{KvStore, Leases, StoreError, Suspicion, Writer, identity};
 use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
-use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
-use vesta_service::{LocalIdService, MachineSource};
+use vesta_service::testing::{Answer, FlakyStore, Intercept, ManualClock, MemoryStore, Request};
+use vesta_service::{BuildError, LocalIdService, MachineSource};
 use vesta_store::conformance::{Backend, Fixture, NAMESPACES};
 use vesta_store::{Options, StoreUrl};
 
@@ -41,13 +42,13 @@ fn serve(store: &Arc<MemoryStore>) -> Server {
     })
 }
 
-fn url(login: &str, servers: &[&Server]) -> StoreUrl {
+pub(crate) fn url(login: &str, servers: &[&Server]) -> StoreUrl {
     let servers: Vec<_> = servers.iter().map(|it| it.address.to_string()).collect();
     let url = format!("vesta://{login}{}", servers.join(","));
     url.parse().expect("a URL")
 }
 
-fn open(login: &str, servers: &[&Server]) -> Arc<dyn KvStore> {
+pub(crate) fn open(login: &str, servers: &[&Server]) -> Arc<dyn KvStore> {
     vesta_store::open(&url(login, servers)).expect("it opens")
 }
 
@@ -79,11 +80,11 @@ mod conformance {
 }
 
 /// A registry of the namespaces orders and users.
-fn offer(store: Arc<dyn KvStore>, adjust: impl FnOnce(&mut Config)) -> Server {
+pub(crate) fn offer(store: Arc<dyn KvStore>, adjust: impl FnOnce(&mut Config)) -> Server {
     offer_at(FREE.into(), store, adjust)
 }
 
-fn offer_at(
+pub(crate) fn offer_at(
     address: SocketAddr,
     store: Arc<dyn KvStore>,
     adjust: impl FnOnce(&mut Config),
@@ -94,7 +95,7 @@ fn offer_at(
     })
 }
 
-fn refused<T>(answer: Result<T, StoreError>) -> String {
+pub(crate) fn refused<T>(answer: Result<T, StoreError>) -> String {
     let error = answer.map(drop).expect_err("refused");
     assert!(error.is_permanent(), "{error}");
     error.to_string()
@@ -247,7 +248,7 @@ fn each_request_names_the_store_that_it_means() {
     let store = Arc::new(MemoryStore::new());
     let server = serve(&store);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let own = identity(&*store).expect("memory");
+    let own = identity(&*store).expect("memory").number;
     for (identity, allowed) in [(own, true), (own ^ 1, false), (0, false)] {
         let codes = runtime.block_on(async {
             let mut registry = RegistryServiceClient::new(server.channel().await);
@@ -449,8 +450,67 @@ fn a_server_without_a_registry_says_so() {
         !error.is_permanent() && error.to_string().contains("of an older version"),
         "{error}"
     );
-    let server = offer(Arc::new(MemoryStore::new()), |_| ());
-    let both = format!("vesta://{address},{}", server.address);
+    let store = Arc::new(MemoryStore::new());
+    let server = offer(store.clone(), |_| ());
+    let id = identity(&*store).expect("memory");
+    let both = format!("vesta://{address},{}?id={id}", server.address);
     let both = vesta_store::open(&both.parse().expect("a URL")).expect("it opens");
     both.list("lease/orders").expect("from the newer one");
+}
+
+/// SQLite and memory have the clock of their host, and that is the server's for a member.
+#[test]
+fn a_member_whose_clock_is_wrong_uses_up_no_machine_id_of_a_store_without_a_clock() {
+    const YEAR: u64 = 365 * 24 * 3_600_000;
+    let folder = vesta_testkit::fast_folder();
+    let file = folder.path().join("registry.db");
+    let file = format!("sqlite:{}", file.display()).parse().expect("a URL");
+    let server = offer(vesta_store::open(&file).expect("it opens"), |_| ());
+    let member = |host: &str, ahead: u64| {
+        let clock = ManualClock::at(UnixMillis(SystemClock::new().wall().0 + ahead));
+        let range = Some(0..=0);
+        let store = open("", &[&server]);
+        LocalIdService::builder()
+            .namespace("orders")
+            .machine(MachineSource::Pool { store, range })
+            .clock(Arc::new(clock))
+            .state_dir(folder.path().join(host))
+            .build()
+    };
+    for (host, ahead) in [("a", 5 * YEAR), ("b", 10 * YEAR), ("c", 70_000)] {
+        let error = member(host, ahead).expect_err("refused");
+        assert!(matches!(error, BuildError::ClocksDiffer { .. }), "{error}");
+    }
+    member("right", 0).expect("the only machine ID is free");
+}
+
+/// The server behind the registry, not the registry, has the data.
+#[test]
+fn a_member_is_refused_when_the_registrys_store_is_another_server_that_hides_its_source() {
+    let store = FlakyStore::new(Arc::new(MemoryStore::new()));
+    let at = |server: &str| Writer {
+        server: server.into(),
+        unseen: Some("GRANT X".into()),
+    };
+    let (server, folder) = (offer(store.clone(), |_| ()), vesta_testkit::fast_folder());
+    let member = || {
+        LocalIdService::builder()
+            .namespace("orders")
+            .machine(MachineSource::Pool {
+                store: open("", &[&server]),
+                range: Some(0..=0),
+            })
+            .state_dir(folder.path())
+            .build()
+    };
+    store.show_writer(at("a"));
+    member().expect("a machine ID is free").close();
+    store.show_writer(at("b"));
+    let error = member().expect_err("another server").to_string();
+    assert!(
+        error.contains("server `a` wrote") && error.contains("`GRANT X`"),
+        "{error}"
+    );
+    store.show_writer(at("a"));
+    member().expect("the server that wrote last");
 }

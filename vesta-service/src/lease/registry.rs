@@ -12,42 +12,20 @@ mod tags;
 
 use std::ops::RangeInclusive;
 
-use super::codec::{Entry, Fields, Marks, SCHEMA};
+use super::codec::{Entry, Marks};
 use super::history::key as key_of_claim;
-use super::kv::{KvStore, Put};
+use super::kv::Put;
 use super::leases::{
     BLOCK_OF, MARKS, NAMESPACE, block_of, block_text, machines_of, marked_by, number,
 };
 use super::record::{Namespace, Record};
 use crate::build::check_namespace;
-use crate::error::StoreError;
 pub use refusal::Refusal;
 pub use seen::Seen;
 use seen::{Positions, UNKNOWN_LAYOUT};
 
-/// Area and key of a store's identity.
-const IDENTITY: (&str, &str) = ("registry", "identity");
-
-/// Random number of the data in a store, drawn at the first call. Two servers that answer with different ones do
-/// not share a store.
-///
-/// # Errors
-/// [`StoreError`] if the store does not answer, or the entry is damaged.
-pub fn identity(store: &dyn KvStore) -> Result<u64, StoreError> {
-    let (area, key) = IDENTITY;
-    let text = |identity: u64| format!(r#"{{"schema":{SCHEMA},"identity":"{identity:016x}"}}"#);
-    let found = match store.get(area, key)? {
-        None => {
-            store.put_if(area, key, None, &text(crate::random::u63()))?;
-            store.get(area, key)?
-        }
-        found => found,
-    };
-    let found = found.unwrap_or_default();
-    let identity = Fields::parse(&found).and_then(|fields| fields.hex_64("identity"));
-    let damaged = |why| StoreError::permanent(format!("entry `{key}` of {area} is damaged: {why}"));
-    identity.map_err(damaged)
-}
+/// Entries of [`Place::Proof`]: as many members can prove at the same time that servers share a store.
+pub const PROOFS: u64 = 256;
 
 /// Contents of an area of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +46,8 @@ pub enum Place<'a> {
     Ranges,
     /// Definitions of serial tags.
     Definitions,
+    /// Random values that members put by way of one server and read by way of another.
+    Proof,
 }
 
 impl<'a> Place<'a> {
@@ -78,6 +58,7 @@ impl<'a> Place<'a> {
         let place = match (kind, rest) {
             ("segment", "tags") | ("serial", "counters") => Self::Ranges,
             ("serial", "tags") => Self::Definitions,
+            ("registry", "proof") => Self::Proof,
             ("lease", namespace) => Self::Leases {
                 namespace,
                 block: 0,
@@ -99,11 +80,11 @@ impl<'a> Place<'a> {
             .is_none_or(|name| check_namespace(name).is_ok())
     }
 
-    /// The namespace; `None` for tags.
+    /// The namespace; `None` for tags and proofs.
     pub const fn namespace(&self) -> Option<&'a str> {
         match self {
             Self::Leases { namespace, .. } | Self::History { namespace } => Some(namespace),
-            Self::Ranges | Self::Definitions => None,
+            Self::Ranges | Self::Definitions | Self::Proof => None,
         }
     }
 
@@ -120,6 +101,7 @@ impl<'a> Place<'a> {
             Self::History { .. } => check_past(put, seen),
             Self::Ranges => tags::check_range(put),
             Self::Definitions => tags::check_definition(put),
+            Self::Proof => check_proof(put),
         }
     }
 }
@@ -127,6 +109,16 @@ impl<'a> Place<'a> {
 /// Longest value and key that every store takes, in bytes.
 const LONGEST_VALUE: usize = 16 << 10;
 const LONGEST_KEY: usize = 1600;
+
+/// A proof is any 16 hexadecimal digits, so that the area has a greatest size.
+fn check_proof(Put { key, new, .. }: &Put) -> Result<(), Refusal> {
+    let is_slot = number(key).is_some_and(|slot| slot < PROOFS);
+    let is_digits = new.len() == 16 && new.bytes().all(|it| it.is_ascii_hexdigit());
+    match is_slot && is_digits {
+        true => Ok(()),
+        false => Err(Refusal::of("no version of Vesta writes such a proof")),
+    }
+}
 
 fn check_lease(block: u64, put: &Put, seen: &Seen<'_>) -> Result<(), Refusal> {
     let Put { key, old, new, .. } = put;
@@ -385,6 +377,7 @@ mod tests {
             ("segment/tags", Some(Place::Ranges)),
             ("serial/counters", Some(Place::Ranges)),
             ("serial/tags", Some(Place::Definitions)),
+            ("registry/proof", Some(Place::Proof)),
             ("block/orders/0", None),
             ("block/orders/03", None),
             ("block/orders", None),
@@ -506,10 +499,12 @@ mod tests {
                 since: UnixMillis(1),
                 reach: UnixMillis(2),
                 window: Duration::ZERO,
+                took_over: false,
                 why: why.into(),
             })
         };
         let old = Namespace {
+            writer: None,
             uuid: UUID,
             fingerprint: LAYOUT.into(),
             floor: 10,
@@ -523,6 +518,7 @@ mod tests {
         };
         assert_eq!(change(&|it| it.floor = 11), Ok(()));
         assert_eq!(change(&|it| it.window *= 2), Ok(()));
+        assert_eq!(change(&|it| it.writer = Some("a".into())), Ok(()));
         for (why, refused) in [
             ("another namespace", change(&|it| it.uuid = 1)),
             (
@@ -575,6 +571,21 @@ mod tests {
         assert!(check("lease/x", "block-2", None, &named).is_err());
         assert!(check("block/x/1", "block-3", None, &named).is_err());
         assert!(check("lease/x", "block-0", None, &block_text(0)).is_err());
+    }
+
+    #[test]
+    fn proofs_are_small_and_few() {
+        let put = |key, new| check("registry/proof", key, None, new);
+        assert_eq!(put("255", "0123456789abcdef"), Ok(()));
+        for (key, new) in [
+            ("256", "0123456789abcdef"),
+            ("x", "0123456789abcdef"),
+            ("07", "0123456789abcdef"),
+            ("7", "0123456789abcdef0"),
+            ("7", "0123456789abcdeg"),
+        ] {
+            assert!(put(key, new).is_err(), "{key} {new}");
+        }
     }
 
     #[test]
@@ -690,6 +701,7 @@ mod tests {
                 since: UnixMillis(0),
                 reach: UnixMillis(reach),
                 window: Duration::from_millis(window),
+                took_over: false,
                 why: String::new(),
             })
         };

@@ -181,12 +181,28 @@ impl Core {
         if due {
             self.fetch_soon(key);
         }
+        if matches!(
+            taken,
+            Err(IdError::Unavailable { .. } | IdError::UsedUp { .. })
+        ) {
+            self.look_soon();
+        }
         taken
     }
 
     /// Schedules the fetch that became due.
     pub(super) fn fetch_soon(&self, key: &Arc<Key>) {
         self.add(Duration::ZERO, Job::Fetch(key.clone()));
+    }
+
+    /// Reads the tags, at most once a second: somebody may have set the row of a tag right.
+    fn look_soon(&self) {
+        let mut known = self.known.lock();
+        let recent = |at: Duration| at.saturating_add(READ_AGAIN) > self.now();
+        let due = known.looked_at.is_some_and(|at| !recent(at));
+        if due && !std::mem::replace(&mut known.look, true) {
+            self.jobs.add(self.now(), Job::Look);
+        }
     }
 
     /// The wait of one call for a change reported by `notify`.
@@ -403,6 +419,11 @@ impl Core {
             Ok(tags)
         });
         let now = self.now();
+        if tags.as_ref().is_err_and(StoreError::is_two_stores) {
+            self.keys()
+                .iter()
+                .for_each(|key| key.end(now, Health::TwoStores));
+        }
         if let Ok(tags) = &tags {
             let listed: HashSet<&str> = tags.iter().map(|tag| tag.key.as_str()).collect();
             for key in self

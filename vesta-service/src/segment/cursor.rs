@@ -14,8 +14,9 @@ use crate::wait::back_off;
 /// Numbers from `next` up to, but excluding, `end`; none if `next` is `end` or beyond.
 ///
 /// Why no number is taken twice: `next` changes by compare-and-swap from below an `end` and, when it
-/// has reached it, by [`refill`](Self::refill) to a chunk above. So its value only grows, and a change
-/// from an old value fails. A caller that sees a new `end` also sees the `next` that was written before
+/// has reached it, by [`refill`](Self::refill) to a chunk above. It falls in one case, by
+/// [`give_back`](Self::give_back): to the start of the numbers that were taken last, which no caller has. So at each
+/// value of `next` no caller has a number at or above it, and a change from another value fails. A caller that sees a new `end` also sees the `next` that was written before
 /// it, and so cannot take a number between two chunks.
 #[derive(Debug)]
 #[repr(align(128))] // its own pair of cache lines: a used-up chunk writes both words
@@ -65,6 +66,19 @@ impl RangeCursor {
         // Release: `next` is seen before.
         self.end.store(chunk.end, Ordering::Release);
         chunk.start..end
+    }
+
+    /// Gives back the numbers that were taken last; `false` if others were taken since. The caller holds the
+    /// tag's lock: a refill or a stop at the same time would be undone.
+    pub(crate) fn give_back(&self, numbers: &Range<u64>) -> bool {
+        // Relaxed: as in `take`.
+        let back = self.next.compare_exchange(
+            numbers.end,
+            numbers.start,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        back.is_ok()
     }
 
     /// Takes the rest away. It is taken like any numbers, so no caller gets any of them. The caller
@@ -151,6 +165,9 @@ mod tests {
         assert_eq!(cursor.refill(30..40, 1), 30..31);
         assert_eq!(cursor.stop(), Some(31..40));
         assert_eq!((cursor.take(1), cursor.stop()), (None, None));
+        assert!(!cursor.give_back(&(31..35)), "later ones were taken");
+        assert!(cursor.give_back(&(35..40)));
+        assert_eq!(cursor.take(9), Some(35..40));
         assert_eq!(cursor.refill(40..41, 9), 40..41);
     }
 }

@@ -12,7 +12,6 @@ use std::time::Duration;
 use super::Segment;
 use super::buffer::Health;
 use super::key::Key;
-use crate::sync::Ordering;
 
 impl Segment {
     /// Gives up all numbers below `cutoff`, for all callers. Returns `false` if there were none.
@@ -27,11 +26,6 @@ impl Segment {
     /// True if the store has no more numbers above those already issued.
     pub(crate) fn is_used_up(&self) -> bool {
         self.core.check_process().is_ok() && self.key.state.lock().health == Health::UsedUp
-    }
-
-    /// Counts numbers that were taken for a batch that failed.
-    pub(crate) fn lose(&self, count: u64) {
-        self.key.lost.fetch_add(count, Ordering::Relaxed); // a statistic
     }
 }
 

@@ -35,7 +35,8 @@ impl Segment {
     /// - [`IdError::NotFound`]: the tag was removed from the table.
     /// - [`IdError::NotReady`]: no number came within `max_wait`.
     /// - [`IdError::Unavailable`]: the database fails, or was rolled back behind issued numbers.
-    /// - [`IdError::Sealed`]: the service was closed, or the tag has used up its 63-bit numbers.
+    /// - [`IdError::UsedUp`]: the tag has used up its last number, or its 63-bit numbers.
+    /// - [`IdError::Sealed`]: the service was closed.
     #[inline]
     pub fn next(&self) -> Result<u64, IdError> {
         match self.key.take(1) {
@@ -69,19 +70,24 @@ impl Segment {
     pub fn try_next_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
         let numbers = self.take(want.into())?;
+        Ok(self.run_of(&numbers, want))
+    }
+
+    /// At most `want` numbers as a run.
+    fn run_of(&self, numbers: &Range<u64>, want: u32) -> IdRun {
         let step = self.key.stride();
-        let count = u32::try_from((numbers.end - numbers.start).div_ceil(step)).unwrap_or(want);
-        Ok(IdRun {
+        IdRun {
             first: numbers.start,
             step,
-            count,
-        })
+            count: u32::try_from((numbers.end - numbers.start).div_ceil(step)).unwrap_or(want),
+        }
     }
 
     /// `count` new numbers as runs, ascending. May wait, for up to the service's `max_wait`.
     ///
     /// # Errors
-    /// As [`next`](Self::next). Numbers that had been taken are then never issued.
+    /// As [`next`](Self::next). Numbers that had been taken are then given back, unless another call has taken
+    /// later ones.
     pub fn next_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         let mut batch = Batch::new(self, count);
         self.wait().until(|| batch.fill())?;
@@ -116,16 +122,34 @@ impl Segment {
         }
     }
 
+    /// Gives back the numbers that a batch took last, unless later ones were taken; the others of the `taken` count
+    /// as lost.
+    pub(crate) fn give_up(&self, taken: u64, last: &Range<u64>) {
+        // In the child of a fork a thread of the parent may hold the lock.
+        if taken == 0 || self.core.check_process().is_err() {
+            return;
+        }
+        let back = match self.key.give_back(last) {
+            true => (last.end - last.start).div_ceil(self.key.stride()),
+            false => 0,
+        };
+        let lost = taken.saturating_sub(back);
+        self.key.lost.fetch_add(lost, Ordering::Relaxed); // a statistic
+    }
+
     #[cold]
     pub(crate) fn wait(&self) -> Wait<'_, impl Fn() -> Option<Duration>> {
         self.core.wait(&self.key.notify)
     }
 }
 
-/// A batch in progress. The numbers it has taken are lost if it is dropped before it is complete.
+/// A batch in progress. If it is dropped before it is complete, it gives back the numbers that nobody can have
+/// overtaken; the others are lost.
 pub(super) struct Batch<'a> {
     segment: &'a Segment,
     runs: Vec<IdRun>,
+    /// The numbers that were taken last, without a gap.
+    last: Range<u64>,
     wanted: u32,
     left: u32,
 }
@@ -135,6 +159,7 @@ impl<'a> Batch<'a> {
         Self {
             segment,
             runs: Vec::new(),
+            last: 0..0,
             wanted,
             left: wanted,
         }
@@ -143,8 +168,13 @@ impl<'a> Batch<'a> {
     /// Takes numbers, without waiting, until the batch is complete.
     pub(super) fn fill(&mut self) -> Result<(), IdError> {
         while self.left > 0 {
-            let run = self.segment.try_next_run(self.left)?;
+            let numbers = self.segment.take(self.left.into())?;
+            let run = self.segment.run_of(&numbers, self.left);
             self.left -= run.count;
+            self.last = match self.last.end == numbers.start {
+                true => self.last.start..numbers.end,
+                false => numbers,
+            };
             run.append_to(&mut self.runs);
         }
         Ok(())
@@ -158,8 +188,8 @@ impl<'a> Batch<'a> {
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         if self.left > 0 {
-            let lost = (self.wanted - self.left).into();
-            self.segment.key.lost.fetch_add(lost, Ordering::Relaxed); // a statistic
+            let taken = (self.wanted - self.left).into();
+            self.segment.give_up(taken, &self.last);
         }
     }
 }

@@ -75,6 +75,13 @@ impl Key {
         (chunk.map(|chunk| self.cursor.refill(chunk, want)), due)
     }
 
+    /// Gives back numbers that were taken last and reached no caller. Returns `false` if later ones were taken, or
+    /// the tag has ended.
+    pub(crate) fn give_back(&self, numbers: &Range<u64>) -> bool {
+        let state = self.state.lock();
+        matches!(state.health, Health::Good | Health::UsedUp) && self.cursor.give_back(numbers)
+    }
+
     /// A thread starts the fetch that is queued or due; returns how many numbers to request.
     pub(crate) fn begin(&self, now: Duration) -> Option<u64> {
         let mut state = self.state.lock();
@@ -100,7 +107,7 @@ impl Key {
         let before = state.health;
         let pause = by(&mut state);
         let health = state.health;
-        if matches!(health, Health::NoTag | Health::Closed) {
+        if matches!(health, Health::NoTag | Health::TwoStores | Health::Closed) {
             state.keep_unused(self.cursor.stop());
         }
         let pause = pause.or_else(|| state.ask(now).then_some(Duration::ZERO));

@@ -1,5 +1,6 @@
 //! Serials of one tag.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use vesta_intf::{IdError, IdRun, ParsedSerial, Shuffle};
@@ -64,7 +65,8 @@ impl SerialTag {
     /// spans midnight may have serials of two days.
     ///
     /// # Errors
-    /// As [`next`](Self::next). Counters that had been taken are then never issued.
+    /// As [`next`](Self::next). Counters that had been taken are then given back, unless another call has taken
+    /// later ones.
     pub fn next_many(&self, count: u32) -> Result<Vec<Serial>, IdError> {
         let mut batch = Batch::new(self, count);
         self.segment.wait().until(|| batch.fill())?;
@@ -123,18 +125,19 @@ impl SerialTag {
         }
         let Definition { tag, pattern, .. } = &*self.definition;
         let last = pattern.end_of_counters() - 1;
-        let until = match self.definition.reset() {
-            vesta_intf::Reset::Never => String::new(),
-            reset => format!(" until the next {reset}"),
+        let reason = |until| {
+            let what = format!("its counter reached {last}, the maximum of {pattern}");
+            format!("tag `{tag}` has no more serials{until}: {what}").into()
         };
-        let reason = format!(
-            "tag `{tag}` has no more serials{until}: its counter reached {last}, the maximum of \
-             {pattern}"
-        );
-        IdError::Unavailable {
-            reason: reason.into(),
-            retry_after: None,
-            source: None,
+        match self.definition.reset() {
+            vesta_intf::Reset::Never => IdError::UsedUp {
+                reason: reason(String::new()),
+            },
+            reset => IdError::Unavailable {
+                reason: reason(format!(" until the next {reset}")),
+                retry_after: None,
+                source: None,
+            },
         }
     }
 }
@@ -161,10 +164,13 @@ impl SerialTag {
     }
 }
 
-/// A batch in progress. The counters it has taken are lost if it is dropped before it is complete.
+/// A batch in progress. If it is dropped before it is complete, it gives back the counters that nobody can have
+/// overtaken.
 struct Batch<'a> {
     tag: &'a SerialTag,
     serials: Vec<Serial>,
+    /// The positions that were taken last, without a gap.
+    last: Range<u64>,
     wanted: usize,
 }
 
@@ -173,6 +179,7 @@ impl<'a> Batch<'a> {
         Self {
             tag,
             serials: Vec::new(),
+            last: 0..0,
             wanted: usize::try_from(count).unwrap_or(usize::MAX),
         }
     }
@@ -181,6 +188,11 @@ impl<'a> Batch<'a> {
     fn fill(&mut self) -> Result<(), IdError> {
         while let left @ 1.. = self.wanted - self.serials.len() {
             let (now, run) = self.tag.take(u32::try_from(left).unwrap_or(u32::MAX))?;
+            let start = match self.last.end == run.first {
+                true => self.last.start,
+                false => run.first,
+            };
+            self.last = start..run.first + run.step * u64::from(run.count);
             for position in run.iter() {
                 self.serials.push(self.tag.serial(position, &now)?);
             }
@@ -197,7 +209,8 @@ impl<'a> Batch<'a> {
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         if self.serials.len() < self.wanted {
-            self.tag.segment.lose(self.serials.len() as u64);
+            let taken = self.serials.len() as u64;
+            self.tag.segment.give_up(taken, &self.last);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vesta_intf::UnixMillis;
 
 use crate::error::StoreError;
-use crate::lease::{KvStore, Put, Secret, Suspicion, Timing};
+use crate::lease::{FilePlace, KvStore, Put, Secret, Suspicion, Timing, Writer};
 
 /// A request to a store; a single change is that of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,8 +143,16 @@ impl KvStore for Intercept {
         self.store.keeps_owners()
     }
 
+    fn place(&self) -> String {
+        self.store.place()
+    }
+
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
+    }
+
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
+        self.store.file_place()
     }
 
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
@@ -177,6 +185,10 @@ impl KvStore for Intercept {
 
     fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
         self.ask(Request::Put { area, puts }, only!(Done))
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        self.store.writer()
     }
 
     fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {

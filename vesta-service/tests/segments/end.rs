@@ -54,7 +54,7 @@ fn a_tag_ends_at_its_last_number_on_every_server_until_it_is_raised() {
         match next(service, "orders") {
             Ok(number) => seen.push(number),
             Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Sealed);
+                assert_eq!(error.kind(), ErrorKind::UsedUp);
                 let said = error.to_string();
                 assert!(
                     said.contains("tag `orders` has used up its numbers: 95 was the last"),

@@ -8,7 +8,7 @@ use vesta_service::clock::Clock as _;
 use vesta_service::segment::SegmentStore as _;
 use vesta_service::{ErrorKind, IdError};
 
-use crate::stores::{Mood, Seen, TestStore, by_hand, next, patient, row, try_next};
+use crate::stores::{Mood, Seen, TestStore, batch, by_hand, next, patient, row, try_next};
 
 #[test]
 fn an_unreachable_store_is_waited_for_at_the_start_and_then_used() {
@@ -233,6 +233,67 @@ fn a_restored_store_is_refused_until_repaired() {
     store.rows.put(row("orders", above, 10));
     service.refresh().unwrap();
     assert_eq!(next(&service, "orders").unwrap(), above.unsigned_abs());
+}
+
+/// Its error says what to do; nobody should have to wait for the next minute's read after that.
+#[test]
+fn a_tag_set_right_serves_the_next_call_after_a_second() {
+    let second = Duration::from_secs(1);
+    let store = TestStore::with(&[("orders", 10)]);
+    let (service, clock) = by_hand(&store);
+    let last = batch(&service, "orders", 1000).unwrap()[999];
+    store.rows.put(row("orders", 1, 10));
+    while next(&service, "orders").is_ok() {}
+    let above = last + 1_000_000;
+    store
+        .rows
+        .put(row("orders", i64::try_from(above).unwrap(), 10));
+    clock.advance(second);
+    assert!(
+        next(&service, "orders").is_err(),
+        "this call has it looked at"
+    );
+    service.maintain();
+    assert_eq!(next(&service, "orders").unwrap(), above);
+    // A tag that has reached its end, too. A flood of calls reads the table once a second.
+    store.rows.put(vesta_service::segment::SegmentTag {
+        last: Some(above + 5),
+        ..row("orders", i64::try_from(above).unwrap() + 10, 10)
+    });
+    clock.advance(second);
+    service.refresh().unwrap();
+    let error = loop {
+        match next(&service, "orders") {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::UsedUp);
+    let above = above + 1000;
+    store
+        .rows
+        .put(row("orders", i64::try_from(above).unwrap(), 10));
+    clock.advance(second);
+    assert!((0..9).all(|_| next(&service, "orders").is_err()));
+    service.maintain();
+    assert_eq!(next(&service, "orders").unwrap(), above);
+}
+
+#[test]
+fn a_refused_batch_of_a_tag_that_ends_loses_nothing() {
+    let store = TestStore::with(&[]);
+    store.rows.put(vesta_service::segment::SegmentTag {
+        last: Some(15),
+        ..row("orders", 1, 10)
+    });
+    let (service, _) = by_hand(&store);
+    assert_eq!(batch(&service, "orders", 10).unwrap().len(), 10);
+    for _ in 0..2 {
+        let error = batch(&service, "orders", 10).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UsedUp);
+    }
+    assert_eq!(batch(&service, "orders", 5).unwrap(), [11, 12, 13, 14, 15]);
+    assert_eq!(service.status()[0].lost_total, 0);
 }
 
 #[test]

@@ -8,25 +8,29 @@
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import copy
 import http.client
 import json
 import os
 import random
 import re
+import signal
 import ssl
 import threading
 import time
-import weakref
 from collections import deque
 from datetime import datetime
-from typing import Any, Callable, Iterable, NamedTuple, TypeVar
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 __all__ = ["Explained", "RestClient", "RestError"]
 
 MAX_COUNT = 1_048_576  # IDs of one request
 MAX_ID = 2**64 - 1
+CHUNK = 4096  # IDs that are handed out between two looks at the memory
+OFTEN = 10.0  # seconds: a refill that soon after the last one asks for twice as many
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # between attempts while every server fails
 LONGEST_RETRY_AFTER = 60.0
 T = TypeVar("T")
@@ -60,15 +64,85 @@ class _Server:
         tls = context or ssl.create_default_context() if parts.scheme == "https" else None
         self.open: Callable[[], http.client.HTTPConnection] = lambda: (
             http.client.HTTPSConnection(host, port, context=tls) if tls else http.client.HTTPConnection(host, port))
-        self.idle: list[http.client.HTTPConnection] = []
+        self.idle: list[tuple[int, http.client.HTTPConnection]] = []  # with the process that opened each
         self.paused_until = 0.0
         self.failure: RestError | None = None
 
 
+class _Lot:
+    """IDs to hand out one by one. Nothing divides `take`: no thread, no signal handler, no finaliser."""
+
+    def __init__(self, ids: Iterable[int] = (), expiry: float = 0.0) -> None:
+        self.ids, self.expiry = deque(ids), expiry
+        self.take = self.ids.popleft
+
+
+class _Memory:
+    """The IDs of one process: the child of a fork begins with another memory. A signal handler or a finaliser may
+    interrupt any line, and call the client: so IDs change hands only in single steps of a deque, out of the memory first.
+    The lock is for those who wait."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.ready = threading.Condition()
+        self.lot = _Lot()
+        self.runs: deque[tuple[Sequence[int], float]] = deque()  # with the time of expiry
+        self.awaited: deque[tuple[int, int]] = deque()  # thread and number of IDs of each call that is inside
+        self.goal = 1  # IDs to have in memory
+        self.filled = float("-inf")
+        self.fill: list[int] = []  # IDs and goal of the refill under way; empty once it has ended
+        self.failed: RestError | None = None
+        self.next_try = 0.0
+
+    def left(self) -> int:
+        return len(self.lot.ids) + sum(len(run) for run, _ in list(self.runs))
+
+    def expire(self, now: float) -> None:
+        dropped = 0
+        with contextlib.suppress(IndexError):
+            while self.runs[0][1] <= now:
+                dropped += len(self.runs.popleft()[0])
+        if self.lot.ids and self.lot.expiry <= now:
+            dropped += len(self.lot.ids)
+            self.lot = _Lot()
+        self.goal = max(self.goal - dropped, 1)
+
+    def pop(self, count: int) -> list[int]:
+        """So many IDs, or none."""
+        ids: list[int] = []
+        expiry = self.lot.expiry
+        try:
+            while len(ids) < count:
+                try:
+                    ids.append(self.lot.take())
+                except IndexError:
+                    run, expiry = self.runs.popleft()
+                    most = count - len(ids)
+                    ids.extend(run[:most])
+                    if len(run) > most:
+                        self.runs.appendleft((run[most:], expiry))
+            # Down to half of the goal, no refill is due.
+            spare = min(self.left() - self.goal // 2, CHUNK)
+            if spare > 0 and not self.lot.ids:
+                run, expiry = self.runs.popleft()
+                if len(run) > spare:
+                    self.runs.appendleft((run[spare:], expiry))
+                self.lot = _Lot(run[:spare], expiry)
+        except IndexError:
+            if len(ids) < count:
+                self.runs.extendleft([(ids, expiry)] if ids else ())
+                return []
+        return ids
+
+    def clear(self) -> None:
+        self.lot.ids.clear()
+        self.runs.clear()
+
+
 class RestClient:
-    """Takes IDs ahead from the first server that answers. May be shared by threads; the child of a fork starts with
-    empty memory. `batch` is the number of IDs in memory, `max_wait` the longest wait of a call in seconds, `max_age`
-    the age in seconds at which IDs in memory are dropped."""
+    """Takes IDs ahead from the first server that answers. May be shared by threads, signal handlers and finalisers; the
+    child of a fork starts with empty memory. `batch` is the most IDs in memory, `max_wait` the longest wait of a call in
+    seconds, `max_age` the age in seconds at which IDs in memory are dropped."""
 
     def __init__(self, servers: str | Iterable[str], *, token: str | None = None, batch: int = 10_000,
                  max_wait: float = 2.0, max_age: float = 60.0, ssl_context: ssl.SSLContext | None = None,
@@ -82,41 +156,40 @@ class RestClient:
             raise ValueError("the token must be visible ASCII characters")
         self._servers = [_Server(url, ssl_context, token, allow_plaintext) for url in urls]
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._batch, self._half, self._max_wait, self._max_age = batch, batch // 2, max_wait, max_age
+        self._batch, self._max_wait, self._max_age = batch, max_wait, max_age
         self._attempt = max_wait if len(urls) == 1 else max_wait / 2
         self._closed = False
         self._at, self._last = 0, RestError("", "DEADLINE_EXCEEDED")  # the server that answered last; the last failure
-        self._reset()
-        _CLIENTS.add(self)
-
-    def _reset(self) -> None:
-        # Also in the child of a fork: its parent issues the IDs in memory, and may have held the lock.
-        self._ready = threading.Condition()
-        self._runs: deque[list[Any]] = deque()  # [next ID, step, IDs left, time of expiry]
-        self._left = self._awaited = 0
-        self._filling = False
-        self._failed: RestError | None = None
-        self._next_try, self._pause = 0.0, FIRST_PAUSE
-        for server in self._servers:
-            while server.idle:
-                server.idle.pop().close()
+        self._pause = FIRST_PAUSE
+        self._memory = _Memory()
 
     def next_id(self) -> int:
         """A new ID, from memory; if that is empty, waits for a server."""
-        with self._ready:
-            fresh = self._left > self._half and self._runs[0][3] > time.monotonic()
-            return (self._pop(1) if fresh else self._take(1))[0]
+        memory = self._memory
+        lot = memory.lot
+        try:
+            id = lot.take()
+        except IndexError:
+            return self.next_ids(1)[0]
+        # Asked afterwards: a signal handler may have forked just before the ID was taken.
+        if memory.pid == os.getpid() and time.monotonic() < lot.expiry:
+            return id
+        return self.next_ids(1)[0]
 
     def next_ids(self, count: int) -> list[int]:
         """`count` new IDs, 1 to 1,048,576: all or none."""
         if not 1 <= count <= MAX_COUNT:
             raise ValueError(f"count must be 1 to {MAX_COUNT}, but is {count}")
-        with self._ready:
-            return self._take(count)
+        while True:
+            memory = self._own()
+            with memory.ready:
+                ids = self._take(memory, count)
+            if memory.pid == os.getpid():
+                return ids
 
     def explain(self, id: int) -> Explained:
         """The fields of an ID, by the server's layout."""
-        return self._call(f"/v1/ids/{id:d}", _explained)
+        return self._call(f"/v1/ids/{id:d}", lambda body, _: _explained(body, id))
 
     def make(self, time: int, seq: int, *, machine: int | None = None, gen_method: int | None = None,
              type: int | None = None, version: int | None = None) -> int:
@@ -124,22 +197,21 @@ class RestClient:
         the server's own values."""
         fields = {"time": time, "seq": seq, "machine": machine, "genMethod": gen_method, "type": type, "version": version}
         given = {name: f"{value:d}" for name, value in fields.items() if value is not None}
-        return self._call(f"/makeid?{urlencode(given)}", int)
+        return self._call(f"/makeid?{urlencode(given)}&once=", lambda body, once: _text(body, once, int))
 
     def trans_time(self, time: int) -> datetime:
         """The moment at which a tick of the server's layout begins, in UTC."""
-        return self._call(f"/transtime?time={time:d}", lambda body: _moment(body.decode()))
+        return self._call(f"/transtime?time={time:d}&once=", lambda body, once: _text(body, once, _moment))
 
     def close(self) -> None:
         """Drops the IDs in memory. Calls in progress and later ones fail with the kind `SEALED`."""
-        with self._ready:
-            self._closed = True
-            self._runs.clear()
-            self._left = 0
-            self._ready.notify_all()
+        self._closed = True
+        memory = self._own()
+        with memory.ready:
+            memory.clear()
+            memory.ready.notify_all()
         for server in self._servers:
-            while server.idle:
-                server.idle.pop().close()
+            self._disconnect(server)
 
     def __enter__(self) -> RestClient:
         return self
@@ -147,61 +219,65 @@ class RestClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take(self, count: int) -> list[int]:
+    def _own(self) -> _Memory:
+        # The memory of a parent is left behind, with its lock, which another thread may have held at the fork.
+        if self._memory.pid != os.getpid():
+            self._memory = _Memory()
+        return self._memory
+
+    def _take(self, memory: _Memory, count: int) -> list[int]:
         # Slow path, with the lock held: refills, and waits if too few IDs are left.
         deadline = time.monotonic() + self._max_wait
-        self._awaited += count
+        call = threading.get_ident(), count
+        interrupts = any(thread == call[0] for thread, _ in list(memory.awaited))
+        memory.awaited.append(call)
         try:
-            while True:
+            while memory.pid == os.getpid():
                 if self._closed:
+                    memory.clear()
                     raise RestError("the client is closed", "SEALED")
                 now = time.monotonic()
-                while self._runs and self._runs[0][3] <= now:
-                    self._left -= self._runs.popleft()[2]
-                if not self._filling and now >= self._next_try and self._left - self._awaited <= self._half:
-                    wanted = min(max(self._batch - self._left, self._awaited), MAX_COUNT)
-                    threading.Thread(target=self._fill, args=(wanted,), name="vesta-refill", daemon=True).start()
-                    self._filling = True
-                if self._left >= count:
-                    return self._pop(count)
-                failed = None if self._filling else self._failed
-                if failed and (not failed.retry or self._next_try >= deadline):
+                memory.expire(now)
+                left, awaited = memory.left(), sum(n for _, n in list(memory.awaited))
+                if not memory.fill and now >= memory.next_try and left - awaited < memory.goal // 2:
+                    goal = min(2 * memory.goal, self._batch) if now - memory.filled < OFTEN else memory.goal
+                    wanted = min(max(goal - left, awaited), MAX_COUNT)
+                    fill = [wanted, goal]
+                    # One step, unlike the start of a threading.Thread.
+                    _thread.start_new_thread(self._fill, (memory, fill))
+                    memory.fill = fill
+                if ids := memory.pop(count):
+                    return ids
+                failed = None if memory.fill else memory.failed
+                if failed and (not failed.retry or memory.next_try >= deadline):
                     raise self._unanswered("") if failed.retry else copy.copy(failed)  # with a traceback of this thread
                 if now >= deadline:
                     raise self._unanswered(f"no ID within {self._max_wait:g} s: ")
-                self._ready.wait((deadline if self._filling else self._next_try) - now)
+                until = deadline if memory.fill else min(memory.next_try, deadline)
+                with _undisturbed() if interrupts else contextlib.nullcontext():
+                    memory.ready.wait(max(until - now, 0.001))
+            return []
         finally:
-            self._awaited -= count
+            memory.awaited.remove(call)
 
-    def _pop(self, count: int) -> list[int]:
-        self._left -= count
-        ids: list[int] = []
-        while count:
-            run = self._runs[0]
-            id, step, left, _ = run
-            n = min(count, left)
-            ids.extend(range(id, id + n * step, step))
-            run[0], run[2], count = id + n * step, left - n, count - n
-            if n == left:
-                self._runs.popleft()
-        return ids
-
-    def _fill(self, count: int) -> None:
+    def _fill(self, memory: _Memory, fill: list[int]) -> None:
+        count, goal = fill
         expiry, runs, failed = time.monotonic() + self._max_age, [], None
         try:
-            runs = self._ask(f"/v1/runs?count={count}", lambda body: _runs(body, count))
+            runs = self._ask(f"/v1/runs?count={count}&once=", lambda body, once: _runs(body, once, count))
         except Exception as error:  # any other one would end the refills for good
             failed = error if isinstance(error, RestError) else RestError(repr(error), "INTERNAL")
-        with self._ready:
-            self._filling, self._failed = False, failed
+        with memory.ready:
+            fill.clear()
+            memory.failed = failed
             if failed:
-                self._next_try = time.monotonic() + self._delay(failed)
+                memory.next_try = time.monotonic() + self._delay(failed)
             elif not self._closed:
-                self._runs.extend([*run, expiry] for run in runs)
-                self._left += count
-            self._ready.notify_all()
+                memory.goal, memory.filled = goal, time.monotonic()
+                memory.runs.extend((run, expiry) for run in runs)
+            memory.ready.notify_all()
 
-    def _call(self, path: str, read: Callable[[bytes], T]) -> T:
+    def _call(self, path: str, read: Callable[[bytes, str], T]) -> T:
         deadline = time.monotonic() + self._max_wait
         while True:
             try:
@@ -217,7 +293,7 @@ class RestClient:
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
         return max(error.retry_after, random.uniform(pause / 2, pause)) if error.retry else LONGEST_PAUSE
 
-    def _ask(self, path: str, read: Callable[[bytes], T], deadline: float = float("inf")) -> T:
+    def _ask(self, path: str, read: Callable[[bytes, str], T], deadline: float = float("inf")) -> T:
         # Each server once, beginning with the one that answered last.
         first = self._at
         for at in [*range(first, len(self._servers)), *range(first)]:
@@ -226,13 +302,17 @@ class RestClient:
                 raise RestError("the client is closed", "SEALED")
             if now < server.paused_until:
                 continue
+            once = os.urandom(8).hex() if path.endswith("&once=") else ""
             try:
-                answer = read(self._get(server, path, min(self._attempt, max(deadline - now, 0.001))))
+                body = self._get(server, path + once, min(self._attempt, max(deadline - now, 0.001)))
+                try:
+                    answer = read(body, once)
+                except Exception as error:
+                    why = str(error) if isinstance(error, _Mistaken) else f"not an answer of vesta-rest: {_plain(repr(error))}"
+                    self._disconnect(server)  # more such answers may be on their way
+                    raise RestError(f"{server.url}: {why}", "INTERNAL", 200, server.url, retry=True) from error
                 server.failure, self._at, self._pause = None, at, FIRST_PAUSE
                 return answer
-            except (KeyError, TypeError, ValueError) as error:
-                why = f"{server.url}: not an answer of vesta-rest: {_plain(repr(error))}"
-                failure = RestError(why, "INTERNAL", 200, server.url, retry=True)
             except RestError as error:
                 if not error.retry:
                     raise
@@ -249,9 +329,13 @@ class RestClient:
 
     def _get(self, server: _Server, path: str, limit: float) -> bytes:
         end = time.monotonic() + limit
-        try:
-            connection, reused = server.idle.pop(), True
-        except IndexError:
+        connection, reused = None, True
+        while server.idle and not connection:
+            with contextlib.suppress(IndexError):
+                pid, connection = server.idle.pop()
+                if pid != os.getpid():
+                    connection = connection.close()  # the parent's
+        if not connection:
             connection, reused = server.open(), False
         try:
             response, body = self._exchange(connection, server.base + path, end)
@@ -264,10 +348,15 @@ class RestClient:
                 "DEADLINE_EXCEEDED", f"no answer within {limit:.3g} s")
             raise RestError(f"{server.url}: {why}", kind, None, server.url, retry=True) from error
         if connection.sock and not self._closed:
-            server.idle.append(connection)
+            server.idle.append((os.getpid(), connection))
         if response.status == 200:
             return body
         raise _refusal(server.url, response, body)
+
+    def _disconnect(self, server: _Server) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                server.idle.pop()[1].close()
 
     def _exchange(self, connection: http.client.HTTPConnection, path: str, end: float) -> tuple[http.client.HTTPResponse, bytes]:
         connection.timeout = max(end - time.monotonic(), 0.001)
@@ -294,41 +383,70 @@ def _refusal(url: str, response: http.client.HTTPResponse, body: bytes) -> RestE
     try:
         problem = json.loads(body)
         kind, why = str(problem["kind"]), f"{problem['kind']}: {problem['detail']}"
-        wait = float(problem.get("retry_after_ms", 1000 * wait)) / 1000
-    except (KeyError, TypeError, ValueError):
-        kind, why = "", response.reason
+        wait = max(0.0, float(problem.get("retry_after_ms", 1000 * wait)) / 1000)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        kind, why = "", f"{response.reason}: not an answer of vesta-rest"
     message = f"{url}: {status} {_plain(why)}"
-    return RestError(message, kind, status, url, retry=status == 429 or status >= 500, retry_after=wait)
+    # Another server may have what this one, which is none of ours, has not.
+    retry = status in (404, 429) or status >= 500 or (status >= 400 and not kind)
+    return RestError(message, kind, status, url, retry=retry, retry_after=wait)
 
 
 def _plain(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text[:300])
 
 
-def _runs(body: bytes, count: int) -> list[tuple[int, int, int]]:
-    runs = [(int(run["first"]), int(run["step"]), int(run["count"])) for run in json.loads(body)["runs"]]
-    fit = all(first >= 0 and step > 0 and n > 0 and first + (n - 1) * step <= MAX_ID for first, step, n in runs)
-    if not fit or sum(n for _, _, n in runs) != count:
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    # A handler that waits would be interrupted by the next signal, and so on.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS) if _SIGNALS else ()
+    try:
+        yield
+    finally:
+        if _SIGNALS:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_SIGNALS = signal.valid_signals() - {signal.SIGSEGV, signal.SIGFPE, signal.SIGILL} if hasattr(signal, "pthread_sigmask") else ()
+
+
+class _Mistaken(Exception):
+    """An answer to another request."""
+
+
+def _check(matches: bool) -> None:
+    if not matches:
+        raise _Mistaken("this answer is to another request (its `once` is not the one sent): a cache or a proxy in between "
+                        "repeats answers, or the server is older than this client")
+
+
+def _text(body: bytes, once: str, read: Callable[[str], T]) -> T:
+    text, _, name = body.decode().strip().partition(" ")
+    value = read(text)
+    _check(name == once)
+    return value
+
+
+def _runs(body: bytes, once: str, count: int) -> list[range]:
+    answer, runs = json.loads(body), []
+    given = answer["runs"]
+    _check(answer.get("once") == once)
+    for run in given:
+        first, step, n = int(run["first"]), int(run["step"]), int(run["count"])
+        if first < 0 or step < 1 or not 1 <= n <= count or first + (n - 1) * step > MAX_ID:
+            raise ValueError("a run is out of range")
+        runs.append(range(first, first + n * step, step))
+    if sum(map(len, runs)) != count:
         raise ValueError(f"expected runs of {count} IDs")
     return runs
 
 
-def _explained(body: bytes) -> Explained:
+def _explained(body: bytes, id: int) -> Explained:
     it = json.loads(body)
+    _check(int(it["id"]) == id)
     numbers = (int(it[name]) for name in ("time", "seq", "machine", "genMethod", "type", "version"))
-    return Explained(int(it["id"]), str(it["layout"]), _moment(it["moment"]), *numbers)
+    return Explained(id, str(it["layout"]), _moment(it["moment"]), *numbers)
 
 
 def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-
-
-_CLIENTS: weakref.WeakSet[RestClient] = weakref.WeakSet()
-
-def _in_child() -> None:
-    for client in list(_CLIENTS):
-        client._reset()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

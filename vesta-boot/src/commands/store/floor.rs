@@ -56,11 +56,11 @@ pub(super) fn run(
 mod tests {
     use super::super::testing::{NOW, World, at};
     use super::*;
-    use crate::settings::moment::moment;
+    use crate::settings::moment::instant;
 
     fn raise(world: &World, to: Option<&str>, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
-        let to = to.map(|text| moment(text).expect("a moment"));
+        let to = to.map(|text| instant(text).expect("a moment"));
         world.with_console(answer, |console| run(&opened, to, console))
     }
 

@@ -37,7 +37,7 @@ const AS_MYSQL: &str = "SET SESSION time_zone = '+08:00', group_concat_max_len =
      NO_ENGINE_SUBSTITUTION'";
 
 /// A name unique to this test.
-fn own() -> String {
+pub(super) fn own() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!(
         "vesta_sql_{}_{}",

@@ -137,10 +137,12 @@ const POSTGRES: &[Check] = &[
         tables: || {
             let of = ["sql", "--generate", "--dialect", "postgres"];
             let sql = vesta(&[&of[..], &["--machine", "1000"]].concat());
-            sql.replace("public.", "").replace(
-                "SET search_path = pg_catalog, pg_temp AS",
-                "SET search_path FROM CURRENT AS",
-            )
+            sql.replace("\\set ON_ERROR_STOP on\n", "")
+                .replace("public.", "")
+                .replace(
+                    "SET search_path = pg_catalog, pg_temp AS",
+                    "SET search_path FROM CURRENT AS",
+                )
         },
         values: &[],
         then: "INSERT INTO orders (customer) VALUES ('ann'), ('bob'); SELECT id FROM orders",

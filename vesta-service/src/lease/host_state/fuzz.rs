@@ -82,6 +82,7 @@ fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
         path: folder.into(),
         namespace,
         fingerprint,
+        place: String::new(),
     };
     let path = folder.path_of(MACHINE);
     write(&path, file).unwrap();

@@ -152,14 +152,20 @@ impl Claiming {
         let findings = round.findings;
         self.left = self.left.and(round.left);
         let (first, blocks) = blocks(plan);
-        let watched = self.earlier.contains_key(&findings.block);
+        // An expired owner counts as gone only if its record also stays unchanged while it is
+        // watched, measured by this process's own clock.
+        let watch = watch_of(plan, &findings.snapshot.records);
+        let earlier = self.earlier.get(&findings.block);
+        let since = earlier.map(|(_, since)| *since);
+        let left_of = |since: Duration| watch.saturating_sub(now.monotonic.saturating_sub(since));
+        let watched = since.is_some_and(|since| left_of(since).is_zero());
         let record_of = |findings: &Findings| {
             let machine = *plan.choice.range().start();
             findings.snapshot.records.get(&machine).cloned()
         };
-        let earlier = self.earlier.get(&findings.block);
+        let earlier = earlier.filter(|_| watched);
         let unchanged = earlier.map(|(earlier, _)| record_of(earlier) == record_of(&findings));
-        if !watched || self.grace || blocks == 1 {
+        if since.is_none() || watched && (self.grace || blocks == 1) {
             let seen = (findings.clone(), now.monotonic);
             self.earlier.insert(findings.block, seen);
         }
@@ -181,7 +187,6 @@ impl Claiming {
             if !timed_out && wait <= CLAIM_TIMEOUT {
                 let now_is = now.wall;
                 tracing::info!(%used_until, %now_is, ?wait, "waiting for the clock to reach the last bound");
-                self.earlier.clear(); // too short to watch an owner
                 return self.wait(wait, now);
             }
             if let Choice::Only { machine, .. } = plan.choice {
@@ -202,12 +207,12 @@ impl Claiming {
         if timed_out || !left.may_end {
             return Action::Refused(self.exhausted(plan, left, now));
         }
-        // An expired owner counts as gone only if its record also stays unchanged while it is
-        // watched, measured by this process's own clock.
-        let records = &findings.snapshot.records;
-        let silence = records.range(plan.choice.range()).map(|it| it.1.silence());
-        let pause = silence.fold(plan.timing.renew_every * 3 / 2, Duration::max);
-        self.wait(pause, now)
+        let since = self.earlier.get(&findings.block).map(|(_, since)| *since);
+        let pause = since.map_or(watch, left_of);
+        let free_from = left.free_from.and_then(|free| free.since(now.wall));
+        let free_in =
+            free_from.map(|millis| Duration::from_millis(millis) + Duration::from_millis(1));
+        self.wait(free_in.map_or(pause, |free_in| pause.min(free_in)), now)
     }
 
     /// Waits for the bound of an owner that stopped: its record has not changed for longer than a renewal takes.
@@ -267,7 +272,7 @@ impl Claiming {
             Some(record) if record.standby.is_some() => watched < record.silence(),
             Some(record) => {
                 let is_over = plan.rules.tick(record.bound) <= now.wall_tick;
-                !is_over || watched < plan.timing.renew_every * 3 / 2
+                !is_over || watched < watch_of_owner(plan)
             }
         };
         if self.stands_by {
@@ -314,8 +319,9 @@ impl Claiming {
             }
             (None, Answer::Forgotten(local)) => Err(forgotten(plan, &local)),
             (None, Answer::Namespace(namespace)) => match self.unwritten.take() {
-                Some(unwritten) => self.survey(plan, unwritten.0, namespace, now),
-                None => Ok(()),
+                // Once a doubt is written, another survey shows whether it reaches anything.
+                Some(it) if it.1.doubt.is_none() => self.survey(plan, it.0, namespace, now),
+                _ => Ok(()),
             },
             (None, _) => Ok(()), // not the answer to what was asked
         };
@@ -365,7 +371,13 @@ impl Claiming {
         plan.check(&namespace)?;
         plan.check_order(&findings.snapshot.records)?;
         let seen = findings.doubt.as_ref();
-        let missing = plan.missing_from(&namespace, seen, now.wall);
+        let missing = plan.missing_from(&namespace, seen, findings.server.as_ref(), now.wall);
+        let facts = Amendment {
+            namespace: namespace.uuid,
+            reaches_nothing: findings.reaches_nothing.clone(),
+            ..Amendment::default()
+        };
+        let missing = missing.or_else(|| (facts.of(&namespace) != namespace).then_some(facts));
         // Checked before a doubt is written, because its reach counts from this clock.
         let new = missing.as_ref().and_then(|facts| facts.doubt.as_ref());
         let doubted = new.or(namespace.doubt.as_ref()).is_some();
@@ -428,6 +440,11 @@ impl Claiming {
                 .map_or(Duration::ZERO, |(_, since)| {
                     now.monotonic.saturating_sub(*since)
                 }),
+            watch: if plan.standby.is_some() {
+                Duration::ZERO // the process stood by for as long as the record asks
+            } else {
+                watch_of_owner(plan)
+            },
             locals,
             choice: &plan.choice,
             order: plan.order,
@@ -448,6 +465,7 @@ impl Claiming {
             .filter(|candidate| with_grace || !candidate.in_grace)
             .collect();
         let may_end = survey.may_end_within(plan.ticks(CLAIM_TIMEOUT).max(1));
+        let free_from = survey.next_free().map(|bound| plan.used_until(bound));
         self.round = Some(Box::new(Round {
             findings,
             namespace,
@@ -459,6 +477,7 @@ impl Claiming {
             in_use_here: false,
             left: Left {
                 may_end,
+                free_from,
                 ..Left::default()
             },
             began: now.monotonic,
@@ -496,6 +515,7 @@ impl Claiming {
             holders,
             range,
             ahead,
+            users: Vec::new(),
         }
     }
 }
@@ -516,6 +536,17 @@ fn blocks(plan: &Plan) -> (u64, u64) {
     let range = plan.choice.range();
     let [first, last] = [range.start(), range.end()].map(|machine| block_of(*machine));
     (first, last - first + 1)
+}
+
+/// Time for which the record of an expired owner is watched, unless the record asks for more.
+fn watch_of_owner(plan: &Plan) -> Duration {
+    plan.timing.renew_every * 3 / 2
+}
+
+/// Time after which the records of all owners in the range were watched.
+fn watch_of(plan: &Plan, records: &BTreeMap<u64, Record>) -> Duration {
+    let silence = records.range(plan.choice.range()).map(|it| it.1.silence());
+    silence.fold(watch_of_owner(plan), Duration::max)
 }
 
 /// Pause between two looks at one record while standing by: 0.1 to 0.2 s, so that a release is noticed soon, and

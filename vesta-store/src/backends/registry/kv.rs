@@ -1,10 +1,14 @@
 //! Entries of a registry. Compare-and-set is end to end: the server only passes it on.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
-use vesta_intf::grpc::v1::{GetEntryRequest, ListEntriesRequest, PutEntriesRequest, PutEntry};
+use vesta_intf::grpc::v1::{
+    GetEntryRequest, ListEntriesRequest, OpenRegistryResponse, PutEntriesRequest, PutEntry,
+    StoreWriter,
+};
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Put, StoreError, Suspicion, Timing};
+use vesta_service::lease::{Put, StoreError, Suspicion, Timing, Writer};
 
 use super::{Connection, Registry, explain};
 use crate::remote::{Entries, Kv, Result};
@@ -52,6 +56,7 @@ impl Kv for Registry {
     }
 
     async fn put_all(&self, to: &mut Connection, area: &str, puts: &[Put]) -> Result<Vec<bool>> {
+        self.look_again(to).await?;
         let put = |Put {
                        key,
                        old,
@@ -78,18 +83,26 @@ impl Kv for Registry {
         Ok(done)
     }
 
+    /// Called at each claim and about once a minute, and so the time to look at all servers.
     async fn doubt(&self, to: &mut Connection) -> Result<Option<Suspicion>> {
-        let opened = self.open(to).await?;
-        let doubt = self.same_store(&to.server, opened)?.doubt;
+        self.look_again(to).await?;
+        let OpenRegistryResponse { doubt, writer, .. } = self.facts(to).await?;
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = writer;
         Ok(doubt.map(|doubt| Suspicion {
             why: doubt.why,
             took_over: doubt.took_over,
         }))
     }
 
+    fn writer(&self) -> Option<Writer> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer
+            .clone()
+            .map(|StoreWriter { server, unseen }| Writer { server, unseen })
+    }
+
     async fn now(&self, to: &mut Connection) -> Result<Option<UnixMillis>> {
-        let opened = self.open(to).await?;
-        let now = self.same_store(&to.server, opened)?.now_ms;
+        let now = self.facts(to).await?.now_ms;
         Ok(now.map(UnixMillis))
     }
 }

@@ -14,14 +14,14 @@ use super::generate;
 const CLIENTS: usize = 16;
 
 /// A private server with its own clock.
-struct Server {
-    servers: StoreServers,
+pub(super) struct Server {
+    pub(super) servers: StoreServers,
     clock: WallClock,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let servers = StoreServers::start(&["postgres"]);
         servers.run("stop", &["postgres"]);
         // Its user can read in this folder.
@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// SIGKILL to all its processes, then a start.
-    fn crash(&self, offset: &str) {
+    pub(super) fn crash(&self, offset: &str) {
         self.servers.run("kill", &["postgres"]);
         self.again(offset);
     }
@@ -83,18 +83,31 @@ impl Server {
         url.parse().expect("a URL")
     }
 
-    fn connect(&self) -> PgConnection {
+    pub(super) fn connect(&self) -> PgConnection {
         let connected = self.runtime.block_on(self.options().connect());
         connected.expect("the server answers")
     }
 
-    fn run(&self, session: &mut PgConnection, sql: &str) {
+    pub(super) fn run(&self, session: &mut PgConnection, sql: &str) {
         let sql = AssertSqlSafe(sql.to_owned());
         let done = sqlx::raw_sql(sql).execute(session);
         self.runtime.block_on(done).expect("it is done");
     }
 
-    fn ids(&self, session: &mut PgConnection, sql: &str) -> Vec<i64> {
+    /// Carries out statements that may be refused.
+    pub(super) fn ask(&self, session: &mut PgConnection, sql: &str) -> Result<(), String> {
+        let done = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(session);
+        let done = self.runtime.block_on(done);
+        done.map(drop).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn texts(&self, session: &mut PgConnection, sql: &str) -> Vec<String> {
+        let sql = AssertSqlSafe(sql.to_owned());
+        let rows = sqlx::query_scalar(sql).fetch_all(session);
+        self.runtime.block_on(rows).expect("texts")
+    }
+
+    pub(super) fn ids(&self, session: &mut PgConnection, sql: &str) -> Vec<i64> {
         let sql = AssertSqlSafe(sql.to_owned());
         let rows = sqlx::query_scalar(sql).fetch_all(session);
         self.runtime.block_on(rows).expect("IDs")
@@ -288,8 +301,10 @@ fn an_id_of_postgres_that_was_only_read_does_not_come_again_after_a_crash() {
     let install = generate("max-peak", 7, "kept");
     assert_eq!(lost_by_a_crash(&server, "kept", &install), 0);
     // Without that record, the crash loses it.
-    let record = "PERFORM pg_logical_emit_message(true, 'vesta', '');";
-    let without = generate("max-peak", 7, "lost").replace(record, "");
+    let record = "n := setval('lost.vesta_home', lost.vesta_here());";
+    let with = generate("max-peak", 7, "lost");
+    assert!(with.contains(record), "{with}");
+    let without = with.replace(record, "");
     assert_eq!(lost_by_a_crash(&server, "lost", &without), 3);
     // Users without any right to the sequences can call it.
     let said = server.servers.run(

@@ -1,5 +1,6 @@
 package vesta.client;
 
+import java.lang.ref.WeakReference;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -8,19 +9,25 @@ import java.net.http.HttpTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.BiFunction;
 import java.util.function.Function;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import javax.net.ssl.SSLContext;
 
 /** The servers, the one in use, and the requests to them. Times are in nanoseconds since {@link #START}. */
 final class Servers {
     private static final long START = System.nanoTime();
     private static final long FIRST_PAUSE = 50_000_000, LONGEST_PAUSE = 1_000_000_000, LONGEST_RETRY_AFTER = 60_000_000_000L;
-    private static final Pattern MILLIS = Pattern.compile("\"retry_after_ms\":(\\d{1,9})\\b");
+    /** The HTTP client of all clients with the TLS of the JVM, and those that are in use with another one: each has threads
+     * and connections that nobody can close before Java 21. */
+    private static final HttpClient SHARED = http().build();
+    private static final Map<SSLContext, WeakReference<HttpClient>> OTHERS = new WeakHashMap<>();
 
     private static final class Server {
         URI uri;
@@ -57,8 +64,45 @@ final class Servers {
         }
         this.maxWait = maxWait;
         attempt = VestaClient.check("number of servers", servers.size(), 1, 64) == 1 ? maxWait : maxWait / 2;
-        var builder = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1);
-        http = (options.sslContext == null ? builder : builder.sslContext(options.sslContext)).build();
+        http = options.sslContext == null ? SHARED : http(options.sslContext);
+    }
+
+    private static HttpClient.Builder http() {
+        return HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1);
+    }
+
+    private static synchronized HttpClient http(SSLContext context) {
+        var known = OTHERS.get(context);
+        HttpClient http = known == null ? null : known.get();
+        if (http == null) {
+            http = http().sslContext(context).build();
+            OTHERS.put(context, new WeakReference<>(http));
+        }
+        return http;
+    }
+
+    /** An answer to another request. */
+    private static final class Mistaken extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        Mistaken() {
+            super("this answer is to another request (its `once` is not the one sent): a cache or a proxy in between repeats answers, "
+                    + "or the server is older than this client");
+        }
+    }
+
+    static void expect(boolean matches) {
+        if (!matches) {
+            throw new Mistaken();
+        }
+    }
+
+    /** A text, followed by the {@code once} of its request. */
+    static <T> T text(String body, String once, Function<String, T> read) {
+        String[] words = body.trim().split(" ");
+        T value = read.apply(words[0]);
+        expect(words.length == 2 && words[1].equals(once));
+        return value;
     }
 
     static long now() {
@@ -66,7 +110,7 @@ final class Servers {
     }
 
     /** Asks until there is an answer or an error that stays, or {@code maxWait} is over. */
-    <T> T call(String path, Function<String, T> read) {
+    <T> T call(String path, BiFunction<String, String, T> read) {
         long deadline = now() + maxWait;
         while (true) {
             try {
@@ -94,7 +138,7 @@ final class Servers {
     }
 
     /** Asks each server once, beginning with the one that answered last. */
-    <T> T ask(String path, Function<String, T> read, long deadline) {
+    <T> T ask(String path, BiFunction<String, String, T> read, long deadline) {
         int first = at;
         for (int i = first; i < first + servers.size(); i++) {
             Server server = servers.get(i % servers.size());
@@ -107,7 +151,9 @@ final class Servers {
             }
             VestaException failure;
             try {
-                T answer = read.apply(get(server.uri, path, Math.min(attempt, Math.max(deadline - now, 1_000_000))));
+                String once = path.endsWith("&once=") ? String.format("%016x", ThreadLocalRandom.current().nextLong()) : "";
+                String body = get(server.uri, path + once, Math.min(attempt, Math.max(deadline - now, 1_000_000)));
+                T answer = read.apply(body, once);
                 server.failure = null;
                 at = i % servers.size();
                 pause = FIRST_PAUSE;
@@ -118,7 +164,7 @@ final class Servers {
                 }
                 failure = e;
             } catch (RuntimeException e) {
-                failure = new VestaException(server.uri + ": not an answer of vesta-rest", e, "INTERNAL", 200, server.uri, true, Duration.ZERO);
+                failure = new VestaException(server.uri + ": " + (e instanceof Mistaken ? e.getMessage() : "not an answer of vesta-rest"), e, "INTERNAL", 200, server.uri, true, Duration.ZERO);
             }
             last = server.failure = failure;
             server.pausedUntil = now() + Math.min(failure.retryAfter().toNanos(), LONGEST_RETRY_AFTER);
@@ -163,19 +209,24 @@ final class Servers {
 
     private static VestaException refusal(URI server, HttpResponse<String> answer) {
         int status = answer.statusCode();
-        String body = answer.body(), kind = text(body, "kind"), detail = text(body, "detail");
-        var millis = MILLIS.matcher(body);
+        String kind = "", why = ": not an answer of vesta-rest";
         String seconds = answer.headers().firstValue("retry-after").filter(it -> it.matches("\\d{1,6}")).orElse("0");
-        long wait = millis.find() ? Long.parseLong(millis.group(1)) : 1000 * Long.parseLong(seconds);
-        String why = kind.isEmpty() ? "" : " " + kind + ": " + detail;
-        return new VestaException(server + ": " + status + why, null, kind, status, server, status == 429 || status >= 500, Duration.ofMillis(wait));
-    }
-
-    /** A member of a problem document. */
-    private static String text(String body, String name) {
-        var member = Pattern.compile("\"" + name + "\":\"([^\"\\\\]*+(?:\\\\.[^\"\\\\]*+)*+)\"").matcher(body);
-        String text = member.find() ? member.group(1).replaceAll("\\\\(.)", "$1").replaceAll("\\p{Cntrl}", " ") : "";
-        return text.substring(0, Math.min(text.length(), 300));
+        long wait = 1000 * Long.parseLong(seconds);
+        try {
+            var problem = Json.object(answer.body());
+            String named = Json.member(problem, "kind", String.class), detail = Json.member(problem, "detail", String.class);
+            if (problem.containsKey("retry_after_ms")) {
+                wait = Math.max(0, Math.min(Json.number(problem, "retry_after_ms"), 1_000_000_000));
+            }
+            why = (" " + named + ": " + detail).replaceAll("\\p{Cntrl}", " ");
+            why = why.substring(0, Math.min(why.length(), 300));
+            kind = named;
+        } catch (IllegalArgumentException | ArithmeticException e) {
+            // The answer of a proxy.
+        }
+        // Another server may have what this one, which is none of ours, has not.
+        boolean retry = status == 404 || status == 429 || status >= 500 || status >= 400 && kind.isEmpty();
+        return new VestaException(server + ": " + status + why, null, kind, status, server, retry, Duration.ofMillis(wait));
     }
 
     @Override

@@ -9,19 +9,17 @@ import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Date;
-import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.regex.Pattern;
 import javax.net.ssl.SSLContext;
 
 /** IDs from vesta-rest, taken ahead, as the {@code IdService} of the Java Vesta. Thread-safe. IDs are unsigned: print
  * them with {@link Long#toUnsignedString(long)}. Calls fail with {@link VestaException}. */
 public final class VestaClient implements IdService, AutoCloseable {
     private static final int MAX_COUNT = 1_048_576;
-    private static final Pattern RUN = Pattern.compile("\\{\"first\":\"(\\d{1,20})\",\"step\":\"(\\d{1,20})\",\"count\":(\\d{1,7})\\}");
-    private static final Pattern FIELD = Pattern.compile("\"(\\w+)\":(\\d{1,19})\\b");
+    private static final long OFTEN = 10_000_000_000L; // a refill that soon after the last one asks for twice as many
 
     private static final class Run {
         long next;
@@ -36,8 +34,8 @@ public final class VestaClient implements IdService, AutoCloseable {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     private final ArrayDeque<Run> runs = new ArrayDeque<>();
-    private int left;
-    private long awaited, nextTry;
+    private int left, goal = 1; // IDs in memory, IDs to have there
+    private long awaited, nextTry, filled = -OFTEN;
     private boolean filling;
     private VestaException failed;
 
@@ -60,7 +58,7 @@ public final class VestaClient implements IdService, AutoCloseable {
             return this;
         }
 
-        /** IDs in memory, 1 to 1,048,576; default 10,000. */
+        /** Most IDs in memory, 1 to 1,048,576; default 10,000. */
         public Builder batch(int batch) {
             this.batch = batch;
             return this;
@@ -130,7 +128,7 @@ public final class VestaClient implements IdService, AutoCloseable {
     public long genId() {
         lock.lock();
         try {
-            boolean fresh = left > batch / 2 && runs.peek().expiry > now();
+            boolean fresh = left > goal / 2 && runs.peek().expiry > now();
             return (fresh ? pop(1) : take(1))[0];
         } finally {
             lock.unlock();
@@ -151,11 +149,12 @@ public final class VestaClient implements IdService, AutoCloseable {
     /** The fields of an ID, by the server's layout. */
     @Override
     public Id expId(long id) {
-        return servers.call("/expid?id=" + Long.toUnsignedString(id), body -> {
-            var fields = new HashMap<String, Long>();
-            FIELD.matcher(body).results().forEach(field -> fields.put(field.group(1), Long.parseLong(field.group(2))));
-            return new Id(fields.get("machine"), fields.get("seq"), fields.get("time"), fields.get("genMethod"), fields.get("type"),
-                    fields.get("version"));
+        String text = Long.toUnsignedString(id);
+        return servers.call("/v1/ids/" + text, (body, once) -> {
+            var fields = Json.object(body);
+            Servers.expect(Json.member(fields, "id", String.class).equals(text));
+            return new Id(Json.number(fields, "machine"), Json.number(fields, "seq"), Json.number(fields, "time"), Json.number(fields, "genMethod"),
+                    Json.number(fields, "type"), Json.number(fields, "version"));
         });
     }
 
@@ -187,13 +186,13 @@ public final class VestaClient implements IdService, AutoCloseable {
     }
 
     private long make(long time, long seq, String more) {
-        return servers.call("/makeid?time=" + time + "&seq=" + seq + more, body -> Long.parseUnsignedLong(body.trim()));
+        return servers.call("/makeid?time=" + time + "&seq=" + seq + more + "&once=", (body, once) -> Servers.text(body, once, Long::parseUnsignedLong));
     }
 
     /** The moment at which a tick of the server's layout begins. */
     @Override
     public Date transTime(long time) {
-        return servers.call("/transtime?time=" + time, body -> Date.from(Instant.parse(body.trim())));
+        return servers.call("/transtime?time=" + time + "&once=", (body, once) -> Servers.text(body, once, text -> Date.from(Instant.parse(text))));
     }
 
     /** Drops the IDs in memory. Calls in progress and later ones fail with the kind {@code SEALED}. */
@@ -223,11 +222,14 @@ public final class VestaClient implements IdService, AutoCloseable {
                 }
                 long now = now();
                 while (!runs.isEmpty() && runs.peek().expiry <= now) {
-                    left -= runs.remove().left;
+                    int dropped = runs.remove().left;
+                    left -= dropped;
+                    goal = Math.max(goal - dropped, 1);
                 }
-                if (!filling && now >= nextTry && left - awaited <= batch / 2) {
-                    int wanted = (int) Math.min(Math.max(batch - left, awaited), MAX_COUNT);
-                    var filler = new Thread(() -> fill(wanted), "vesta-refill");
+                if (!filling && now >= nextTry && left - awaited < goal / 2) {
+                    int larger = now - filled < OFTEN ? Math.min(2 * goal, batch) : goal;
+                    int wanted = (int) Math.min(Math.max(larger - left, awaited), MAX_COUNT);
+                    var filler = new Thread(() -> fill(wanted, larger), "vesta-refill");
                     filler.setDaemon(true);
                     filler.start();
                     filling = true;
@@ -264,12 +266,12 @@ public final class VestaClient implements IdService, AutoCloseable {
         return ids;
     }
 
-    private void fill(int count) {
+    private void fill(int count, int larger) {
         long expiry = now() + maxAge;
         List<Run> got = List.of();
         VestaException error = null;
         try {
-            got = servers.ask("/v1/runs?count=" + count, body -> runs(body, count, expiry), Long.MAX_VALUE);
+            got = servers.ask("/v1/runs?count=" + count + "&once=", (body, once) -> runs(body, once, count, expiry), Long.MAX_VALUE);
         } catch (VestaException e) {
             error = e;
         } finally {
@@ -279,6 +281,8 @@ public final class VestaClient implements IdService, AutoCloseable {
             if (error != null) {
                 nextTry = now() + servers.delay(error);
             } else if (!got.isEmpty() && !servers.closed) {
+                goal = larger;
+                filled = now();
                 runs.addAll(got);
                 left += count;
             }
@@ -287,19 +291,25 @@ public final class VestaClient implements IdService, AutoCloseable {
         }
     }
 
-    private static List<Run> runs(String body, int count, long expiry) {
+    private static List<Run> runs(String body, String once, int count, long expiry) {
+        var answer = Json.object(body);
+        var given = Json.member(answer, "runs", List.class);
+        Servers.expect(once.equals(answer.get("once")));
         var runs = new ArrayList<Run>();
         long total = 0;
-        for (var found = RUN.matcher(body); found.find(); total += runs.get(runs.size() - 1).left) {
+        for (Object item : given) {
+            var it = (Map<?, ?>) item;
             var run = new Run();
-            run.next = Long.parseUnsignedLong(found.group(1));
-            run.step = Long.parseUnsignedLong(found.group(2));
-            run.left = Integer.parseInt(found.group(3));
-            run.expiry = expiry;
-            long room = run.left < 2 ? -1 : Long.divideUnsigned(-1 - run.next, run.left - 1);
-            if (run.left == 0 || run.step == 0 || Long.compareUnsigned(run.step, room) > 0) {
+            run.next = Long.parseUnsignedLong(Json.member(it, "first", String.class));
+            run.step = Long.parseUnsignedLong(Json.member(it, "step", String.class));
+            long n = Json.number(it, "count");
+            long room = n < 2 ? -1 : Long.divideUnsigned(-1 - run.next, n - 1);
+            if (n < 1 || n > count || run.step == 0 || Long.compareUnsigned(run.step, room) > 0) {
                 throw new IllegalArgumentException("a run is out of range");
             }
+            run.left = (int) n;
+            run.expiry = expiry;
+            total += n;
             runs.add(run);
         }
         if (total != count) {
