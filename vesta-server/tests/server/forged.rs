@@ -128,7 +128,7 @@ fn a_forged_change_is_refused_and_hurts_nobody() {
         "released",
         "true",
     );
-    let doubt = r#"{"since":"0","reach":"18446744073709551615","window":"0","why":"x"}"#;
+    let doubt = r#"{"since":"0","reach":"18446744073709551615","window":"0","tookOver":false,"why":"x"}"#;
     let doubtful = namespace.replace(r#""doubt":null"#, &format!(r#""doubt":{doubt}"#));
     let before = world.store.list(area).expect("memory");
     let forged = [
