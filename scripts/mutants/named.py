@@ -26,15 +26,15 @@ FAULTS = {
         "cargo test --quiet -p vesta-server --all-features --test server registry::a_record_that",
     ),
     "other-identity-accepted": (
-        "vesta-store/src/backends/registry/mod.rs",
-        "if theirs.identity != opened.identity {",
-        "if theirs.identity == 0 {",
+        "vesta-store/src/backends/registry/look.rs",
+        "seen.iter().find(|(_, it, _)| it.number != oldest.number)",
+        "seen.iter().find(|(_, it, _)| it.number == !oldest.number)",
         "cargo test --quiet -p vesta-server --all-features --test server registry::a_server_with_another",
     ),
     "requests-to-another-store-answered": (
         "vesta-server/src/registry.rs",
-        "&& meant != offered.identity()?",
-        "&& meant == !offered.identity()?",
+        "if meant != seen.identity.number {",
+        "if meant == !seen.identity.number {",
         "cargo test --quiet -p vesta-server --all-features --test server registry::another_store_at",
     ),
     "fast-path-open-in-standby": (
@@ -69,8 +69,8 @@ FAULTS = {
     ),
     "later-doubt-overwrites-the-first": (
         "vesta-service/src/lease/record.rs",
-        "let doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();",
-        "let doubt = self.doubt.as_ref().or(old.doubt.as_ref()).cloned();",
+        "let mut doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();",
+        "let mut doubt = self.doubt.as_ref().or(old.doubt.as_ref()).cloned();",
         f"{SERVICE} --lib lease::leases::tests::first_doubt",
     ),
     "last-file-of-ends-counts": (

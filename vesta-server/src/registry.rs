@@ -54,8 +54,8 @@ impl Registry {
         })
     }
 
-    /// Counts a refused change. It is logged once for each token and reason, without what was sent: whoever sends it
-    /// could fill the log.
+    /// Counts a refused change. It is logged once for each token and reason, without what was sent, so that no
+    /// caller can fill the log.
     fn refused(&self, caller: Caller, reason: &'static str) {
         self.running.metrics.refuse_change(caller);
         let token = self.running.security.name(caller);

@@ -1,7 +1,7 @@
 //! Work of the registry: bounded, and over when its caller is gone.
 //!
-//! Lists are long. They have permits of their own, so that a caller who asks for many of them, or reads none, keeps
-//! nobody from reading and changing single entries.
+//! Lists are long. They have separate permits, so that a caller that requests many of them, or reads none, does
+//! not keep others from reading and changing single entries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +58,7 @@ impl Work {
         let permits = if is_list { &self.lists } else { &self.requests };
         let permit = Arc::clone(permits).acquire_owned();
         let permit = timeout(self.limit, permit).await.map_err(|_| busy())?;
-        // What has begun keeps its permit to the end.
+        // Work that has begun keeps its permit to the end.
         let asked = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             ask()
@@ -92,7 +92,7 @@ pub(super) fn paged(
     let (pages, mut taken) = mpsc::channel(1);
     let complete = Arc::new(AtomicBool::new(false));
     let ends = Arc::clone(&complete);
-    // A task of its own: nobody polls a stream that its caller does not read.
+    // A separate task: a stream that its caller does not read is not polled.
     tokio::spawn(async move {
         let _turn = turn;
         let mut entries = entries.into_iter().peekable();

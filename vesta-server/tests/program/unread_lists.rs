@@ -18,7 +18,7 @@ const AREA: &str = "lease/orders";
 
 /// In it, a list has 374 kB.
 #[test]
-fn lists_that_nobody_reads_cost_little_memory_and_hold_up_no_other_caller() {
+fn unread_lists_cost_little_memory_and_hold_up_no_other_caller() {
     let folder = folder();
     let file = format!("sqlite:{}", folder.path().join("registry.db").display());
     let store = vesta_store::open(&file.parse().expect("a URL")).expect("it opens");

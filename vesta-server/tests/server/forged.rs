@@ -100,7 +100,7 @@ fn with(text: &str, field: &str, value: &str) -> String {
 }
 
 #[test]
-fn a_forged_change_is_refused_and_hurts_nobody() {
+fn a_forged_change_is_refused_and_harms_no_member() {
     let world = World::new();
     let folders = [(); 2].map(|()| vesta_testkit::fast_folder());
     let member = world.member(folders[0].path());
@@ -128,7 +128,8 @@ fn a_forged_change_is_refused_and_hurts_nobody() {
         "released",
         "true",
     );
-    let doubt = r#"{"since":"0","reach":"18446744073709551615","window":"0","tookOver":false,"why":"x"}"#;
+    let doubt =
+        r#"{"since":"0","reach":"18446744073709551615","window":"0","tookOver":false,"why":"x"}"#;
     let doubtful = namespace.replace(r#""doubt":null"#, &format!(r#""doubt":{doubt}"#));
     let before = world.store.list(area).expect("memory");
     let forged = [

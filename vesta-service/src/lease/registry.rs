@@ -157,7 +157,7 @@ fn check_lease(block: u64, put: &Put, seen: &Seen<'_>) -> Result<(), Refusal> {
     seen.short("the window is too long", window)
 }
 
-/// A record belongs to its owner until its bound has passed. What does not end its claim is the owner's for ever.
+/// A record belongs to its owner until its bound has passed. Changes that do not end its claim are always the owner's.
 fn check_owner(
     old: &Record,
     new: &Record,

@@ -195,7 +195,7 @@ impl Core {
         self.add(Duration::ZERO, Job::Fetch(key.clone()));
     }
 
-    /// Reads the tags, at most once a second: somebody may have set the row of a tag right.
+    /// Reads the tags, at most once a second: an operator may have set the row of a tag right.
     fn look_soon(&self) {
         let mut known = self.known.lock();
         let recent = |at: Duration| at.saturating_add(READ_AGAIN) > self.now();

@@ -143,8 +143,8 @@ impl Segment {
     }
 }
 
-/// A batch in progress. If it is dropped before it is complete, it gives back the numbers that nobody can have
-/// overtaken; the others are lost.
+/// A batch in progress. If it is dropped before it is complete, it gives back the numbers after which no other call has
+/// taken any; the others are lost.
 pub(super) struct Batch<'a> {
     segment: &'a Segment,
     runs: Vec<IdRun>,

@@ -164,8 +164,8 @@ impl SerialTag {
     }
 }
 
-/// A batch in progress. If it is dropped before it is complete, it gives back the counters that nobody can have
-/// overtaken.
+/// A batch in progress. If it is dropped before it is complete, it gives back the counters after which no other call has
+/// taken any.
 struct Batch<'a> {
     tag: &'a SerialTag,
     serials: Vec<Serial>,

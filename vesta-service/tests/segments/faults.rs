@@ -235,7 +235,7 @@ fn a_restored_store_is_refused_until_repaired() {
     assert_eq!(next(&service, "orders").unwrap(), above.unsigned_abs());
 }
 
-/// Its error says what to do; nobody should have to wait for the next minute's read after that.
+/// Its error says what to do; no call should have to wait for the next minute's read after that.
 #[test]
 fn a_tag_set_right_serves_the_next_call_after_a_second() {
     let second = Duration::from_secs(1);

@@ -15,7 +15,7 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(600);
 /// under a doubt.
 const FURTHEST: Duration = Duration::from_secs(600 + 60 + 60);
 
-/// What the registry knows when it judges a change.
+/// Facts by which the registry judges a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// The namespace as stored, if there is one.

@@ -93,7 +93,7 @@ fn no_stranger_hurts_an_owner() {
     }
 }
 
-/// Who has the secret is not held back by the guard.
+/// The guard lets the holder of the secret pass.
 #[test]
 fn without_the_guard_a_stranger_would_hurt_the_owner() {
     for now in [0, UNTIL] {
