@@ -27,7 +27,7 @@ pub(crate) const AREA: &str = "segment/tags";
 pub struct KvSegments {
     area: Area,
     /// Secrets of this process's last change of each entry, which prove to a registry that it may give numbers back.
-    secrets: Arc<Mutex<BTreeMap<String, Secret>>>,
+    proofs: Arc<Mutex<BTreeMap<String, Secret>>>,
     /// Keeps the times of changes unchanged: for tests that show them.
     timeless: bool,
 }
@@ -55,7 +55,7 @@ impl KvSegments {
                 store,
                 name: area.into(),
             },
-            secrets: Arc::default(),
+            proofs: Arc::default(),
             timeless: false,
         }
     }
@@ -87,13 +87,13 @@ impl KvSegments {
             attempt: secret.attempt(),
             from,
         };
-        let last = self.secrets.lock().get(&place).copied();
+        let last = self.proofs.lock().get(&place).copied();
         let done = self
             .area
             .put_with(&place, old, &new, last.unwrap_or_default())?
             == Cas::Done;
         if done {
-            self.secrets.lock().insert(place, secret);
+            self.proofs.lock().insert(place, secret);
         }
         Ok(done)
     }
