@@ -105,9 +105,6 @@ fn serve(
     for name in unknown_variables(variables) {
         tracing::warn!("unknown setting {name}");
     }
-    if let Some(said) = lost_state(&config) {
-        tracing::warn!("{said}");
-    }
     let security = config.security()?;
     let traces = Traces::start(role, &config)?;
     let configs: Vec<_> = fronts
@@ -187,6 +184,9 @@ fn serve(
         .map(|(front, it)| (front.role, it.address().clone()))
         .collect();
     StartupSummary::gather(&config, &assembled, &security, listen, admin_address).announce();
+    if let Some(said) = lost_state(&config) {
+        tracing::warn!("{said}");
+    }
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);

@@ -325,16 +325,16 @@ async fn without_its_key_a_shuffled_tag_is_501_and_names_fingerprints() {
 }
 
 #[actix_web::test]
-async fn a_counter_that_is_used_up_is_503() {
+async fn a_counter_that_is_used_up_for_ever_is_409() {
     let serials = started();
     let uri = "/v1/serials/few/next";
     serials
         .get(&format!("{uri}?count=10"))
         .await
-        .problem(503, "UNAVAILABLE");
+        .problem(409, "USED_UP");
     let serials = started();
     assert_eq!(serials.get(&format!("{uri}?count=9")).await.status, 200);
-    let detail = serials.get(uri).await.problem(503, "UNAVAILABLE");
+    let detail = serials.get(uri).await.problem(409, "USED_UP");
     assert!(
         detail.starts_with("tag `few` has no more serials: its counter reached 9"),
         "{detail}"

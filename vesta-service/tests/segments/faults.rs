@@ -269,7 +269,7 @@ fn a_tag_set_right_serves_the_next_call_after_a_second() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::UsedUp);
-    let above = above + 1000;
+    let above = above + 1_000_000;
     store
         .rows
         .put(row("orders", i64::try_from(above).unwrap(), 10));

@@ -238,7 +238,7 @@ impl Registry {
             };
             (other, opened.map_err(silent).flatten())
         }));
-        let (opened, mut others) = futures_util::join!(self.open(own, None), others);
+        let (opened, mut others) = futures_util::future::join(self.open(own, None), others).await;
         if let Err(error) = &opened
             && (error.is_permanent() || others.is_empty())
         {
