@@ -6,8 +6,7 @@ import os
 
 from vesta_id import Vesta
 
-folder = os.environ["VESTA_TEST_FOLDER"]
-ids = Vesta(state_dir=folder, store=f"sqlite:{folder}/vesta.db")
+ids = Vesta(state_dir=os.environ["VESTA_TEST_FOLDER"])
 ids.next_id()
 naive = itertools.count(ids.next_id())  # each worker inherits it
 

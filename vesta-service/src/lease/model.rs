@@ -33,7 +33,6 @@ mod process;
 mod state;
 mod symmetry;
 mod tests;
-mod two_stores;
 mod world;
 
 use std::collections::BTreeMap;
@@ -345,7 +344,6 @@ impl Protocol {
                     machine,
                     record: rec?.into(),
                     is_damaged: false,
-                    elsewhere: Vec::new(),
                 },
             ))
         };
@@ -359,7 +357,6 @@ impl Protocol {
             records: &records,
             earlier: Some(&records),
             watched: Duration::ZERO,
-            watch: Duration::ZERO,
             locals: &locals,
             count: 1,
             choice: &choice,

@@ -107,7 +107,6 @@ pub(crate) fn doubt(
         since,
         reach: since,
         window: Duration::ZERO,
-        took_over: false,
         why,
     })
 }

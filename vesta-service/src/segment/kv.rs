@@ -4,7 +4,6 @@
 //!  segment/tags    orders    name, first number that was never handed out, step, description
 //! ```
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,9 +15,8 @@ use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::StoreError;
 use crate::lease::{Area, Entry, Fields, SCHEMA};
-use crate::lease::{Cas, KvStore, Secret};
+use crate::lease::{Cas, KvStore};
 use crate::random;
-use crate::sync::Mutex;
 
 pub(crate) const AREA: &str = "segment/tags";
 
@@ -26,8 +24,6 @@ pub(crate) const AREA: &str = "segment/tags";
 #[derive(Debug, Clone)]
 pub struct KvSegments {
     area: Area,
-    /// Secrets of this process's last change of each entry, which prove to a registry that it may give numbers back.
-    proofs: Arc<Mutex<BTreeMap<String, Secret>>>,
     /// Keeps the times of changes unchanged: for tests that show them.
     timeless: bool,
 }
@@ -35,11 +31,8 @@ pub struct KvSegments {
 /// A tag as an entry: no two requests write the same text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Written {
-    pub(crate) tag: SegmentTag,
-    /// Hash of a secret of the writer.
-    pub(crate) attempt: u64,
-    /// First number of the range that was taken last: its taker may give numbers from there on back.
-    pub(crate) from: Option<u64>,
+    tag: SegmentTag,
+    attempt: u64,
 }
 
 impl KvSegments {
@@ -55,7 +48,6 @@ impl KvSegments {
                 store,
                 name: area.into(),
             },
-            proofs: Arc::default(),
             timeless: false,
         }
     }
@@ -69,33 +61,18 @@ impl KvSegments {
     }
 
     /// Replaces the entry that was read by a tag; returns `false` if it has changed since.
-    pub(crate) fn put(
-        &self,
-        old: Option<&Written>,
-        tag: SegmentTag,
-        from: Option<u64>,
-    ) -> Result<bool, StoreError> {
+    pub(crate) fn put(&self, old: Option<&Written>, tag: SegmentTag) -> Result<bool, StoreError> {
         let update_time = if self.timeless {
             tag.update_time
         } else {
             Some(SystemClock::new().wall())
         };
         let place = entry_key(&tag.key);
-        let secret = Secret::new(random::u128());
         let new = Written {
             tag: SegmentTag { update_time, ..tag },
-            attempt: secret.attempt(),
-            from,
+            attempt: random::u63(),
         };
-        let last = self.proofs.lock().get(&place).copied();
-        let done = self
-            .area
-            .put_with(&place, old, &new, last.unwrap_or_default())?
-            == Cas::Done;
-        if done {
-            self.proofs.lock().insert(place, secret);
-        }
-        Ok(done)
+        Ok(self.area.put(&place, old, &new)? == Cas::Done)
     }
 
     /// Hands out the numbers returned by `next`, which start at or above the first one left; `None`
@@ -131,7 +108,6 @@ impl KvSegments {
                     max_id,
                     ..old.tag.clone()
                 },
-                Some(numbers.start),
             )? {
                 return Ok(NextRange::Numbers(numbers));
             }
@@ -195,7 +171,6 @@ impl SegmentStore for KvSegments {
                     max_id,
                     ..old.tag.clone()
                 },
-                old.from,
             )?)
     }
 
@@ -204,7 +179,7 @@ impl SegmentStore for KvSegments {
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        self.put(None, SegmentTag::clone(tag), None)
+        self.put(None, SegmentTag::clone(tag))
     }
 }
 
@@ -221,7 +196,7 @@ pub(crate) fn entry_key(tag: &str) -> String {
 
 impl Entry for Written {
     fn encode(&self) -> String {
-        let Self { tag, attempt, from } = self;
+        let Self { tag, attempt } = self;
         let SegmentTag {
             key,
             max_id,
@@ -232,14 +207,13 @@ impl Entry for Written {
             ..
         } = tag;
         let last = last.map_or(String::new(), |last| format!(r#","last":"{last}""#));
-        let from = from.map_or(String::new(), |from| format!(r#","from":"{from}""#));
         let (key, description) = (
             Value::from(key.as_str()),
             Value::from(description.as_deref()),
         );
         let time = Value::from(update_time.map(|time| time.0.to_string()));
         format!(
-            r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}"{last}{from},"description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
+            r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}"{last},"description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
         )
     }
 
@@ -254,7 +228,6 @@ impl Entry for Written {
         Ok(Self {
             tag,
             attempt: fields.hex_64("attempt")?,
-            from: fields.if_present("from")?,
         })
     }
 }
@@ -278,11 +251,7 @@ mod tests {
     }
 
     fn written(tag: SegmentTag) -> Written {
-        Written {
-            tag,
-            attempt: 42,
-            from: None,
-        }
+        Written { tag, attempt: 42 }
     }
 
     #[test]
@@ -323,11 +292,11 @@ mod tests {
         #[test]
         fn every_tag_round_trips(
             (key, max_id, step, attempt) in any::<(String, i64, i64, u64)>(),
-            (description, time, last, from) in any::<(Option<String>, Option<u64>, Option<u64>, Option<u64>)>(),
+            (description, time, last) in any::<(Option<String>, Option<u64>, Option<u64>)>(),
         ) {
             let update_time = time.map(UnixMillis);
             let tag = SegmentTag { description, update_time, last, ..SegmentTag::new(key, max_id, step) };
-            let written = Written { tag, attempt, from };
+            let written = Written { tag, attempt };
             prop_assert_eq!(Written::decode(&written.encode()), Ok(written));
         }
     }
@@ -469,8 +438,7 @@ mod tests {
                 SegmentTag {
                     max_id: -5,
                     ..orders()
-                },
-                None
+                }
             )
             .unwrap()
         );

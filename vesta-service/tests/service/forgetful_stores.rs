@@ -19,8 +19,11 @@ fn a_store_behind_the_hosts_record_is_refused_until_its_floor_is_raised() {
     let service = setting.start();
     let before = service.gen_id().unwrap();
     drop(service);
-    let wiped = setting;
-    wiped.memory.forget();
+    let wiped = Setting {
+        clock: setting.clock,
+        folder: setting.folder,
+        ..Setting::new()
+    };
     wiped.clock.set_wall(UnixMillis(START.0 - 3_000));
     let refused = wiped.try_start().unwrap_err();
     let BuildError::StoreRegressed { used_until, .. } = &refused else {
@@ -151,10 +154,9 @@ fn ids_keep_flowing_with_a_store_that_may_forget() {
 fn of_two_claims_only_the_one_known_to_the_store_issues() {
     let first = Setting::new();
     first.store.set_may_forget();
-    let start = |on: &Setting| on.reserved().timing(Timing::IN_MEMORY).build().unwrap();
-    let forgotten = start(&first);
+    let forgotten = first.start_from_memory();
     first.memory.forget();
-    let successor = start(&first.elsewhere());
+    let successor = first.elsewhere().start_from_memory();
     assert_eq!(successor.machine(), forgotten.machine());
     first.clock.advance(Duration::from_secs(8));
     assert_eq!(
@@ -236,7 +238,7 @@ fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
     let holder = begun(
         &setting,
         store_has_clock.then_some(&right),
-        setting.reserved(),
+        setting.builder(),
     );
     right.set_wall(setting.clock.wall());
     setting.clock.set_wall(UnixMillis(
@@ -265,8 +267,7 @@ fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
         clock: right.clone(),
         ..setting.elsewhere()
     };
-    let successor = starter.reserved().timing(Timing::IN_MEMORY).build();
-    let successor = successor.expect("the record is gone");
+    let successor = starter.start_from_memory();
     assert_eq!(successor.machine(), holder.machine());
     pass(120, &[&setting.clock, &right], |_| {
         issue(&holder); // cut off from the store

@@ -51,7 +51,6 @@ impl Own {
             machine: *machine,
             record: record.clone(),
             is_damaged: false,
-            elsewhere: Vec::new(),
         };
         self.uuids.iter().flat_map(under).map(local).collect()
     }

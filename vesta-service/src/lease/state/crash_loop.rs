@@ -61,8 +61,6 @@ impl World {
                     let snapshot = leases.snapshot()?;
                     let (doubt, locals, own) = (None, BTreeMap::new(), Vec::new());
                     Answer::Survey(Arc::new(Findings {
-                        server: None,
-                        reaches_nothing: None,
                         doubt,
                         block: 0,
                         snapshot,
