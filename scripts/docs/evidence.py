@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """The evidence: scripts/docs/evidence.toml declares each fault with its tests, its command and the figure it reached;
-the tables between the marks of docs/inside/evidence.md are written from there.
+scripts/docs/matrix.toml declares, for each door and kind of fault, a test or the reason why the fault cannot occur.
+The tables between the marks of docs/inside/evidence.md are written from both.
 
 usage: evidence.py write   finds each named test in the sources and writes the tables
-       evidence.py check   fails if the tables are stale, or if a named test, file or filter is not in the sources
+       evidence.py check   fails if the tables are stale, if a cell of the matrix is empty, or if a named test, file or
+                           filter is not in the sources
 """
 
+import json
 import pathlib
 import re
 import sys
@@ -13,7 +16,8 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/inside/evidence.md"
-MARKS = re.compile(r"(<!-- evidence: scripts/docs/evidence.py -->\n).*?(\n<!-- end of evidence -->)", re.S)
+MARKS = "(<!-- {}: scripts/docs/evidence.py -->\n).*?(\n<!-- end of {} -->)"
+SCENARIOS = "scripts/clients/scenarios.json"  # each client passes each of them
 FIELDS = {"fault", "then", "tests", "run", "reached"}
 SUITE = "vesta-store/src/conformance"  # a macro makes tests of its functions
 
@@ -22,11 +26,14 @@ def sources():
     """The names in each Rust file, by path: of functions, of modules, and those that a macro may make tests of."""
     folders = "vesta-*/src", "vesta-*/tests", "scripts/testkit"
     found = [path for folder in folders for path in ROOT.glob(f"{folder}/**/*.rs")]
-    return {str(path.relative_to(ROOT)): names_in(path.read_text("utf-8")) for path in sorted(found)}
+    found += ROOT.glob("clients/python/tests/*.py")
+    files = {str(path.relative_to(ROOT)): names_in(path.read_text("utf-8")) for path in sorted(found)}
+    scenarios = json.loads((ROOT / SCENARIOS).read_text("utf-8"))
+    return {**files, SCENARIOS: {"fn": {it["name"] for it in scenarios}, "mod": set(), "macro": set()}}
 
 
 def names_in(text):
-    kinds = {"fn": r"\bfn (\w+)", "mod": r"\bmod (\w+)", "macro": r"(?m)^ +(\w+): "}
+    kinds = {"fn": r"\b(?:fn|def) (\w+)", "mod": r"\bmod (\w+)", "macro": r"(?m)^ +(\w+): "}
     return {kind: set(re.findall(pattern, text)) for kind, pattern in kinds.items()}
 
 
@@ -67,31 +74,59 @@ def missing(groups, files):
             yield f"{name}: neither a test nor a command"
 
 
-def cells(fault, files):
+def incomplete(matrix, files):
+    kinds = set(matrix["kind"])
+    for door, cells in matrix["door"].items():
+        yield from (f"{door}: there is no kind of fault {kind}" for kind in cells.keys() - kinds)
+        yield from (f"{door}: the cell {kind} is empty" for kind in sorted(kinds) if not cells.get(kind))
+        named = [test for tests in cells.values() if isinstance(tests, list) for test in tests]
+        yield from (f"{door}: there is no test {test}" for test in named if not paths_of(test, files))
+
+
+def listed(named, files):
+    """The tests, those of one place together, with their place."""
     by_place = {}  # whole files and folders stand for themselves
-    for test in fault.get("tests", []):
+    for test in named:
         place = "" if "/" in test else ", ".join(f"`{path}`" for path in paths_of(test, files))
         name = f"{test[4:]}::*" if test.startswith("mod ") else test
         by_place.setdefault(place, []).append(f"`{name}`")
     tests = [", ".join(names) + (f" ({place})" if place else "") for place, names in by_place.items()]
+    return "; ".join(tests) or "–"
+
+
+def cells(fault, files):
     commands = "; ".join(f"`{command}`" for command in fault.get("run", []))
     yield f"**{fault['fault']}** {fault['then']}"
-    yield "; ".join(tests) or "–"
+    yield listed(fault.get("tests", []), files)
     yield ": ".join(filter(None, [commands, fault.get("reached")])) or "–"
+
+
+def row(cells):
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
 def tables(groups, files):
     for group in groups:
         yield f"\n### {group['title']}\n\n| if … | tests | command, and the figure it reached |\n|---|---|---|\n"
-        for fault in group["fault"]:
-            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells(fault, files)) + " |\n"
+        yield from (row(cells(fault, files)) for fault in group["fault"])
 
 
-def written(groups, files):
-    old = PAGE.read_text("utf-8")
-    if not MARKS.search(old):
-        sys.exit(f"{PAGE} has no place for the evidence")
-    return old, MARKS.sub(lambda found: found[1] + "".join(tables(groups, files)) + found[2], old)
+def matrix_tables(matrix, files):
+    for kind, title in matrix["kind"].items():
+        yield f"\n### {title}\n\n| door | tests, or why it cannot occur |\n|---|---|\n"
+        for door, of_door in matrix["door"].items():
+            cell = of_door[kind]
+            yield row([door, cell if isinstance(cell, str) else listed(cell, files)])
+
+
+def written(groups, matrix, files):
+    old = new = PAGE.read_text("utf-8")
+    for name, parts in ("evidence", tables(groups, files)), ("matrix", matrix_tables(matrix, files)):
+        marks, text = re.compile(MARKS.format(name, name), re.S), "".join(parts)
+        if not marks.search(new):
+            sys.exit(f"{PAGE} has no place for the {name}")
+        new = marks.sub(lambda found: found[1] + text + found[2], new)
+    return old, new
 
 
 def checks_itself(files):
@@ -104,25 +139,30 @@ def checks_itself(files):
     expected = [*tests[1:3], "nowhere", "a_filter_of_nothing", "nowhere", "scripts/none.sh"]
     assert found == expected, found
     assert "`vesta-server/tests/program/planted.rs`" in "".join(tables(planted, files))
+    doors = {"full": {"a": ["a_test_that_is_there"], "b": "a reason"}, "planted": {"a": ["a_test_that_does_not_exist"], "c": "a reason"}}
+    found = list(incomplete({"kind": {"a": "A", "b": "B"}, "door": doors}, files))
+    assert [wrong.split(": ")[1].split()[-1] for wrong in found] == ["c", "empty", "a_test_that_does_not_exist"], found
 
 
 def main():
     if sys.argv[1:] not in (["write"], ["check"]):
         sys.exit(__doc__)
-    groups = tomllib.loads((ROOT / "scripts/docs/evidence.toml").read_text("utf-8"))["group"]
+    declared = lambda name: tomllib.loads((ROOT / f"scripts/docs/{name}.toml").read_text("utf-8"))
+    groups, matrix = declared("evidence")["group"], declared("matrix")
     files = sources()
     checks_itself(files)
-    wrong = list(missing(groups, files))
+    wrong = [*missing(groups, files), *incomplete(matrix, files)]
     if wrong:
         sys.exit("\n".join(wrong))
-    old, new = written(groups, files)
+    old, new = written(groups, matrix, files)
     if sys.argv[1] == "write":
         PAGE.write_text(new, "utf-8")
     elif old != new:
         sys.exit("docs/inside/evidence.md is stale; run scripts/docs/evidence.py write")
     faults = [fault for group in groups for fault in group["fault"]]
     named = sum(len(fault.get("tests", [])) for fault in faults)
-    print(f"{len(faults)} faults, {named} tests and files: each is in the sources")
+    filled = sum(len(cells) for cells in matrix["door"].values())
+    print(f"{len(faults)} faults, {named} tests and files: each is in the sources; {filled} cells of the matrix are filled")
 
 
 main()

@@ -123,7 +123,8 @@ FORGE = Path("docs/README.md")  # for readers of the repository; the book has it
 pages = sorted(Path("docs").glob("**/*.md"))
 documents = [*sorted(Path().glob("*.md")), *pages]
 rust = [*Path().glob("vesta-*/**/*.rs"), *Path("scripts/testkit").glob("**/*.rs")]
-sources = "".join(path.read_text("utf-8") for path in rust)
+code = [*rust, *Path("clients/python/tests").glob("*.py")]
+sources = "".join(path.read_text("utf-8") for path in code)
 wrong = [
     w
     for path in documents

@@ -26,16 +26,28 @@ FAULTS = {
         "cargo test --quiet -p vesta-server --all-features --test server registry::a_record_that",
     ),
     "other-identity-accepted": (
-        "vesta-store/src/backends/registry/mod.rs",
-        "if theirs.identity != opened.identity {",
-        "if theirs.identity == 0 {",
+        "vesta-store/src/backends/registry/look.rs",
+        "seen.iter().find(|(_, it, _)| it.number != oldest.number)",
+        "seen.iter().find(|(_, it, _)| it.number == !oldest.number)",
         "cargo test --quiet -p vesta-server --all-features --test server registry::a_server_with_another",
     ),
     "requests-to-another-store-answered": (
         "vesta-server/src/registry.rs",
-        "&& meant != offered.identity()?",
-        "&& meant == !offered.identity()?",
+        "if meant != seen.identity.number {",
+        "if meant == !seen.identity.number {",
         "cargo test --quiet -p vesta-server --all-features --test server registry::another_store_at",
+    ),
+    "fast-path-open-in-standby": (
+        "vesta-service/src/lease/slot/held.rs",
+        "if self.ends_at.load(Ordering::Relaxed) == UNENDING {",
+        "if self.ends_at.load(Ordering::Relaxed) > 0 {",
+        f"{SERVICE} --test service cut_off::",
+    ),
+    "end-of-the-lease-not-checked": (
+        "vesta-service/src/lease/slot/held.rs",
+        "if self.left().is_zero() && !self.is_sealed() {",
+        "if self.left().is_zero() && self.is_sealed() {",
+        f"{SERVICE} --test service cut_off::",
     ),
     "grace-ends-in-the-first-block": (
         "vesta-service/src/lease/state/claiming.rs",
@@ -57,8 +69,8 @@ FAULTS = {
     ),
     "later-doubt-overwrites-the-first": (
         "vesta-service/src/lease/record.rs",
-        "let doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();",
-        "let doubt = self.doubt.as_ref().or(old.doubt.as_ref()).cloned();",
+        "let mut doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();",
+        "let mut doubt = self.doubt.as_ref().or(old.doubt.as_ref()).cloned();",
         f"{SERVICE} --lib lease::leases::tests::first_doubt",
     ),
     "last-file-of-ends-counts": (

@@ -31,11 +31,13 @@ pub use opaque_key::read as read_opaque_key;
 pub use settings::moment::{self, moment, period};
 pub use settings::{Config, Role};
 pub use start::assemble::{Assembled, assemble};
+pub use start::container::lost_state;
 pub use start::error::Error;
 pub use start::invocation::{Invocation, Parsed, arguments, command, parse, serving, values};
+pub use start::offered::{Offered, Seen};
 pub use start::program::{Front, main, start};
 pub use start::running::{
-    NOT_STARTED, Offered, Running, SEGMENTS_OFF, SERIALS_OFF, Waiting, not_ready_because,
+    NOT_STARTED, Running, SEGMENTS_OFF, SERIALS_OFF, Waiting, not_ready_because,
 };
 pub use start::shutdown::on_signal;
 pub use start::stores::{ask_stores, host_name};

@@ -1,7 +1,9 @@
-//! `chaos`: real servers on loopback that are killed, paused and given wrong clocks, while each ID that
-//! they make is compared with all others.
+//! `chaos`: real servers on loopback that are killed, paused, given wrong clocks and cut off from their registry. Each ID
+//! that they make is compared with all others.
 
-use std::collections::BTreeMap;
+mod seen;
+mod way;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _, stdin};
@@ -18,6 +20,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use vesta_boot::{CancellationToken, Error, Invocation, Role};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 use vesta_service::clock::{Clock, SystemClock};
+
+use seen::{Dice, Origin, Seen};
+use way::Way;
 
 use crate::cli::{Access, ChaosArgs};
 use crate::http::Http;
@@ -93,11 +98,12 @@ fn end_with_parent() {
 #[cfg(not(target_os = "linux"))]
 const fn end_with_parent() {}
 
-/// A slot for a server: its current process, the error of its clock, and the end of its pause.
+/// A slot for a server: its current process, the error of its clock, and the ends of its pause and its cut.
 struct Place {
     child: Child,
     off: i64,
     paused: Option<Duration>,
+    cut: Option<Duration>,
 }
 
 impl Place {
@@ -123,60 +129,13 @@ impl Drop for Place {
     }
 }
 
-/// The process that an ID came from, and the second in which it was received.
-type Origin = (u32, UnixMillis);
-
-/// All IDs so far.
-#[derive(Default)]
-struct Seen {
-    /// Ranges of consecutive IDs, by their first: the last ID and the origin. Here the machine ID is the
-    /// most significant part, so the IDs of one process fall into few ranges, however many they are.
-    ranges: BTreeMap<u64, (u64, Origin)>,
-    ids: u64,
-    repeated: u64,
-    /// The first repeated ID.
-    twice: Option<(u64, [Origin; 2])>,
-}
-
-impl Seen {
-    fn add(&mut self, mut ids: Vec<u64>, origin: Origin) {
-        ids.iter_mut().for_each(|id| *id = id.rotate_right(MACHINE));
-        ids.sort_unstable();
-        self.ids += ids.len() as u64;
-        for run in ids.chunk_by(|one, next| next - one == 1) {
-            let (first, last) = (run[0], run[run.len() - 1]);
-            // Of ranges that do not overlap, only this one can reach into the run.
-            match self.ranges.range_mut(..=last).next_back() {
-                Some((start, (end, before))) if *end >= first => {
-                    let again = first.max(*start);
-                    self.repeated += last.min(*end) - again + 1;
-                    self.twice
-                        .get_or_insert((again.rotate_left(MACHINE), [*before, origin]));
-                }
-                Some((_, (end, before))) if first - *end == 1 && *before == origin => *end = last,
-                _ => _ = self.ranges.insert(first, (last, origin)),
-            }
-        }
-    }
-}
-
-/// Pseudo-random numbers from a seed (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % limit
-    }
-}
-
 struct Chaos<'a> {
     args: &'a ChaosArgs,
     folder: &'a Path,
     /// Address of the registry, if there is one.
     registry: Option<SocketAddr>,
+    /// The way of each server to it.
+    ways: Vec<Way>,
     over: CancellationToken,
 }
 
@@ -187,14 +146,14 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
         .tempdir()
         .map_err(failed)?;
     let seed = args.seed.unwrap_or(CLOCK.random() as u64 % 1_000_000);
+    let registry = args.registry.then(free_address).transpose();
+    let registry = registry.map_err(failed)?;
+    let ways = (0..args.processes).filter_map(|_| Some(Way::to(registry?)));
     let chaos = Chaos {
         args,
         folder: folder.path(),
-        registry: args
-            .registry
-            .then(free_address)
-            .transpose()
-            .map_err(failed)?,
+        ways: ways.collect::<io::Result<_>>().map_err(failed)?,
+        registry,
         over: told.child_token(),
     };
     let ChaosArgs {
@@ -204,7 +163,7 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     say(&format!(
         "{processes} servers for {minutes} min, --seed {seed}, namespace {namespace}"
     ));
-    let (seen, [kills, pauses, steps, failed]) = chaos.disturb(&mut Dice(seed))?;
+    let (seen, [kills, pauses, steps, cuts, failed]) = chaos.disturb(&mut Dice(seed))?;
     let Seen { ids, repeated, .. } = seen;
     if let Some((id, origins)) = seen.twice {
         let machine = id % (1 << MACHINE);
@@ -214,8 +173,12 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
             ));
         }
     }
+    let cut_off = match cuts {
+        0 => String::new(),
+        _ => format!(", {cuts} cut off"),
+    };
     let text = format!(
-        "{repeated} of {} repeated; {kills} kills, {pauses} pauses, {steps} clock steps\n",
+        "{repeated} of {} repeated; {kills} kills, {pauses} pauses, {steps} clock steps{cut_off}\n",
         grouped(ids)
     );
     let names = [
@@ -224,6 +187,7 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
         "kills",
         "pauses",
         "clock steps",
+        "cuts",
         "failed requests",
         "seed",
     ];
@@ -231,7 +195,7 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
         output,
         text,
         names,
-        [repeated, ids, kills, pauses, steps, failed, seed].map(Cell::from),
+        [repeated, ids, kills, pauses, steps, cuts, failed, seed].map(Cell::from),
     )?;
     match repeated {
         0 if told.is_cancelled() => Err(Error::software("chaos", "stopped by a signal")),
@@ -257,12 +221,12 @@ impl Chaos<'_> {
 
     /// Keeps a server in each slot, and kills them, pauses them and steps their clocks at random, until
     /// the time is up, an ID repeats, or a stop is requested. Returns the IDs, and the counts of kills,
-    /// pauses, clock steps and failed requests.
-    fn disturb(&self, dice: &mut Dice) -> Result<(Seen, [u64; 4]), Error> {
+    /// pauses, clock steps, cuts from the registry and failed requests.
+    fn disturb(&self, dice: &mut Dice) -> Result<(Seen, [u64; 5]), Error> {
         let ChaosArgs {
             processes, minutes, ..
         } = *self.args;
-        let (mut began, mut seen, mut counts) = (CLOCK.monotonic(), Seen::default(), [0; 4]);
+        let (mut began, mut seen, mut counts) = (CLOCK.monotonic(), Seen::default(), [0; 5]);
         let (mut next, mut said) = (Duration::from_secs(1), Duration::from_secs(2));
         // At the end the servers stop first, then the receiver, and with them the threads that wait
         // for either.
@@ -276,6 +240,7 @@ impl Chaos<'_> {
                     child: self.start(number, 0)?,
                     off: 0,
                     paused: None,
+                    cut: None,
                 });
                 let send = send.clone();
                 if number < processes {
@@ -285,7 +250,7 @@ impl Chaos<'_> {
             loop {
                 match received.recv_timeout(TURN) {
                     Ok(Some((ids, origin))) => seen.add(ids, origin),
-                    Ok(None) => counts[3] += 1,
+                    Ok(None) => counts[4] += 1,
                     Err(_) => {}
                 }
                 if seen.ids == 0 {
@@ -306,15 +271,28 @@ impl Chaos<'_> {
                     if place.paused.take_if(|until| now >= *until).is_some() {
                         place.signal(Signal::CONT);
                     }
+                    if place.cut.take_if(|until| now >= *until).is_some() {
+                        self.ways[usize::from(number)].cut(false);
+                    }
                 }
                 if now >= next {
                     // Draws equally often whatever the servers do: a seed always gives the same
                     // faults.
                     next += Duration::from_millis(300 + dice.below(1200));
-                    let place = &mut places[dice.below(all.into()) as usize];
+                    let number = dice.below(all.into()) as usize;
+                    let place = &mut places[number];
                     let (kind, pause) = (dice.below(100), dice.below(7000));
                     let off = dice.below(8001).cast_signed() - 4000;
-                    let kind = [65, 85].partition_point(|most| *most <= kind);
+                    let kind = match (kind, self.ways.get(number)) {
+                        (0..65, _) => 0,
+                        (65..85, _) => 1,
+                        (85..93, _) | (_, None) => 2,
+                        (_, Some(way)) => {
+                            way.cut(true);
+                            place.cut = Some(now + Duration::from_millis(1000 + 4 * pause));
+                            3
+                        }
+                    };
                     counts[kind] += 1;
                     match kind {
                         0 => place.signal(Signal::KILL),
@@ -322,7 +300,8 @@ impl Chaos<'_> {
                             place.signal(Signal::STOP);
                             place.paused = Some(now + Duration::from_millis(200 + pause));
                         }
-                        _ => place.step_clock(off),
+                        2 => place.step_clock(off),
+                        _ => {}
                     }
                 }
                 if now >= said {
@@ -403,7 +382,10 @@ impl Chaos<'_> {
             (None, Some(_)) if serves.is_some() => command
                 .args([&file_store, "--registry-namespaces"])
                 .arg(self.namespace()),
-            (None, Some(registry)) => command.arg(format!("vesta://{registry}")),
+            (None, Some(_)) => {
+                let way = self.ways[usize::from(number)].address;
+                command.arg(format!("vesta://{way}"))
+            }
             // A small pool, so that machine IDs are soon reused; other stores take minutes to free those
             // of dead processes.
             (None, None) => command.arg(file_store).args([
@@ -433,67 +415,5 @@ impl Chaos<'_> {
             Some(code @ (64 | 69)) => Error::lasting(code == 64, said),
             _ => Error::Software(said),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn origin(process: u32) -> Origin {
-        (process, UnixMillis(0))
-    }
-
-    #[test]
-    fn a_repeated_id_is_found_wherever_the_first_is() {
-        let (mut dice, machines) = (Dice(1), 1 << MACHINE);
-        for planted in [0, 1, 999, 1000, 12_345, 19_999] {
-            let mut seen = Seen::default();
-            // Two machine IDs: batches of each in any order, and scattered single IDs.
-            for start in (0..20_000)
-                .step_by(2000)
-                .chain((1000..20_000).step_by(2000))
-            {
-                for machine in [3, 4] {
-                    let ids = (start..start + 1000)
-                        .rev()
-                        .map(|at| at * machines + machine);
-                    seen.add(ids.collect(), origin(machine as u32));
-                }
-            }
-            assert_eq!((seen.ids, seen.repeated, &seen.twice), (40_000, 0, &None));
-            assert!(seen.ranges.len() <= 40, "{}", seen.ranges.len());
-            let mut ids: Vec<_> = (0..999).map(|_| (1 << 40) + dice.below(1 << 60)).collect();
-            seen.add(ids.clone(), origin(5));
-            seen.add(vec![], origin(5));
-            assert_eq!(seen.repeated, 0);
-            ids.iter_mut().for_each(|id| *id += 1 << 61);
-            ids.push(planted * machines + 4);
-            seen.add(ids, origin(6));
-            let twice = (planted * machines + 4, [origin(4), origin(6)]);
-            assert_eq!((seen.repeated, seen.twice), (1, Some(twice)));
-        }
-        let mut seen = Seen::default();
-        seen.add(vec![7, 8, 7], origin(1));
-        assert_eq!((seen.repeated, seen.twice), (1, Some((7, [origin(1); 2]))));
-    }
-
-    #[test]
-    fn every_repeated_id_counts() {
-        let mut seen = Seen::default();
-        let ids = |from: u64, to: u64| (from..to).map(|at| at << 10).collect();
-        seen.add(ids(0, 1000), origin(1));
-        seen.add(ids(900, 1900), origin(2));
-        assert_eq!((seen.ids, seen.repeated), (2000, 100));
-    }
-
-    #[test]
-    fn the_same_seed_draws_the_same_numbers() {
-        let throw = |seed| {
-            let mut dice = Dice(seed);
-            [(); 5].map(|()| dice.below(100))
-        };
-        assert_eq!(throw(7), throw(7));
-        assert_ne!(throw(7), throw(8));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
@@ -9,7 +10,7 @@ use vesta_boot::commands::leases;
 use vesta_boot::settings::{Machine, Number, Values};
 use vesta_boot::{Config, Error};
 use vesta_service::clock::{ClockPair, SystemClock};
-use vesta_service::lease::{Leases, check_local};
+use vesta_service::lease::{Leases, Snapshot, check_local};
 use vesta_store::StoreUrl;
 
 use crate::http;
@@ -63,6 +64,7 @@ pub(crate) fn run(settings: Result<Values, Error>, output: Output) -> Done {
             layout(&config, &mut report);
             synchronisation(&mut report);
             folder(&config, &mut report);
+            container(&config, &mut report);
             store(&config, &mut report);
             others(&config, &mut report);
             ports(&config, &mut report);
@@ -161,6 +163,12 @@ fn folder(config: &Config, report: &mut Report) {
     }
 }
 
+fn container(config: &Config, report: &mut Report) {
+    if let Some(said) = vesta_boot::lost_state(config) {
+        report.warn("state", said);
+    }
+}
+
 fn store(config: &Config, report: &mut Report) {
     let what = "store";
     match (&config.machine, config.machine.store()) {
@@ -199,8 +207,38 @@ fn store(config: &Config, report: &mut Report) {
             }
         }
     }
+    let found = match leases
+        .find()
+        .and_then(|found| found.map(|_| leases.snapshot()).transpose())
+    {
+        Ok(found) => found,
+        Err(error) => return report.fail("pool", error),
+    };
+    if let Some(refusal) = leases.forgotten(&config.state_dir, &config.ids.layout, found.as_ref()) {
+        report.fail("memory", refusal);
+    }
+    if config.store_may_forget.unwrap_or(doubt.is_some()) {
+        first_id(config, &leases, found.as_ref(), report);
+    }
     pool(config, &leases, report);
 }
+
+/// How long the first ID takes on a store that may forget, and what makes it quicker.
+fn first_id(config: &Config, leases: &Leases, found: Option<&Snapshot>, report: &mut Report) {
+    let after = leases.first_id_after(found, config.store.doubtful_window, now());
+    let (what, said) = (
+        "first ID",
+        format!("it comes {} s after a start", after.as_secs()),
+    );
+    let doubt = format!(
+        "{said}: windows of processes that do not know that the store may forget have to end first; start one server \
+         ahead of the others, or set machine.store_trust = \"durable\" if a fail-over loses nothing"
+    );
+    report.either(after <= SOON, what, said, doubt);
+}
+
+/// Time to a first ID that needs no word.
+const SOON: Duration = Duration::from_secs(10);
 
 /// Clock difference worth a warning, in milliseconds; refused by a store that may forget.
 const APART: u128 = 1000;

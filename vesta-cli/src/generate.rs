@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::json;
 use vesta_boot::settings::{Values, quoted};
-use vesta_boot::{Config, Error, TextFormat, assemble, period};
+use vesta_boot::{Config, Error, TextFormat, assemble, lost_state, period};
 use vesta_client::Client;
 use vesta_intf::{GenMethod, Id, IdError, IdFormat, IdMeta, IdService, UnixMillis};
 use vesta_service::LocalIdService;
@@ -100,6 +100,9 @@ fn failed(error: &IdError) -> Error {
 /// say otherwise.
 fn embedded(settings: &Values) -> Result<LocalIdService, Error> {
     let config = Config::check(settings)?;
+    if let Some(said) = lost_state(&config) {
+        say(&format!("warning: {said}"));
+    }
     let service = assemble(&config)?.service;
     let is_set = settings.is_explicit("gen_method");
     let gen_method = if is_set {

@@ -5,6 +5,7 @@
 //! a bad request and, where a retry can succeed, `google.rpc.RetryInfo`. Programs never need to parse the message.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,18 @@ pub mod v1 {
     include!("generated/vesta.v1.rs");
 
     pub use super::batch::GenIdsResponse;
+}
+
+/// Shows that there is a secret, but not which.
+impl fmt::Debug for v1::PutEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PutEntry")
+            .field("key", &self.key)
+            .field("old", &self.old)
+            .field("new", &self.new)
+            .field("secret", &self.secret.as_ref().map(|_| "…"))
+            .finish()
+    }
 }
 
 /// The protocol as a `FileDescriptorSet`, for server reflection.

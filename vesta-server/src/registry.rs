@@ -3,47 +3,81 @@
 //! The server keeps no state: compare-and-set stays end to end, so several servers of one store are interchangeable.
 //! Changes that no owner of a machine ID would make are refused.
 
+mod work;
+
+use std::collections::BTreeSet;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_core::Stream;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
+use vesta_boot::net::Requests;
 use vesta_boot::{Caller, Offered, Outcome, Running};
+use vesta_intf::UnixMillis;
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_server::RegistryService as Protocol;
-use vesta_service::lease::{Leases, Place, Put, StoreError};
+use vesta_service::lease::{Leases, Place, Put, Refusal, Secret, Seen, StoreError, StoreIdentity};
 
 use crate::access;
 use crate::methods::{GET, LIST, OPEN, PUT};
+use work::{Work, paged};
 
-/// Entries in each message of a list.
-const PAGE: usize = 256;
 /// Maximum changes per request.
 const PUTS: usize = 128;
 /// Maximum request size in bytes: as many changes, each of two values of 16 KiB.
 pub(crate) const DECODE_LIMIT: usize = 5 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Registry(pub(crate) Arc<Running>);
+pub(crate) struct Registry {
+    running: Arc<Running>,
+    work: Work,
+    /// Refusals that were logged: by token and reason.
+    logged: Mutex<BTreeSet<(String, &'static str)>>,
+}
 
 impl Registry {
+    pub(crate) fn new(running: Arc<Running>) -> Self {
+        Self {
+            work: Work::new(running.config.limits.request_timeout),
+            running,
+            logged: Mutex::default(),
+        }
+    }
+
     fn offered(&self) -> Result<Offered, Status> {
-        self.0.registry.clone().ok_or_else(|| {
+        self.running.registry.clone().ok_or_else(|| {
             Status::failed_precondition(
                 "the registry is off; set registry.namespaces on the server",
             )
         })
     }
 
+    /// Counts a refused change. It is logged once for each token and reason, without what was sent, so that no
+    /// caller can fill the log.
+    fn refused(&self, caller: Caller, reason: &'static str) {
+        self.running.metrics.refuse_change(caller);
+        let token = self.running.security.name(caller);
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.insert((token.to_owned(), reason)) {
+            tracing::warn!(
+                token,
+                reason,
+                "a change that no owner would make was refused"
+            );
+        }
+    }
+
     /// The contents of an area, if they are offered to this caller.
     fn place<'a>(&self, caller: Caller, area: &'a str) -> Result<Place<'a>, Status> {
         let place = Place::of(area);
-        let place = place.ok_or_else(|| Status::invalid_argument("unknown area"))?;
+        let checked = self.offered()?.checked;
+        let place = place.filter(|place| !checked || place.can_be_named());
+        let place = place.ok_or_else(|| Status::invalid_argument(UNKNOWN_AREA))?;
         let (offered, own) = (
-            &*self.0.config.registry.namespaces,
-            self.0.security.namespaces(caller),
+            &*self.running.config.registry.namespaces,
+            self.running.security.namespaces(caller),
         );
         let known = |names: &[String], name: &str| {
             let is_it = |known: &String| known == name || known == "*";
@@ -57,7 +91,7 @@ impl Registry {
             Some(name) if !own.is_empty() && !known(own, name) => Err(Status::permission_denied(
                 format!("the token is not valid for namespace `{name}`"),
             )),
-            None if !own.is_empty() => Err(Status::permission_denied(
+            None if place != Place::Proof && !own.is_empty() => Err(Status::permission_denied(
                 "the token is valid for some namespaces only, and tags belong to none",
             )),
             _ => Ok(place),
@@ -68,27 +102,41 @@ impl Registry {
     /// caller means.
     async fn ask<T: Send + 'static>(
         &self,
-        method: usize,
+        (method, caller): (usize, Caller),
         meant: Option<u64>,
         allowed: Result<(), Status>,
         ask: impl FnOnce(&Offered) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Status> {
-        let call = self.0.metrics.start(method);
+        let call = self.running.metrics.start(method);
         let asked = async {
             let offered = self.offered()?;
             allowed?;
-            let asked = tokio::task::spawn_blocking(move || {
-                if let Some(meant) = meant
-                    && meant != offered.identity()?
-                {
-                    return Err(StoreError::permanent(ANOTHER_STORE).into());
+            let asked = self.work.run(method == LIST, move || {
+                if let Some(meant) = meant {
+                    let seen = offered.seen()?;
+                    if meant != seen.identity.number {
+                        return Err(StoreError::permanent(ANOTHER_STORE).into());
+                    }
+                    if let Some(why) = seen.refused {
+                        return Err(StoreError::two_stores(why).into());
+                    }
                 }
                 ask(&offered)
             });
-            let asked = asked.await;
-            let asked = asked.map_err(|panic| Status::unavailable(panic.to_string()))?;
-            asked.map_err(|failure| match failure {
-                Failure::Refused(why) => Status::invalid_argument(why),
+            asked.await?.map_err(|failure| match failure {
+                Failure::Refused(place, refusal) => {
+                    self.refused(caller, refusal.reason);
+                    let why = format!("{place}: {refusal}");
+                    // The same change is allowed once the bound has passed.
+                    match refusal.for_now {
+                        true => Status::already_exists(why),
+                        false => Status::invalid_argument(why),
+                    }
+                }
+                // The members of this store stop, too.
+                Failure::Store(error) if error.is_two_stores() => {
+                    Status::aborted(error.to_string())
+                }
                 Failure::Store(error) if error.is_permanent() && !error.is_replaced() => {
                     Status::failed_precondition(error.to_string())
                 }
@@ -108,9 +156,21 @@ impl Registry {
 /// Reason why a request was not carried out.
 enum Failure {
     Store(StoreError),
-    /// No owner would make the change.
-    Refused(String),
+    /// No owner would make the change of this entry.
+    Refused(String, Refusal),
 }
+
+/// Reason why an area is closed to changes of a caller.
+const fn reason_of(code: Code) -> &'static str {
+    match code {
+        Code::PermissionDenied => "the token is not valid for the area",
+        Code::FailedPrecondition => "the namespace is not offered",
+        _ => "the area is unknown, or there are too many changes",
+    }
+}
+
+const UNKNOWN_AREA: &str = "unknown area: neither that of a namespace, whose name has 1 to 64 letters, digits, `.`, \
+     `_` or `-`, nor one of tags";
 
 const ANOTHER_STORE: &str = "this server has another store than the one that answered before, which does not know which \
      machine IDs are in use; name servers that share one store";
@@ -121,18 +181,41 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn opened(offered: &Offered) -> Result<v1::OpenRegistryResponse, Failure> {
-    let store = &offered.store;
-    Ok(v1::OpenRegistryResponse {
+/// Looks at the store. `older` is what the caller says to have seen behind the same URL.
+fn opened(
+    offered: &Offered,
+    older: Option<StoreIdentity>,
+) -> Result<v1::OpenRegistryResponse, Failure> {
+    if let Some(older) = older {
+        offered.note_older(older)?;
+    }
+    let (store, seen) = (&offered.store, offered.look()?);
+    let identity = seen.identity;
+    let answer = v1::OpenRegistryResponse {
         store: store.describe(),
         server: vesta_boot::host_name(),
-        identity: offered.read_identity()?,
+        identity: identity.number,
+        created_ms: identity.created.0,
         usual_window_ms: millis(store.usual_window()),
-        doubt: store.doubt()?.map(|doubt| v1::StoreDoubt {
+        refused: seen.refused,
+        ..v1::OpenRegistryResponse::default()
+    };
+    if answer.refused.is_some() {
+        return Ok(answer);
+    }
+    let doubt = store.doubt()?;
+    Ok(v1::OpenRegistryResponse {
+        doubt: doubt.map(|doubt| v1::StoreDoubt {
             why: doubt.why,
             took_over: doubt.took_over,
         }),
-        now_ms: store.now()?.map(|now| now.0),
+        writer: store.writer().map(|writer| v1::StoreWriter {
+            server: writer.server,
+            unseen: writer.unseen,
+        }),
+        // Members are other hosts: where the store has no clock, they compare theirs with this host's.
+        now_ms: Some(offered.read_now()?.0),
+        ..answer
     })
 }
 
@@ -141,25 +224,21 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// Makes changes that an owner would make. They are checked against the old values, which the store compares.
-fn put(
-    Offered { store, checked, .. }: &Offered,
-    area: &str,
-    puts: &[Put],
-) -> Result<Vec<bool>, Failure> {
-    if !checked {
-        return Ok(store.put_all(area, puts)?);
-    }
-    let place = Place::of(area).ok_or_else(|| Failure::Refused("unknown area".into()))?;
-    let namespace = match place {
-        Place::Leases { namespace, .. } => Leases::new(Arc::clone(store), namespace).find()?,
-        _ => None,
-    };
-    let uuid = namespace.map(|namespace| namespace.uuid);
-    for put in puts {
-        place.check(put, uuid).map_err(|why| {
-            tracing::warn!(area, why, "a change that no owner would make was refused");
-            Failure::Refused(format!("{area}: {why}"))
-        })?;
+fn put(offered: &Offered, area: &str, puts: &[Put]) -> Result<Vec<bool>, Failure> {
+    let Offered { store, checked, .. } = offered;
+    let refused = |entry: String| move |refusal| Failure::Refused(entry, refusal);
+    if *checked {
+        let place = Place::of(area).ok_or(StoreError::permanent(UNKNOWN_AREA))?;
+        let namespace = match place.namespace() {
+            Some(name) => Leases::new(Arc::clone(store), name).find()?,
+            None => None,
+        };
+        let (namespace, now) = (namespace.as_ref(), offered.now()?);
+        for put in puts {
+            let entry = format!("entry `{}` of {area}", vesta_intf::plain(&put.key));
+            let checked = place.check(put, &Seen { namespace, now });
+            checked.map_err(refused(entry))?;
+        }
     }
     Ok(store.put_all(area, puts)?)
 }
@@ -168,11 +247,26 @@ fn put(
 impl Protocol for Registry {
     async fn open(
         &self,
-        _: Request<v1::OpenRegistryRequest>,
+        request: Request<v1::OpenRegistryRequest>,
     ) -> Result<Response<v1::OpenRegistryResponse>, Status> {
-        self.ask(OPEN, None, Ok(()), opened)
-            .await
-            .map(Response::new)
+        let caller = access::caller(&request);
+        let older = request.into_inner().older.map(|older| StoreIdentity {
+            created: UnixMillis(older.created_ms),
+            number: older.number,
+        });
+        // It ends the service of all namespaces, so a token for some of them does not suffice.
+        let older = older.filter(|older| {
+            let may_tell = self.running.security.namespaces(caller).is_empty();
+            if !may_tell {
+                tracing::warn!(%older, "a member says that it saw an older store; its token is for some namespaces only");
+            }
+            may_tell
+        });
+        self.ask((OPEN, caller), None, Ok(()), move |offered| {
+            opened(offered, older)
+        })
+        .await
+        .map(Response::new)
     }
 
     type ListStream = Pin<Box<dyn Stream<Item = Result<v1::ListEntriesResponse, Status>> + Send>>;
@@ -182,22 +276,19 @@ impl Protocol for Registry {
         request: Request<v1::ListEntriesRequest>,
     ) -> Result<Response<Self::ListStream>, Status> {
         let caller = access::caller(&request);
+        let connection = request.extensions().get::<Requests>().cloned();
         let v1::ListEntriesRequest { area, identity } = request.into_inner();
         let allowed = self.place(caller, &area).map(drop);
-        let listed = self.ask(LIST, Some(identity), allowed, move |offered| {
+        let turn = self.work.turn(connection.unwrap_or_default()).await?;
+        let listed = self.ask((LIST, caller), Some(identity), allowed, move |offered| {
             Ok(offered.store.list(&area)?)
         });
-        let mut entries = listed.await?.into_iter();
-        Ok(Response::new(Box::pin(async_stream::stream! {
-            loop {
-                let page = entries.by_ref().take(PAGE);
-                let page: Vec<_> = page.map(|(key, value)| v1::StoreEntry { key, value }).collect();
-                if page.is_empty() {
-                    break;
-                }
-                yield Ok(v1::ListEntriesResponse { entries: page });
-            }
-        })))
+        let pages = paged(
+            listed.await?,
+            turn,
+            self.running.config.limits.request_timeout,
+        );
+        Ok(Response::new(Box::pin(pages)))
     }
 
     async fn get(
@@ -211,7 +302,7 @@ impl Protocol for Registry {
             identity,
         } = request.into_inner();
         let allowed = self.place(caller, &area).map(drop);
-        let value = self.ask(GET, Some(identity), allowed, move |offered| {
+        let value = self.ask((GET, caller), Some(identity), allowed, move |offered| {
             Ok(offered.store.get(&area, &key)?)
         });
         Ok(Response::new(v1::GetEntryResponse {
@@ -235,11 +326,20 @@ impl Protocol for Registry {
                 "puts must be 1 to {PUTS}, and they are {count}"
             ))),
         });
-        let done = self.ask(PUT, Some(identity), allowed, move |offered| {
-            let puts = puts.into_iter();
-            let puts: Vec<_> = puts
-                .map(|v1::PutEntry { key, old, new }| Put { key, old, new })
-                .collect();
+        if let Err(status) = &allowed {
+            self.refused(caller, reason_of(status.code()));
+        }
+        let done = self.ask((PUT, caller), Some(identity), allowed, move |offered| {
+            let read = |put: v1::PutEntry| Put {
+                key: put.key,
+                old: put.old,
+                new: put.new,
+                secret: put
+                    .secret
+                    .and_then(|it| Secret::read(&it))
+                    .unwrap_or_default(),
+            };
+            let puts: Vec<_> = puts.into_iter().map(read).collect();
             put(offered, &area, &puts)
         });
         Ok(Response::new(v1::PutEntriesResponse { done: done.await? }))

@@ -46,7 +46,7 @@ impl Services {
         let segments = Segments(Arc::clone(&running));
         let serials = Serials(Arc::clone(&running));
         let serials = SerialServiceServer::new(serials).max_decoding_message_size(DECODE_LIMIT);
-        let registry = RegistryServiceServer::new(Registry(Arc::clone(&running)))
+        let registry = RegistryServiceServer::new(Registry::new(Arc::clone(&running)))
             .max_decoding_message_size(registry::DECODE_LIMIT);
         let health = HealthServer::new(Health::of(&running));
         let reflection = || {

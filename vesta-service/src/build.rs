@@ -11,8 +11,8 @@ use crate::clock::AnyClock;
 use crate::error::{BuildError, ask_store};
 use crate::file_system::check_local;
 use crate::lease::{
-    CLAIM_TIMEOUT, Choice, HeldLeaseFactory, HostState, Keeper, KvStore, Leases, MachineSlot, Own,
-    Plan, Rounds, Signals, Slots, Standby, StateFolder, Timing,
+    CLAIM_TIMEOUT, Choice, HeldLeaseFactory, HostGuard, HostState, Keeper, KvStore, Leases,
+    MachineSlot, Own, Plan, Rounds, Signals, Slots, Standby, StateFolder, Timing,
 };
 use crate::machine::{self, MachineSource, Resolved, WorkerNodeStore};
 use crate::populator::PopulatorKind;
@@ -123,6 +123,12 @@ impl Builder {
             path,
             namespace,
             fingerprint: self.layout.fingerprint(),
+            place: match source {
+                MachineSource::Pool { store, .. } | MachineSource::Reserved { store, .. } => {
+                    store.place()
+                }
+                _ => String::new(),
+            },
         })
     }
 
@@ -181,14 +187,13 @@ impl Builder {
         let remembers = !is_state_file(&choice);
         let usual_window = store.usual_window(); // the first question to the store: it connects
         let host = crate::os::host_name();
-        let start_at = crc32fast::hash((host.clone() + &store.describe()).as_bytes()).into();
         let host = match store.via() {
             Some(server) => format!("{host} via {server}"),
             None => host,
         };
         let mut plan = Plan {
-            // Pools in files that do not see each other rarely start with the same machine ID.
-            start_at,
+            // Drawn, and kept in the state files: a name is the same on all machines of one image.
+            start_at: number_of(self.clock.random()),
             store: store.describe(),
             namespace: self.namespace.clone(),
             meta: self.layout,
@@ -201,6 +206,7 @@ impl Builder {
             host,
             pid: std::process::id(),
             guard,
+            keeps_owners: store.keeps_owners(),
             may_forget: if remembers {
                 self.store_may_forget
             } else {
@@ -256,6 +262,7 @@ impl Builder {
             return Err(BuildError::InUseHere {
                 namespace: namespace.clone(),
                 machine,
+                users: HostGuard::users(namespace),
             });
         }
         // A service with a custom clock is a simulated process, with its own memory.
@@ -265,7 +272,12 @@ impl Builder {
         };
         let remembers = !is_state_file(&plan.choice);
         let host = HostState::new(remembers.then_some(folder), own);
-        let rounds = Rounds::start(plan, leases, host, factory.clone())?;
+        let rounds = Rounds::start(plan, leases, host, factory.clone()).map_err(|mut error| {
+            if let BuildError::Exhausted { users, .. } = &mut error {
+                *users = HostGuard::users(namespace);
+            }
+            error
+        })?;
         let keeper = Keeper::start(rounds, *drive)
             .map_err(|e| BuildError::io("start the keeper's thread", e))?;
         Ok(Slots::kept(keeper))
@@ -301,13 +313,18 @@ impl Builder {
     }
 }
 
+#[allow(clippy::cast_possible_truncation, reason = "64 bits of it are wanted")]
+const fn number_of(random: u128) -> u64 {
+    random as u64
+}
+
 /// True if the store is a state file, which belongs to a single machine ID.
 const fn is_state_file(choice: &Choice) -> bool {
     matches!(choice, Choice::Only { alone: true, .. })
 }
 
 /// Checks a name that becomes part of file names.
-fn check_namespace(name: &str) -> Result<(), IdError> {
+pub(crate) fn check_namespace(name: &str) -> Result<(), IdError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if (1..=MAX_NAMESPACE).contains(&name.len())
         && name.chars().all(allowed)

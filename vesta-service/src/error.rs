@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 use vesta_intf::{IdError, UnixMillis};
 
+/// Begins each text about two stores behind one URL, for people and alarms.
+pub const TWO_STORES: &str = "TWO_STORES";
+
 /// A store request that was not answered, or whose reply makes no sense.
 #[derive(Debug, Clone)]
 pub struct StoreError {
@@ -24,6 +27,7 @@ enum Kind {
     Unavailable,
     Permanent,
     Replaced,
+    TwoStores,
 }
 
 impl StoreError {
@@ -60,6 +64,16 @@ impl StoreError {
         }
     }
 
+    /// Another, older store stands behind the same URL, so this one hands out machine IDs a second time: an owner stops
+    /// for good.
+    pub fn two_stores(why: impl fmt::Display) -> Self {
+        Self {
+            message: format!("{TWO_STORES}: {why}").into(),
+            kind: Kind::TwoStores,
+            source: None,
+        }
+    }
+
     /// True if only an operator can help.
     pub fn is_permanent(&self) -> bool {
         self.kind != Kind::Unavailable
@@ -67,7 +81,12 @@ impl StoreError {
 
     /// True if an owner must stop for good.
     pub fn is_replaced(&self) -> bool {
-        self.kind == Kind::Replaced
+        matches!(self.kind, Kind::Replaced | Kind::TwoStores)
+    }
+
+    /// True for the errors of [`two_stores`](Self::two_stores).
+    pub fn is_two_stores(&self) -> bool {
+        self.kind == Kind::TwoStores
     }
 }
 
@@ -122,6 +141,8 @@ pub enum BuildError {
         namespace: String,
         /// The machine ID.
         machine: u64,
+        /// Users of its processes, for people.
+        users: Vec<String>,
     },
     /// Neither slot of the state file can be read.
     Damaged(PathBuf),
@@ -166,6 +187,8 @@ pub enum BuildError {
         /// If some of them have no owner: the moment up to which the first of those was used, which
         /// is too far ahead of the clock, and the clock's time.
         ahead: Option<(UnixMillis, UnixMillis)>,
+        /// Users of this host whose processes hold some of them outside of this pool, for people.
+        users: Vec<String>,
     },
     /// The fixed machine ID was used up to a moment that is too far ahead of the clock.
     ClockBehind {
@@ -173,6 +196,15 @@ pub enum BuildError {
         machine: u64,
         /// The moment up to which it was used.
         used_until: UnixMillis,
+        /// The clock's time.
+        now: UnixMillis,
+    },
+    /// The namespace's floor lies too far ahead of the clock: no machine ID may be used before it.
+    FloorAhead {
+        /// The namespace.
+        namespace: String,
+        /// The moment of the floor; the end of the layout, if it lies beyond.
+        floor: UnixMillis,
         /// The clock's time.
         now: UnixMillis,
     },
@@ -267,10 +299,11 @@ impl fmt::Display for BuildError {
                  another machine ID, or stop the other",
                 path.display()
             ),
-            Self::InUseHere { namespace, machine } => write!(
+            Self::InUseHere { namespace, machine, users } => write!(
                 f,
                 "machine ID {machine} of namespace `{namespace}` is in use on this host by another process \
-                 (another user or state directory); give this one another machine ID or namespace, or stop the other"
+                 (another user or state directory: {}); give this one another machine ID or namespace, or stop the other",
+                users.join(", ")
             ),
             Self::Damaged(path) => write!(
                 f,
@@ -299,11 +332,26 @@ impl fmt::Display for BuildError {
                 "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
                  another namespace for another layout, and another store for another region"
             ),
-            Self::Exhausted { holders, range, ahead } => exhausted(f, holders, range, ahead.as_ref()),
+            Self::Exhausted { holders, range, ahead: None, users } if !users.is_empty() => write!(
+                f,
+                "every machine ID of {} to {} is in use:{} and of the others each that was tried belongs to {} on \
+                 this host; end that process (`ss -xap | grep vesta/lease`), or set machine.store to a store on the \
+                 network, which needs no names on this host",
+                range.start(),
+                range.end(),
+                list(holders),
+                users.join(", ")
+            ),
+            Self::Exhausted { holders, range, ahead, .. } => exhausted(f, holders, range, ahead.as_ref()),
             Self::ClockBehind { machine, used_until, now } => write!(
                 f,
                 "machine ID {machine} was used up to {used_until}, but the clock shows {now}; set \
                  the clock, or use another machine ID"
+            ),
+            Self::FloorAhead { namespace, floor, now } => write!(
+                f,
+                "the floor of namespace `{namespace}` lies at {floor}, but the clock shows {now}: no machine ID may be \
+                 used before that; wait, set the clock, or if the floor is wrong, use another namespace"
             ),
             Self::ClocksDiffer { ours, theirs } => write!(
                 f,
@@ -424,6 +472,7 @@ mod tests {
                 holders,
                 range,
                 ahead: None,
+                users: Vec::new(),
             }
             .to_string()
         };

@@ -4,7 +4,7 @@
 //! The argument of docs/inside/safety.md does not rely on it. An unrelated process that takes the name can only keep
 //! a machine ID from being used.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -17,9 +17,9 @@ use crate::os;
 const MOST: usize = 64;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static UNGUARDED: Once = Once::new();
-/// Names found to be held by another process, until they are free. Each is logged once, however often this
-/// process tries it.
-static ELSEWHERE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Names found to be held by another process, until they are free, with its user. Each user is logged once, however
+/// many names there are and however often this process tries them.
+static ELSEWHERE: Mutex<BTreeMap<String, Option<u32>>> = Mutex::new(BTreeMap::new());
 
 /// Guard of a machine ID of a namespace on this host, held until it is dropped or the process ends. For
 /// stores that serve one host; a networked store decides by itself.
@@ -49,9 +49,13 @@ impl HostGuard {
                 guard.0 = Some(taken);
             }
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                if ELSEWHERE.lock().insert(name.clone()) {
-                    tracing::warn!(name, "another process on this host holds this machine ID");
+                let user = os::user_of(&name);
+                let mut elsewhere = ELSEWHERE.lock();
+                if !elsewhere.values().any(|of| *of == user) {
+                    let user = shown(user);
+                    tracing::warn!(name, user, "another process on this host holds this machine ID");
                 }
+                elsewhere.insert(name, user);
                 return None;
             }
             Err(error) if error.kind() == ErrorKind::Unsupported => {}
@@ -61,6 +65,26 @@ impl HostGuard {
         }
         Some(guard)
     }
+}
+
+impl HostGuard {
+    /// Users of this host that were found to hold names of a namespace, for people: `user 1000`.
+    pub(crate) fn users(namespace: &str) -> Vec<String> {
+        let of = ["lease", "block"].map(|kind| format!("vesta/{kind}/{namespace}/"));
+        let elsewhere = ELSEWHERE.lock();
+        let names = elsewhere
+            .iter()
+            .filter(|(name, _)| of.iter().any(|of| name.starts_with(of)));
+        let users: BTreeMap<_, _> = names.map(|(_, user)| (user, ())).collect();
+        users.into_keys().map(|user| shown(*user)).collect()
+    }
+}
+
+fn shown(user: Option<u32>) -> String {
+    user.map_or_else(
+        || "a user that does not show".to_owned(),
+        |user| format!("user {user}"),
+    )
 }
 
 impl Drop for HostGuard {
@@ -88,5 +112,32 @@ mod tests {
         drop(held);
         let _first = take(0).expect("free again");
         assert!(take(0).is_none());
+    }
+
+    #[test]
+    fn the_holder_of_a_name_is_known_by_its_user() {
+        let namespace = format!("{:x}", crate::random::u63());
+        let area = format!("lease/{namespace}");
+        let held = HostGuard::take(&area, "7").expect("free");
+        assert!(HostGuard::users(&namespace).is_empty());
+        assert!(HostGuard::take(&area, "7").is_none());
+        let own = std::os::unix::fs::MetadataExt::uid(
+            &std::fs::metadata("/proc/self").expect("it is there"),
+        );
+        assert_eq!(HostGuard::users(&namespace), [format!("user {own}")]);
+        drop(held);
+        let _held = HostGuard::take(&area, "7").expect("free again");
+        assert!(HostGuard::users(&namespace).is_empty());
+        // A stranger that took the name does not listen.
+        let name = format!("vesta/{area}/8");
+        let address = rustix::net::SocketAddrUnix::new_abstract_name(name.as_bytes());
+        let (family, kind) = (
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+        );
+        let silent = rustix::net::socket(family, kind, None).expect("a socket");
+        rustix::net::bind(&silent, &address.expect("a name")).expect("free");
+        assert!(HostGuard::take(&area, "8").is_none());
+        assert_eq!(HostGuard::users(&namespace), ["a user that does not show"]);
     }
 }

@@ -10,7 +10,10 @@
 //!  kv.rs           port: the functions that a store implements
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
+//!  writer.rs       the server that wrote last: a fail-over, or a second server    pure
 //!  registry.rs     what a registry accepts from others                  pure
+//!  handover.rs     what a change means for another system in the store  pure
+//!  identity.rs     whose data a registry serves, and where its file lies
 //!  events.rs       events for people; history.rs: past claims
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
@@ -20,20 +23,25 @@ mod bulk;
 mod choice;
 mod codec;
 mod events;
+mod handover;
 mod history;
 mod host_state;
+mod identity;
 mod kv;
 mod leases;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod model;
+mod outlook;
 mod record;
 mod registry;
+mod secret;
 mod slot;
 mod state;
 mod timing;
+mod writer;
 
 use crate::error::BuildError;
-pub use crate::error::StoreError;
+pub use crate::error::{StoreError, TWO_STORES};
 pub use crate::file_system::check_local;
 pub use crate::host_guard::HostGuard;
 pub use crate::id::sequence;
@@ -44,17 +52,21 @@ pub(crate) use codec::{Entry, Fields, SCHEMA};
 use codec::{Marks, Standing};
 pub(crate) use events::Journal;
 pub use events::{Event, EventKind};
+pub use handover::{Claim, Handover, Release};
 pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, Own, StateFolder};
+pub use identity::{FilePlace, StoreIdentity, adopt, identity, note_older, refusal};
 pub use kv::{KvStore, Put, Suspicion};
 pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
 pub(crate) use record::Amendment;
 pub use record::{Cas, Doubt, Namespace, Record, Standby};
-pub use registry::{Place, identity};
+pub use registry::{PROOFS, Place, Refusal, Seen};
+pub use secret::Secret;
 pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,
 };
 pub(crate) use state::{CLAIM_TIMEOUT, Plan, USUAL_DOUBTFUL_WINDOW};
 pub use timing::Timing;
 pub(crate) use timing::{LONGEST_RETRY_AFTER, RETRY_AFTER};
+pub use writer::Writer;

@@ -41,6 +41,7 @@ mod backlog;
 mod build;
 mod builder;
 pub mod clock;
+mod container;
 mod error;
 mod file_system;
 mod fork;

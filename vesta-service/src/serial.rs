@@ -27,6 +27,7 @@ mod tag;
 mod template;
 mod zone;
 
+pub(crate) use definition::Definition;
 pub use definition::NewSerialTag;
 pub use service::{SerialBuilder, SerialService, SerialStatus};
 pub use tag::{Serial, SerialTag};

@@ -150,7 +150,8 @@ promises! { $
         a_reserved_machine_id_is_taken_over_only_after_its_window
         the_lowest_free_machine_id_is_taken_if_configured
         one_process_holds_several_machine_ids
-        a_foreign_machine_id_is_never_handed_out;
+        a_foreign_machine_id_is_never_handed_out
+        a_start_with_a_wrong_clock_is_refused_where_the_store_has_a_clock;
     marks:
         a_creator_that_dies_between_any_two_steps_blocks_no_claim
         a_deleted_record_of_a_living_owner_is_not_claimed_again

@@ -33,6 +33,8 @@ mod cosid;
 mod leaf;
 mod legacy;
 mod machine_ids;
+#[cfg(feature = "zookeeper")]
+mod nodes;
 pub(crate) mod owner;
 
 use std::collections::BTreeMap;

@@ -86,7 +86,7 @@ impl Kind {
             },
             Self::Registry => Facts {
                 schemes: &["vesta", "vestas"],
-                options: "ca",
+                options: "ca id",
                 example: "vesta://host1:50051,host2:50051 or vestas://:TOKEN@host:50051",
                 built_in: cfg!(feature = "registry"),
             },

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, Put, StoreError, Suspicion, Timing};
+use vesta_service::lease::{KvStore, Put, Secret, StoreError, Suspicion, Timing, Writer};
 
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
@@ -81,6 +81,9 @@ pub(crate) trait Kv: Client {
     /// True if a server says it, with its first answer.
     const ASKS_USUAL_WINDOW: bool = false;
 
+    /// As [`KvStore::keeps_owners`].
+    const KEEPS_OWNERS: bool = false;
+
     /// As [`KvStore::usual_window`], as far as it is known.
     fn usual_window(&self) -> Duration {
         Self::TIMING.window
@@ -113,6 +116,11 @@ pub(crate) trait Kv: Client {
         _: &mut Self::Connection,
     ) -> impl Future<Output = Result<Option<Suspicion>>> + Send {
         async { Ok(None) }
+    }
+
+    /// As [`KvStore::writer`].
+    fn writer(&self) -> Option<Writer> {
+        None
     }
 
     fn now(
@@ -273,6 +281,10 @@ impl<C: Kv> KvStore for Remote<C> {
         self.shared.client.via()
     }
 
+    fn keeps_owners(&self) -> bool {
+        C::KEEPS_OWNERS
+    }
+
     fn list(&self, area: &str) -> Result<Entries> {
         let area = area.to_owned();
         self.ask(|client, connection| Box::pin(async move { client.list(connection, &area).await }))
@@ -290,6 +302,7 @@ impl<C: Kv> KvStore for Remote<C> {
             key: key.into(),
             old: old.map(str::to_owned),
             new: new.into(),
+            secret: Secret::default(),
         };
         Ok(self.put_all(area, &[put])?[0])
     }
@@ -312,6 +325,10 @@ impl<C: Kv> KvStore for Remote<C> {
             return Ok(None);
         }
         self.ask(|client, connection| Box::pin(client.doubt(connection)))
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        self.shared.client.writer()
     }
 
     fn now(&self) -> Result<Option<UnixMillis>> {

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use vesta_service::contract::IdError;
 use vesta_service::lease::KvStore;
-use vesta_service::options::default_state_dir;
+use vesta_service::options::{default_state_dir, lost_with_container};
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_store::{Options, StoreUrl, open_with};
 
@@ -53,6 +53,8 @@ struct Settings {
     state_dir: PathBuf,
     layout: IdMeta,
     namespace: String,
+    /// True if neither a machine ID nor a store was named.
+    is_unnamed: bool,
 }
 
 /// A service, and its store if it has one.
@@ -64,6 +66,15 @@ struct Built {
 impl Settings {
     fn build(&self) -> Result<Built, Failed> {
         let failed = |sentence: String| Failed(sentence, None);
+        // Of several containers that name nothing, none sees the others' machine IDs.
+        if let (true, Some(sign)) = (self.is_unnamed, lost_with_container(&self.state_dir)) {
+            return Err(failed(format!(
+                "the pool of machine IDs in {} is lost with this container ({sign}), and no other container sees \
+                 it: set store= to one that all of them reach (a database, or vesta://HOST:50051; sqlite:FILE says \
+                 that this container is the only one), or machine=, or put state_dir= on a volume",
+                self.state_dir.display()
+            )));
+        }
         let options = Options {
             state_dir: Some(self.state_dir.clone()),
             ..Options::default()
@@ -207,6 +218,7 @@ impl Core {
         layout.check_generates().map_err(error)?;
         let state_dir = state_dir.unwrap_or_else(default_state_dir);
         let pool = || format!("sqlite:{}/vesta.db", state_dir.display());
+        let is_unnamed = store.is_none() && machine.is_none();
         let store = match (store, machine) {
             (None, Some(_)) => None,
             (store, _) => Some(store.map_or_else(pool, str::to_owned)),
@@ -218,6 +230,7 @@ impl Core {
             state_dir,
             layout,
             namespace: namespace.to_owned(),
+            is_unnamed,
         };
         let held = Mutex::new(Held {
             pid: process::id(),

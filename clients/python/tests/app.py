@@ -6,7 +6,8 @@ import os
 
 from vesta_id import Vesta
 
-ids = Vesta(state_dir=os.environ["VESTA_TEST_FOLDER"])
+folder = os.environ["VESTA_TEST_FOLDER"]
+ids = Vesta(state_dir=folder, store=f"sqlite:{folder}/vesta.db")
 ids.next_id()
 naive = itertools.count(ids.next_id())  # each worker inherits it
 

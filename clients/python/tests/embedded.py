@@ -59,6 +59,10 @@ def machines(ids, generator):
     return {generator.explain(id).machine for id in ids}
 
 
+def pool(folder):
+    return f"sqlite:{folder}/vesta.db"  # named, so that it may be in a container
+
+
 class InFolder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -66,6 +70,8 @@ class InFolder(unittest.TestCase):
         self.folder = folder.name
 
     def vesta(self, **settings):
+        if "machine" not in settings:
+            settings.setdefault("store", pool(self.folder))
         it = Vesta(state_dir=self.folder, **settings)
         self.addCleanup(it.close)
         return it
@@ -290,7 +296,29 @@ def batch(count):
 
 def start(folder):
     global ids
-    ids = Vesta(state_dir=folder)
+    ids = Vesta(state_dir=folder, store=pool(folder))
+
+
+class Containers(InFolder):
+    @unittest.skipUnless(sys.platform == "linux", "signs of Linux")
+    def test_a_pool_that_only_this_container_sees_is_refused(self):
+        # A folder in memory is lost with its container.
+        program = "from vesta_id import Vesta; import sys; print(Vesta(**eval(sys.argv[1])).next_id())"
+        state = tempfile.TemporaryDirectory(dir="/dev/shm")
+        self.addCleanup(state.cleanup)
+        environment = os.environ | {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+
+        def run(**settings):
+            settings["state_dir"] = state.name
+            command = [sys.executable, "-c", program, repr(settings)]
+            return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+        refused = run()
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("is lost with this container", refused.stderr)
+        self.assertIn("set store= to one that all of them reach", refused.stderr)
+        for settings in [{"machine": 7}, {"store": pool(state.name)}]:
+            self.assertEqual(run(**settings).returncode, 0, settings)
 
 
 class Pools(InFolder):
@@ -309,7 +337,7 @@ class Pools(InFolder):
             self.assertEqual((len(made), twice(made)), (502_000, 0), method)
             ids.close()
         # They gave their machine IDs back: a stopped pool leaves none in use.
-        self.assertLessEqual(len(machines([Vesta(state_dir=self.folder).next_id()], ids)), 1)
+        self.assertLessEqual(len(machines([self.vesta().next_id()], ids)), 1)
 
 
 class Gunicorn(InFolder):

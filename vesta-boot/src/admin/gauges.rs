@@ -207,6 +207,16 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         "IDs handed out, by name of the token",
         issued,
     )?;
+    let refused = all
+        .iter()
+        .flat_map(|metrics| metrics.refused_changes())
+        .map(|(caller, count)| (labels([("token", state.security.name(caller))]), count));
+    encoder.family(
+        Counter,
+        "registry_refused",
+        "Changes that no owner would make, refused by the registry, by name of the token",
+        refused,
+    )?;
     let build = labels([
         ("program", state.role.name()),
         ("version", env!("CARGO_PKG_VERSION")),

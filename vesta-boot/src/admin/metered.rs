@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 use vesta_service::clock::{Clock, ClockPair, SystemClock};
-use vesta_service::lease::{KvStore, Put, StoreError, Suspicion, Timing};
+use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Suspicion, Timing, Writer};
 
 use crate::admin::metrics::{Latency, Series};
 
@@ -32,6 +32,8 @@ pub(crate) struct Metered {
     requests: [Series; Op::NAMES.len()],
     /// This host's clock minus the store's, in milliseconds, once compared.
     offset: OnceLock<AtomicI64>,
+    /// Answers every request, once set.
+    refused: OnceLock<StoreError>,
 }
 
 impl std::fmt::Debug for Metered {
@@ -48,7 +50,13 @@ impl Metered {
             clock,
             requests: Default::default(),
             offset: OnceLock::new(),
+            refused: OnceLock::new(),
         })
+    }
+
+    /// Answers every request with this error from now on.
+    pub(crate) fn refuse(&self, error: StoreError) {
+        let _ = self.refused.set(error); // the first one stays
     }
 
     /// The requests so far, by kind.
@@ -63,7 +71,14 @@ impl Metered {
         self.offset.get().map(|offset| offset.load(Relaxed))
     }
 
-    fn timed<T>(&self, op: Op, ask: impl FnOnce(&dyn KvStore) -> T) -> T {
+    fn timed<T>(
+        &self,
+        op: Op,
+        ask: impl FnOnce(&dyn KvStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Some(error) = self.refused.get() {
+            return Err(error.clone());
+        }
         let began = self.clock.monotonic();
         let answer = ask(&*self.store);
         self.requests[op as usize].observe(self.clock.monotonic().saturating_sub(began));
@@ -86,6 +101,10 @@ impl KvStore for Metered {
 
     fn via(&self) -> Option<String> {
         self.store.via()
+    }
+
+    fn keeps_owners(&self) -> bool {
+        self.store.keeps_owners()
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
@@ -114,12 +133,24 @@ impl KvStore for Metered {
         self.timed(Op::Durability, |store| store.doubt())
     }
 
+    fn writer(&self) -> Option<Writer> {
+        self.store.writer()
+    }
+
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
         self.store.lock(area, key)
     }
 
+    fn place(&self) -> String {
+        self.store.place()
+    }
+
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
+    }
+
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
+        self.store.file_place()
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {

@@ -106,6 +106,8 @@ pub struct Metrics {
     series: Vec<Vec<Series>>,
     /// IDs handed out: first to callers without a token, then per token.
     issued: Vec<Counter>,
+    /// Changes that the registry refused, in the same order.
+    refused_changes: Vec<Counter>,
     /// Connections accepted.
     pub opened: Counter,
     /// Each open connection holds one reference.
@@ -132,6 +134,7 @@ impl Metrics {
             methods,
             series,
             issued: vec![Counter::default()],
+            refused_changes: vec![Counter::default()],
             ..Self::default()
         }
     }
@@ -139,7 +142,9 @@ impl Metrics {
     /// Like [`new`](Self::new), for a server with this many tokens.
     #[must_use]
     pub fn of_tokens(mut self, tokens: usize) -> Self {
-        self.issued.resize_with(tokens + 1, Counter::default);
+        for counters in [&mut self.issued, &mut self.refused_changes] {
+            counters.resize_with(tokens + 1, Counter::default);
+        }
         self
     }
 
@@ -156,6 +161,22 @@ impl Metrics {
     pub fn issued(&self) -> impl Iterator<Item = (Caller, u64)> {
         let callers = std::iter::once(Caller(None)).chain((0..).map(|token| Caller(Some(token))));
         callers.zip(self.issued.iter().map(|counter| counter.get()))
+    }
+
+    /// Counts a change of a caller that the registry refused.
+    pub fn refuse_change(&self, caller: Caller) {
+        if let Some(counter) = self
+            .refused_changes
+            .get(caller.0.map_or(0, |token| token + 1))
+        {
+            counter.inc();
+        }
+    }
+
+    /// Changes that the registry refused so far, of each caller.
+    pub fn refused_changes(&self) -> impl Iterator<Item = (Caller, u64)> {
+        let callers = std::iter::once(Caller(None)).chain((0..).map(|token| Caller(Some(token))));
+        callers.zip(self.refused_changes.iter().map(|counter| counter.get()))
     }
 
     /// Starts timing a request.

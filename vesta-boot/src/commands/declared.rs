@@ -115,6 +115,12 @@ pub enum StoreCommand {
     /// doubt in the namespace. From then on claims keep a distance. Only this command clears the doubt. Run it
     /// once replication or settings have been changed so that no acknowledged write is lost.
     Trust,
+    /// Serve a copy of a registry's store in place of the original, which is gone for good
+    ///
+    /// A registry refuses to serve a file that was moved or copied, and a store beside an older one. This command gives
+    /// the store a new identity, and raises the floor of every namespace above what members of the original may still
+    /// hold. Run it on the registry's host, while the registry is stopped. If the original is still served, IDs repeat.
+    Adopt,
     /// Declare the owner of a machine ID gone for good, so that the pool may hand it out again
     ///
     /// For expired owners before their grace is over, and for the foreign owners that `store import` has
@@ -182,6 +188,8 @@ pub enum LegacySystem {
     VestaDb,
     /// Leaf's snowflake mode, in ZooKeeper
     Leaf,
+    /// A system whose worker IDs are the names of a znode's children, in ZooKeeper
+    Nodes,
     /// CosId, in Redis, MySQL or ZooKeeper
     #[value(name = "cosid")]
     CosId,

@@ -92,7 +92,7 @@ impl Security {
     }
 
     /// The name of a caller's token; empty without a token.
-    pub(crate) fn name(&self, caller: Caller) -> &str {
+    pub fn name(&self, caller: Caller) -> &str {
         let token = |at: usize| self.auth.as_ref()?.tokens().get(at);
         caller.0.and_then(token).map_or("", |token| &token.name)
     }

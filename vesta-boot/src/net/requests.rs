@@ -2,11 +2,12 @@
 //! the protocol fills the silence with pings.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Request counter of one connection. Clones share the counts.
@@ -18,6 +19,8 @@ pub struct Requests(Arc<Counts>);
 struct Counts {
     begun: AtomicU64,
     ended: AtomicU64,
+    /// Permits of long answers; made with the first one.
+    long: OnceLock<Arc<Semaphore>>,
 }
 
 impl Requests {
@@ -25,6 +28,12 @@ impl Requests {
     pub fn begin(&self) -> InFlight {
         self.0.begun.fetch_add(1, Relaxed);
         InFlight(self.clone())
+    }
+
+    /// Waits until no other long answer is on its way over this connection.
+    pub async fn long(&self) -> Option<OwnedSemaphorePermit> {
+        let permits = self.0.long.get_or_init(|| Arc::new(Semaphore::new(1)));
+        Arc::clone(permits).acquire_owned().await.ok()
     }
 
     /// The number of requests so far, or `None` if one is in flight.

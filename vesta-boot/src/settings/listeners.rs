@@ -266,8 +266,14 @@ impl Section {
     }
 }
 
+/// True if no setting says which machine IDs this program may use.
+pub(super) fn is_unnamed(values: &Values) -> bool {
+    let mut machine = ["machine.id", "machine.store", "machine.range"].into_iter();
+    !machine.any(|name| values.is_explicit(name))
+}
+
 /// Checks the rules between the listeners and other settings.
-pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
+pub(super) fn check(config: &Config) -> Result<(), Error> {
     let all: Vec<_> = listeners(config).collect();
     for (index, (name, address, _)) in all.iter().enumerate() {
         if let Some((other, at, _)) = all[..index].iter().find(|other| address.meets(other.1)) {
@@ -282,11 +288,8 @@ pub(super) fn check(config: &Config, values: &Values) -> Result<(), Error> {
         );
     }
     // The embedded pool cannot see other hosts: two hosts would hand out the same machine IDs.
-    let machine = ["machine.id", "machine.store", "machine.range"];
     let seen = public(config).find(|listener| listener.1.beyond_loopback());
-    if let (Some((name, address)), false) =
-        (seen, machine.iter().any(|name| values.is_explicit(name)))
-    {
+    if let (Some((name, address)), true) = (seen, config.unnamed_pool) {
         return Error::refuse(format!(
             "{name} ({address}) is reachable from other hosts, and the default pool cannot see which \
              machine IDs they use; choose one of machine.id, machine.store or machine.range"

@@ -96,6 +96,8 @@ pub struct Config {
     pub ids: Ids,
     /// Source of machine IDs.
     pub machine: Machine,
+    /// True if nothing is said about machine IDs: the default pool hands them out.
+    pub unnamed_pool: bool,
     /// Durations of its leases; `None` if leases are not renewed.
     pub lease: Option<Timing>,
     /// Store of machine IDs: start behavior and timeout.
@@ -175,6 +177,7 @@ impl Config {
             },
             one_writer: trust == Some(Trust::OneWriter),
             ids,
+            unnamed_pool: listeners::is_unnamed(values),
             machine,
             state_dir,
             allow_network_fs,
@@ -190,7 +193,7 @@ impl Config {
         config.segments.check(&config.serials)?;
         config.serials.check()?;
         config.registry.check(&config.machine, values.role)?;
-        listeners::check(&config, values)?;
+        listeners::check(&config)?;
         Ok(config)
     }
 

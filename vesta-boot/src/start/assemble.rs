@@ -1,9 +1,11 @@
 //! Construction of the service from settings.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use vesta_intf::{IdError, IdMeta};
 use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::{KvStore, refusal};
 use vesta_service::options::host_ordinal;
 use vesta_service::segment::{SegmentService, SegmentStore};
 use vesta_service::serial::SerialService;
@@ -11,7 +13,7 @@ use vesta_service::{LocalIdService, MachineSource};
 use vesta_store::StoreUrl;
 
 use super::error::Error;
-use super::running::Offered;
+use super::offered::Offered;
 use super::stores::{
     host_name, not_opened, open, open_segments, options, options_of_tags, refuse_unfit, serials,
     worker_nodes,
@@ -47,7 +49,7 @@ impl Assembled {
         let store = self.store.clone();
         store
             .filter(|_| !settings.namespaces.is_empty())
-            .map(|store| Offered::new(store))
+            .map(Offered::of)
     }
 }
 
@@ -174,6 +176,7 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Erro
     let source = match &config.machine {
         Machine::Pool { store, range, .. } => {
             let store = Metered::new(open(store, &options)?, config.clock.clone());
+            refuse_second(config, &*store)?;
             let source = MachineSource::Pool {
                 store: Arc::clone(&store) as _,
                 range: range.clone(),
@@ -183,6 +186,7 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Erro
         Machine::Reserved { store, number } => {
             let id = resolve(number, &config.ids.layout)?;
             let store = Metered::new(open(store, &options)?, config.clock.clone());
+            refuse_second(config, &*store)?;
             let source = MachineSource::Reserved {
                 store: Arc::clone(&store) as _,
                 id,
@@ -199,6 +203,28 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Erro
         Machine::Stateless(id) => MachineSource::Stateless(*id),
     };
     Ok((source, None))
+}
+
+/// Refuses to be the registry of a store that is a second one. A store that does not answer yet is looked at again for
+/// each member.
+fn refuse_second(config: &Config, store: &dyn KvStore) -> Result<(), Error> {
+    if config.registry.namespaces.is_empty() {
+        return Ok(());
+    }
+    let refused = |why: &dyn Display| Error::refuse(format!("{}: {why}", store.describe()));
+    match refusal(store) {
+        Ok(None) => {}
+        Ok(Some(why)) => return refused(&why),
+        Err(error) if error.is_permanent() => return refused(&error),
+        Err(_) => return Ok(()),
+    }
+    if matches!(store.file_place(), Ok(Some(place)) if place.machine.is_empty()) {
+        tracing::warn!(
+            "this machine has no /etc/machine-id, so a copy of the registry's file on another machine is only known by \
+             its device, inode and time of creation"
+        );
+    }
+    Ok(())
 }
 
 /// This host's machine ID, where settings and host alone determine it.

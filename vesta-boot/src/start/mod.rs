@@ -1,8 +1,10 @@
 //! A program from its command line to its exit code.
 
 pub(crate) mod assemble;
+pub(crate) mod container;
 pub(crate) mod error;
 pub(crate) mod invocation;
+pub(crate) mod offered;
 pub(crate) mod program;
 pub(crate) mod running;
 pub(crate) mod shutdown;

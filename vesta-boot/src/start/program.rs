@@ -20,6 +20,7 @@ use crate::net::{Address, Bound, Listening, Security};
 use crate::settings::role::Role;
 use crate::settings::{Config, Machine, Values, unknown_variables};
 use crate::start::assemble::{Assembled, assemble};
+use crate::start::container::lost_state;
 use crate::start::error::Error;
 use crate::start::invocation::Invocation;
 use crate::start::running::{Running, Waiting};
@@ -183,6 +184,9 @@ fn serve(
         .map(|(front, it)| (front.role, it.address().clone()))
         .collect();
     StartupSummary::gather(&config, &assembled, &security, listen, admin_address).announce();
+    if let Some(said) = lost_state(&config) {
+        tracing::warn!("{said}");
+    }
     config.warn();
     security.listeners().for_each(|(_, tls)| tls.warn());
     notify(&[NotifyState::Ready]);

@@ -1,20 +1,19 @@
 //! A running program, as shared by everything that serves requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 use vesta_service::LocalIdService;
-use vesta_service::lease::{KvStore, StoreError, identity};
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::{SerialService, SerialTag};
 
 use crate::admin::metrics::Metrics;
 use crate::net::{Security, Threads, TinyidTokens};
 use crate::settings::Config;
+use crate::start::offered::Offered;
 
 /// Refusal while segment mode is off.
 pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
@@ -84,49 +83,6 @@ pub struct Running {
     pub leaving: CancellationToken,
     /// Cancelled when the program must stop.
     pub shutdown: CancellationToken,
-}
-
-/// A store that others may use.
-#[derive(Debug, Clone)]
-pub struct Offered {
-    /// The store.
-    pub store: Arc<dyn KvStore>,
-    /// True if only changes are made that an owner of machine IDs would make; false for tests of the store itself.
-    pub checked: bool,
-    /// As read last; 0 if it was not read yet.
-    identity: Arc<AtomicU64>,
-}
-
-impl Offered {
-    /// Offers a store.
-    pub fn new(store: Arc<dyn KvStore>) -> Self {
-        Self {
-            store,
-            checked: true,
-            identity: Arc::default(),
-        }
-    }
-
-    /// Reads the identity of the store.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store does not answer, or the entry is damaged.
-    pub fn read_identity(&self) -> Result<u64, StoreError> {
-        let found = identity(&*self.store)?;
-        self.identity.store(found, Ordering::Relaxed);
-        Ok(found)
-    }
-
-    /// Identity of the store as read last.
-    ///
-    /// # Errors
-    /// As [`read_identity`](Self::read_identity), the first time.
-    pub fn identity(&self) -> Result<u64, StoreError> {
-        match self.identity.load(Ordering::Relaxed) {
-            0 => self.read_identity(),
-            known => Ok(known),
-        }
-    }
 }
 
 impl Running {

@@ -12,6 +12,7 @@ use crate::net::{Address, Security, Tls};
 use crate::settings::role::Role;
 use crate::settings::{Config, LogFormat};
 use crate::start::assemble::Assembled;
+use crate::start::stores::host_name;
 use crate::start::version::VERSION;
 
 /// The start-up summary.
@@ -24,6 +25,8 @@ pub(crate) struct StartupSummary<'a> {
     status: Status,
     segments: Option<String>,
     serials: Option<String>,
+    /// URL for the members of a registry, without their token.
+    members: Option<String>,
     /// The first ID, or the reason why it is not available yet.
     first_id: String,
 }
@@ -56,6 +59,11 @@ impl<'a> StartupSummary<'a> {
             .as_ref()
             .map(|it| shown(it.describe(), it.doubt(), "serials"));
         let status = service.status();
+        let members = assembled.registry(&config.registry);
+        let members = members.and_then(|offered| {
+            let seen = offered.seen().ok()?;
+            url_for_members(&seen.identity.to_string(), &host_name(), &listen, security)
+        });
         Self {
             config,
             security,
@@ -64,6 +72,7 @@ impl<'a> StartupSummary<'a> {
             status,
             segments,
             serials,
+            members,
             first_id,
         }
     }
@@ -133,6 +142,7 @@ impl<'a> StartupSummary<'a> {
             namespace,
             segments = self.segments,
             serials = self.serials,
+            members = self.members,
             listen = list(self.listen.iter().map(|(_, address)| address)),
             admin_listen = self.admin.as_ref().map(tracing::field::display),
             tls = tls.is_some(),
@@ -218,6 +228,26 @@ impl<'a> StartupSummary<'a> {
 
 const fn scheme(tls: Option<&Tls>) -> &'static str {
     if tls.is_some() { "https" } else { "http" }
+}
+
+/// URL for members of a registry: `vestas://:TOKEN@registry1:50051?id=…`.
+fn url_for_members(
+    id: &str,
+    host: &str,
+    listen: &[(Role, Address)],
+    security: &Security,
+) -> Option<String> {
+    let grpc = listen.iter().find(|(role, _)| *role == Role::Server);
+    let Address::Tcp(at) = &grpc?.1 else {
+        return None;
+    };
+    let tls = if security.tls.is_some() { "s" } else { "" };
+    let token = if security.auth.is_some() {
+        ":TOKEN@"
+    } else {
+        ""
+    };
+    Some(format!("vesta{tls}://{token}{host}:{}?id={id}", at.port()))
 }
 
 const TWO_YEARS: Duration = Duration::from_secs(2 * 365 * 86_400);
@@ -322,6 +352,7 @@ impl Display for StartupSummary<'_> {
             ("namespace", Some(namespace.clone())),
             ("segments", self.segments.clone()),
             ("serials", self.serials.clone()),
+            ("members", self.members.clone()),
         ];
         let public = self
             .listen
@@ -375,6 +406,7 @@ mod tests {
             since,
             reach,
             window,
+            took_over: false,
             why: why.to_owned(),
         });
         let mut config = Config::defaults(Role::Server);
@@ -392,6 +424,7 @@ mod tests {
             status,
             segments: None,
             serials: None,
+            members: None,
             first_id: "5".to_owned(),
         };
         summary.to_string()
@@ -409,6 +442,17 @@ mod tests {
         let said = summary(&[3], None, SequenceStart::Zero);
         assert!(said.contains("  machine ID  3 (pool"), "{said}");
         assert!(said.contains("  capacity    1,048,576 IDs/s\n"), "{said}");
+    }
+
+    #[test]
+    fn members_of_a_registry_are_told_its_identity() {
+        let address = |text: &str| text.parse().expect("an address");
+        let listen = [
+            (Role::Rest, address("0.0.0.0:8080")),
+            (Role::Server, address("0.0.0.0:50051")),
+        ];
+        let url = url_for_members("0f", "reg1", &listen, &Security::default());
+        assert_eq!(url.as_deref(), Some("vesta://reg1:50051?id=0f"));
     }
 
     #[test]

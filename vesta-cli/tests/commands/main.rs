@@ -542,6 +542,93 @@ fn doctor_fails_on_a_store_that_a_server_refuses() {
 }
 
 #[test]
+fn doctor_knows_what_this_host_remembers_of_each_store() {
+    let [folder, other] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let gen_in = |at: &std::path::Path, args: &[&str]| {
+        assert_eq!(vesta(at, &[&["gen"], args].concat()).1, 0, "{args:?}");
+    };
+    gen_in(folder.path(), &[]);
+    let tried = format!("--machine-store=sqlite:{}/try.db", folder.path().display());
+    gen_in(folder.path(), &[&tried]);
+    gen_in(folder.path(), &[]);
+    let unfolded =
+        |(said, code): (String, i32)| (said.split_whitespace().collect::<Vec<_>>().join(" "), code);
+    for store in [&[][..], &[&*tried]] {
+        let (said, code) = unfolded(vesta(folder.path(), &[&["doctor"], store].concat()));
+        assert!(code == 0 && !said.contains("forgotten"), "{said}");
+    }
+    gen_in(other.path(), &[]);
+    let [at, from] = [&folder, &other].map(|it| it.path().join("vesta.db"));
+    for end in ["-wal", "-shm"] {
+        let log = folder.path().join(format!("vesta.db{end}"));
+        let _ = std::fs::remove_file(log); // closed, so it is empty
+    }
+    std::fs::copy(from, at).expect("another database in its place");
+    let (said, code) = unfolded(vesta(folder.path(), &["doctor"]));
+    assert!(
+        code == 1 && said.contains("has forgotten that machine ID"),
+        "{said}"
+    );
+    assert!(said.contains("store raise-floor"), "{said}");
+}
+
+#[test]
+fn doctor_says_how_long_the_first_id_takes_on_a_store_that_may_forget() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let doctor = |args: &[&str]| {
+        let (said, _) = vesta(folder.path(), &[&["doctor"], args].concat());
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(vesta(folder.path(), &["gen"]).1, 0);
+    assert!(!doctor(&[]).contains("first ID"));
+    let said = doctor(&["--machine-store-trust", "doubtful"]);
+    assert!(
+        said.contains("warn first ID it comes 112 s after a start"),
+        "{said}"
+    );
+}
+
+/// A folder in memory, as a container without a volume has it.
+#[cfg(target_os = "linux")]
+#[test]
+fn in_a_container_gen_and_doctor_say_what_is_lost() {
+    if vesta_testkit::lacks("namespaces") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |args: &[&str]| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+        command
+            .arg("mount -t tmpfs none \"$VESTA_STATE_DIR\" && exec \"$@\"")
+            .arg("sh");
+        command.arg(env!("CARGO_BIN_EXE_vesta")).args(args);
+        command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+        let done = command
+            .env("VESTA_STATE_DIR", folder.path())
+            .output()
+            .expect("it runs");
+        assert!(done.status.success(), "{done:?}");
+        [done.stdout, done.stderr].map(|text| String::from_utf8(text).expect("text"))
+    };
+    let [ids, said] = run(&["gen"]);
+    assert!(ids.trim().parse::<u64>().is_ok(), "{ids}");
+    let lines: Vec<_> = said.lines().collect();
+    assert!(
+        lines.len() == 1 && lines[0].starts_with("warning: the pool of machine IDs is lost"),
+        "{said}"
+    );
+    let [said, _] = run(&["doctor"]);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("warn state the pool of machine IDs is lost with this container"),
+        "{said}"
+    );
+    let [said, _] = run(&["doctor", "--machine-id", "7"]);
+    assert!(said.contains("the state of this machine ID"), "{said}");
+}
+
+#[test]
 fn a_start_without_a_free_number_takes_no_row_and_doctor_warns() {
     let folder = tempfile::tempdir().expect("a folder");
     let disposable = ["--machine-strategy", "disposable"];

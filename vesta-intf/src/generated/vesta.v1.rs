@@ -218,7 +218,21 @@ pub struct ParsedSerial {
     pub check: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OpenRegistryRequest {}
+pub struct OpenRegistryRequest {
+    /// Identity of an older store behind the same URL, if the caller has seen one: this server's store is then a second
+    /// one, and the server refuses its members from now on.
+    #[prost(message, optional, tag = "1")]
+    pub older: ::core::option::Option<StoreIdentity>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreIdentity {
+    /// Random number of the data behind a server.
+    #[prost(fixed64, tag = "1")]
+    pub number: u64,
+    /// When it was drawn, in milliseconds since 1970; 0 if it is not known.
+    #[prost(uint64, tag = "2")]
+    pub created_ms: u64,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OpenRegistryResponse {
     /// The store, for people.
@@ -236,9 +250,27 @@ pub struct OpenRegistryResponse {
     /// Reason why the store may forget what it acknowledged; unset if it keeps that.
     #[prost(message, optional, tag = "5")]
     pub doubt: ::core::option::Option<StoreDoubt>,
-    /// The store's own clock, in milliseconds since 1970; unset if it has none.
+    /// The store's clock, or the server's if the store has none, in milliseconds since 1970.
     #[prost(uint64, optional, tag = "6")]
     pub now_ms: ::core::option::Option<u64>,
+    /// When the identity was drawn, in milliseconds since 1970; 0 if it is not known.
+    #[prost(uint64, tag = "7")]
+    pub created_ms: u64,
+    /// Reason why the server refuses its members, for people: there is an older store, or the file was moved or copied.
+    #[prost(string, optional, tag = "8")]
+    pub refused: ::core::option::Option<::prost::alloc::string::String>,
+    /// Server of the store; unset if all of its servers have the same data.
+    #[prost(message, optional, tag = "9")]
+    pub writer: ::core::option::Option<StoreWriter>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreWriter {
+    /// Identity of the server. It is compared with the one that wrote to a namespace last.
+    #[prost(string, tag = "1")]
+    pub server: ::prost::alloc::string::String,
+    /// Statement that lets this server's user see whether the store replicates from another one; unset if it may.
+    #[prost(string, optional, tag = "2")]
+    pub unseen: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StoreDoubt {
@@ -299,6 +331,7 @@ pub struct PutEntriesRequest {
     pub identity: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct PutEntry {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -308,6 +341,9 @@ pub struct PutEntry {
     /// Value to put.
     #[prost(string, tag = "3")]
     pub new: ::prost::alloc::string::String,
+    /// Secret of the old value's owner: 16 bytes. An entry that belongs to an owner is changed only with it.
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub secret: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutEntriesResponse {

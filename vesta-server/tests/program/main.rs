@@ -1,6 +1,9 @@
 //! The program as users run it: settings, messages, signals, exit codes.
 
 mod clocks;
+#[cfg(target_os = "linux")]
+mod containers;
+mod copies;
 mod disks;
 mod ledger;
 mod lifecycle;
@@ -9,6 +12,7 @@ mod one_file;
 mod one_host;
 mod ordered;
 mod overload;
+mod owners;
 mod secure;
 mod segments;
 mod settings;
@@ -22,3 +26,5 @@ mod support;
     feature = "etcd"
 ))]
 mod unreachable;
+#[cfg(target_os = "linux")]
+mod unread_lists;

@@ -155,7 +155,7 @@ fn a_fixed_machine_id_in_use_on_the_host_is_refused() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(64), "{said}");
         let expected =
-            "is in use on this host by another process (another user or state directory)";
+            "is in use on this host by another process (another user or state directory: user ";
         assert!(
             said.contains("machine ID 7 of namespace") && said.contains(expected),
             "{said}"
@@ -230,4 +230,36 @@ fn an_ordinal_comes_only_from_a_name_with_one_number() {
         log.contains("no other StatefulSet may use this namespace"),
         "{log}"
     );
+}
+
+/// A stranger needs no permission to take the names of a namespace.
+#[test]
+fn names_that_a_stranger_holds_are_one_sentence_with_its_user() {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    let folder = folder();
+    let namespace = crate::support::namespace_of(folder.path());
+    let name = |number| format!("vesta/lease/{namespace}/{number}");
+    let take = |number| {
+        SocketAddr::from_abstract_name(name(number)).and_then(|at| UnixListener::bind_addr(&at))
+    };
+    let _names: Vec<_> = (0..200).map(|number| take(number).expect("free")).collect();
+    let pool = [&FREE_PORTS[..], &["--machine-range", "0-199"]].concat();
+    let refused = run(folder.path(), &pool, &[]);
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(69), "{said}");
+    let user = fs::metadata("/proc/self").map(|it| std::os::unix::fs::MetadataExt::uid(&it));
+    let user = format!("user {}", user.expect("it is there"));
+    let expected = format!("each that was tried belongs to {user} on this host; end that process");
+    assert!(
+        said.contains(&expected) && said.contains("set machine.store"),
+        "{said}"
+    );
+    let lines = said.lines().filter(|line| line.contains(&user)).count();
+    assert_eq!(lines, 2, "a warning and the refusal: {said}");
+    assert!(said.lines().count() < 8, "{said}");
+    let fixed = [&FREE_PORTS[..], &["--machine-id", "7"]].concat();
+    let refused = run(folder.path(), &fixed, &[]);
+    assert!(text(&refused.stderr).contains(&format!("state directory: {user})")));
 }

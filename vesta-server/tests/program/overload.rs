@@ -28,7 +28,7 @@ fn raise_limit() {
 }
 
 /// The resident memory of a process, in bytes.
-fn resident(running: &Program) -> u64 {
+pub(crate) fn resident(running: &Program) -> u64 {
     let path = format!("/proc/{}/status", running.id());
     let status = std::fs::read_to_string(path).expect("it runs");
     let line = status

@@ -2,9 +2,11 @@
 
 mod bounds;
 mod connections;
+mod forged;
 mod health_and_limits;
 mod methods;
 mod registry;
+mod registry_two;
 mod segments;
 mod serials;
 mod support;

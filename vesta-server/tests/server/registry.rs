@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use tonic::Code;
 use vesta_boot::{Auth, Config, Offered, Outcome, Scopes, Token};
-use vesta_intf::ErrorKind;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
+use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_server::METHODS;
-use vesta_service::lease::{KvStore, Leases, Record, StoreError, Suspicion, identity};
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::contract::IdMeta;
+use vesta_service::lease::{KvStore, Leases, StoreError, Suspicion, Writer, identity};
 use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
-use vesta_service::testing::{Answer, Intercept, MemoryStore, Request};
-use vesta_service::{LocalIdService, MachineSource};
+use vesta_service::testing::{Answer, FlakyStore, Intercept, ManualClock, MemoryStore, Request};
+use vesta_service::{BuildError, LocalIdService, MachineSource};
 use vesta_store::conformance::{Backend, Fixture, NAMESPACES};
 use vesta_store::{Options, StoreUrl};
 
@@ -40,13 +42,13 @@ fn serve(store: &Arc<MemoryStore>) -> Server {
     })
 }
 
-fn url(login: &str, servers: &[&Server]) -> StoreUrl {
+pub(crate) fn url(login: &str, servers: &[&Server]) -> StoreUrl {
     let servers: Vec<_> = servers.iter().map(|it| it.address.to_string()).collect();
     let url = format!("vesta://{login}{}", servers.join(","));
     url.parse().expect("a URL")
 }
 
-fn open(login: &str, servers: &[&Server]) -> Arc<dyn KvStore> {
+pub(crate) fn open(login: &str, servers: &[&Server]) -> Arc<dyn KvStore> {
     vesta_store::open(&url(login, servers)).expect("it opens")
 }
 
@@ -78,11 +80,11 @@ mod conformance {
 }
 
 /// A registry of the namespaces orders and users.
-fn offer(store: Arc<dyn KvStore>, adjust: impl FnOnce(&mut Config)) -> Server {
+pub(crate) fn offer(store: Arc<dyn KvStore>, adjust: impl FnOnce(&mut Config)) -> Server {
     offer_at(FREE.into(), store, adjust)
 }
 
-fn offer_at(
+pub(crate) fn offer_at(
     address: SocketAddr,
     store: Arc<dyn KvStore>,
     adjust: impl FnOnce(&mut Config),
@@ -93,7 +95,7 @@ fn offer_at(
     })
 }
 
-fn refused<T>(answer: Result<T, StoreError>) -> String {
+pub(crate) fn refused<T>(answer: Result<T, StoreError>) -> String {
     let error = answer.map(drop).expect_err("refused");
     assert!(error.is_permanent(), "{error}");
     error.to_string()
@@ -199,39 +201,6 @@ fn a_token_is_valid_for_its_scope_and_its_namespaces() {
 }
 
 #[test]
-fn a_record_that_no_owner_would_write_does_not_reach_the_store() {
-    let store = Arc::new(MemoryStore::new());
-    let server = offer(store.clone(), |_| ());
-    let leases = Leases::new(open("", &[&server]), "orders");
-    let namespace = leases.open("a layout").expect("created").uuid;
-    let created = Record {
-        namespace,
-        birth: 1,
-        ..Record::default()
-    };
-    leases.change(7, None, &created).expect("created");
-    let claimed = Record {
-        epoch: 1,
-        owner: 5,
-        from: 100,
-        bound: 200,
-        ..created.clone()
-    };
-    leases.change(7, Some(&created), &claimed).expect("claimed");
-    let fallen = Record {
-        bound: 150,
-        ..claimed.clone()
-    };
-    let said = refused(leases.change(7, Some(&claimed), &fallen));
-    assert!(
-        said.contains("lease/orders: entry `7`: the bound falls"),
-        "{said}"
-    );
-    let kept = Leases::new(store, "orders").record(7).expect("memory");
-    assert_eq!(kept, Some(claimed));
-}
-
-#[test]
 fn a_server_with_another_store_is_refused() {
     let [one, same, other] = {
         let store = Arc::new(MemoryStore::new());
@@ -251,7 +220,9 @@ fn another_store_at_the_address_of_a_server_is_refused_over_a_new_connection() {
     let mut first = offer(Arc::new(MemoryStore::new()), |_| ());
     let member = open("", &[&first]);
     let leases = Leases::new(member.clone(), "orders");
-    leases.open("a layout").expect("created");
+    leases
+        .open(&IdMeta::MAX_PEAK.fingerprint())
+        .expect("created");
     let segments = KvSegments::new(member.clone());
     first.stop();
     let other = Arc::new(MemoryStore::new());
@@ -275,9 +246,9 @@ fn another_store_at_the_address_of_a_server_is_refused_over_a_new_connection() {
 #[test]
 fn each_request_names_the_store_that_it_means() {
     let store = Arc::new(MemoryStore::new());
-    let server = offer(store.clone(), |_| ());
+    let server = serve(&store);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let own = identity(&*store).expect("memory");
+    let own = identity(&*store).expect("memory").number;
     for (identity, allowed) in [(own, true), (own ^ 1, false), (0, false)] {
         let codes = runtime.block_on(async {
             let mut registry = RegistryServiceClient::new(server.channel().await);
@@ -286,6 +257,7 @@ fn each_request_names_the_store_that_it_means() {
                 key: key.clone(),
                 old: None,
                 new: identity.to_string(),
+                secret: None,
             };
             let list = v1::ListEntriesRequest {
                 area: area.clone(),
@@ -413,6 +385,32 @@ fn errors_of_the_store_keep_their_class_and_its_facts_pass() {
     assert!(!class("new").0, "a new start of the registry may heal it");
 }
 
+/// Otherwise a member whose clock is years ahead would reserve up to there.
+#[test]
+fn a_member_compares_its_clock_with_the_registrys_if_the_store_has_none() {
+    let server = offer(Arc::new(MemoryStore::new()), |_| ());
+    for (member, ahead) in [("near", 0), ("far", 5 * 365 * 86_400)] {
+        let folder = vesta_testkit::fast_folder();
+        let clock = SystemClock::new().wall().0 + ahead * 1000;
+        let built = LocalIdService::builder()
+            .namespace("orders")
+            .machine(MachineSource::Pool {
+                store: open("", &[&server]),
+                range: None,
+            })
+            .clock(Arc::new(ManualClock::at(UnixMillis(clock))))
+            .state_dir(folder.path())
+            .build();
+        match built {
+            Ok(_) => assert_eq!(member, "near"),
+            Err(error) => {
+                assert!(matches!(error, BuildError::ClocksDiffer { .. }), "{error}");
+                assert_eq!(member, "far");
+            }
+        }
+    }
+}
+
 /// The reach of a doubt rests on it.
 #[test]
 fn a_member_learns_the_usual_window_of_the_store() {
@@ -452,8 +450,67 @@ fn a_server_without_a_registry_says_so() {
         !error.is_permanent() && error.to_string().contains("of an older version"),
         "{error}"
     );
-    let server = offer(Arc::new(MemoryStore::new()), |_| ());
-    let both = format!("vesta://{address},{}", server.address);
+    let store = Arc::new(MemoryStore::new());
+    let server = offer(store.clone(), |_| ());
+    let id = identity(&*store).expect("memory");
+    let both = format!("vesta://{address},{}?id={id}", server.address);
     let both = vesta_store::open(&both.parse().expect("a URL")).expect("it opens");
     both.list("lease/orders").expect("from the newer one");
+}
+
+/// SQLite and memory have the clock of their host, and that is the server's for a member.
+#[test]
+fn a_member_whose_clock_is_wrong_uses_up_no_machine_id_of_a_store_without_a_clock() {
+    const YEAR: u64 = 365 * 24 * 3_600_000;
+    let folder = vesta_testkit::fast_folder();
+    let file = folder.path().join("registry.db");
+    let file = format!("sqlite:{}", file.display()).parse().expect("a URL");
+    let server = offer(vesta_store::open(&file).expect("it opens"), |_| ());
+    let member = |host: &str, ahead: u64| {
+        let clock = ManualClock::at(UnixMillis(SystemClock::new().wall().0 + ahead));
+        let range = Some(0..=0);
+        let store = open("", &[&server]);
+        LocalIdService::builder()
+            .namespace("orders")
+            .machine(MachineSource::Pool { store, range })
+            .clock(Arc::new(clock))
+            .state_dir(folder.path().join(host))
+            .build()
+    };
+    for (host, ahead) in [("a", 5 * YEAR), ("b", 10 * YEAR), ("c", 70_000)] {
+        let error = member(host, ahead).expect_err("refused");
+        assert!(matches!(error, BuildError::ClocksDiffer { .. }), "{error}");
+    }
+    member("right", 0).expect("the only machine ID is free");
+}
+
+/// The server behind the registry, not the registry, has the data.
+#[test]
+fn a_member_is_refused_when_the_registrys_store_is_another_server_that_hides_its_source() {
+    let store = FlakyStore::new(Arc::new(MemoryStore::new()));
+    let at = |server: &str| Writer {
+        server: server.into(),
+        unseen: Some("GRANT X".into()),
+    };
+    let (server, folder) = (offer(store.clone(), |_| ()), vesta_testkit::fast_folder());
+    let member = || {
+        LocalIdService::builder()
+            .namespace("orders")
+            .machine(MachineSource::Pool {
+                store: open("", &[&server]),
+                range: Some(0..=0),
+            })
+            .state_dir(folder.path())
+            .build()
+    };
+    store.show_writer(at("a"));
+    member().expect("a machine ID is free").close();
+    store.show_writer(at("b"));
+    let error = member().expect_err("another server").to_string();
+    assert!(
+        error.contains("server `a` wrote") && error.contains("`GRANT X`"),
+        "{error}"
+    );
+    store.show_writer(at("a"));
+    member().expect("the server that wrote last");
 }

@@ -132,7 +132,12 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .await
                 .map(drop),
         ),
-        code(registry.open(v1::OpenRegistryRequest {}).await.map(drop)),
+        code(
+            registry
+                .open(v1::OpenRegistryRequest::default())
+                .await
+                .map(drop),
+        ),
         code(
             registry
                 .list(v1::ListEntriesRequest {

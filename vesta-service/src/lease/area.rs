@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cas, Entry, KvStore, StoreError};
+use super::{Cas, Entry, KvStore, Put, Secret, StoreError};
 
 /// One area of a store, whose entries are read and replaced as values.
 #[derive(Debug, Clone)]
@@ -47,11 +47,25 @@ impl Area {
         old: Option<&T>,
         new: &T,
     ) -> Result<Cas<T>, StoreError> {
-        let old = old.map(T::encode);
-        let put = self
-            .store
-            .put_if(&self.name, key, old.as_deref(), &new.encode())?;
-        outcome(put, new, || self.get(key))
+        self.put_with(key, old, new, Secret::default())
+    }
+
+    /// [`put`](Self::put) with the proof that the old value is this process's own.
+    pub(crate) fn put_with<T: Entry>(
+        &self,
+        key: &str,
+        old: Option<&T>,
+        new: &T,
+        secret: Secret,
+    ) -> Result<Cas<T>, StoreError> {
+        let put = Put {
+            key: key.into(),
+            old: old.map(T::encode),
+            new: new.encode(),
+            secret,
+        };
+        let done = self.store.put_all(&self.name, &[put])?;
+        outcome(done == [true], new, || self.get(key))
     }
 
     /// Parses the text of an entry.

@@ -7,7 +7,7 @@ use super::history::ended;
 use super::kv::Put;
 use super::leases::{block_of, bucket};
 use super::state::{Answer, Write};
-use super::{Area, Cas, Entry, Leases, Marks, StoreError};
+use super::{Area, Cas, Entry, Leases, Marks, Secret, StoreError};
 use crate::error::ask_store;
 
 /// Maximum number of changes per request, so that a request stays short.
@@ -198,12 +198,13 @@ fn gathered<'a>(
     let mut changes: BTreeMap<String, Change> = BTreeMap::new();
     let mut bases: BTreeMap<String, &Option<Marks>> = BTreeMap::new();
     for (asker, (machine, write)) in writes {
-        let (key, old, new, marks) = match write {
+        let (key, old, new, marks, secret) = match write {
             Write::Record { old, new } => (
                 machine.to_string(),
                 old.as_ref().map(Entry::encode),
                 new.encode(),
                 None,
+                old.as_ref().map(|old| old.secret).unwrap_or_default(),
             ),
             Write::Marks { old, new } => {
                 let key = bucket(*machine);
@@ -220,6 +221,7 @@ fn gathered<'a>(
                     old.as_ref().map(Entry::encode),
                     String::new(),
                     Some(new.clone()),
+                    Secret::default(),
                 )
             }
         };
@@ -227,6 +229,7 @@ fn gathered<'a>(
             key: key.clone(),
             old,
             new,
+            secret,
         };
         let block = block_of(*machine);
         let replaced = changes.insert(

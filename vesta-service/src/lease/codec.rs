@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use vesta_intf::UnixMillis;
 
-use super::{Doubt, Namespace, Record, Standby};
+use super::{Doubt, Namespace, Record, Secret, Standby};
 
 /// Schema version of all texts.
 pub(crate) const SCHEMA: u64 = 1;
@@ -144,6 +144,7 @@ impl Entry for Record {
             version: fields.text("version")?.to_owned(),
             claimed: UnixMillis(fields.number("claimed")?),
             info_time: UnixMillis(fields.number("time")?),
+            secret: Secret::default(),
             standby: match fields.0.contains_key("standby") {
                 true => Some(fields.field("standby", standby)?),
                 false => None,
@@ -160,7 +161,9 @@ impl Entry for Namespace {
             floor,
             window,
             doubt,
+            writer,
         } = self;
+        let writer = Value::from(writer.as_deref());
         let fingerprint = Value::from(fingerprint.as_str());
         let doubt = doubt.as_ref().map_or(
             "null".into(),
@@ -168,18 +171,19 @@ impl Entry for Namespace {
                  since,
                  reach,
                  window,
+                 took_over,
                  why,
              }| {
                 let (window, why) = (window.as_millis(), Value::from(why.as_str()));
                 let (since, reach) = (since.0, reach.0);
                 format!(
-                    r#"{{"since":"{since}","reach":"{reach}","window":"{window}","why":{why}}}"#
+                    r#"{{"since":"{since}","reach":"{reach}","window":"{window}","tookOver":{took_over},"why":{why}}}"#
                 )
             },
         );
         let window = window.as_millis();
         format!(
-            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}","window":"{window}","doubt":{doubt}}}"#
+            r#"{{"schema":{SCHEMA},"uuid":"{uuid:032x}","fingerprint":{fingerprint},"floor":"{floor}","window":"{window}","doubt":{doubt},"writer":{writer}}}"#
         )
     }
 
@@ -192,6 +196,7 @@ impl Entry for Namespace {
                 since,
                 reach,
                 window,
+                took_over: value.get("tookOver")?.as_bool()?,
                 why: value.get("why")?.as_str()?.to_owned(),
             })
         };
@@ -201,6 +206,7 @@ impl Entry for Namespace {
             floor: fields.number("floor")?,
             window: Duration::from_millis(fields.number("window")?),
             doubt: fields.optional("doubt", doubt)?,
+            writer: fields.optional("writer", |writer| writer.as_str().map(str::to_owned))?,
         })
     }
 }
@@ -318,6 +324,7 @@ mod tests {
             claimed: UnixMillis(1_600_000_000_000),
             info_time: UnixMillis(1_700_000_000_000),
             standby: None,
+            secret: Secret::default(),
         }
     }
 
@@ -354,7 +361,7 @@ mod tests {
             let (info_time, claimed) = (UnixMillis(time), UnixMillis(claimed));
             let record = Record {
                 namespace, birth, epoch, owner, from, bound, attempt, released, host, pid, version,
-                claimed, info_time, standby,
+                claimed, info_time, standby, secret: Secret::default(),
             };
             prop_assert_eq!(Record::decode(&record.encode()), Ok(record));
         }
@@ -362,15 +369,15 @@ mod tests {
         #[test]
         fn every_namespace_and_bucket_round_trips(
             (uuid, fingerprint, floor, window) in any::<(u128, String, u64, u64)>(),
-            doubt in any::<Option<(u64, u64, u64, String)>>(),
+            (doubt, writer) in any::<(Option<(u64, u64, u64, bool, String)>, Option<String>)>(),
             births in proptest::collection::btree_map(any::<u64>(), any::<u64>(), 0..64),
         ) {
-            let doubt = doubt.map(|(since, reach, window, why)| {
+            let doubt = doubt.map(|(since, reach, window, took_over, why)| {
                 let [since, reach] = [since, reach].map(UnixMillis);
-                Doubt { since, reach, window: Duration::from_millis(window), why }
+                Doubt { since, reach, window: Duration::from_millis(window), took_over, why }
             });
             let window = Duration::from_millis(window);
-            let namespace = Namespace { uuid, fingerprint, floor, window, doubt };
+            let namespace = Namespace { uuid, fingerprint, floor, window, doubt, writer };
             prop_assert_eq!(Namespace::decode(&namespace.encode()), Ok(namespace));
             let marks = Marks { namespace: uuid, births };
             prop_assert_eq!(Marks::decode(&marks.encode()), Ok(marks));

@@ -53,6 +53,8 @@ pub enum EventKind {
     Clock,
     /// The store may forget what it acknowledged, or is trusted again.
     Doubt,
+    /// Another, older store stands behind the same URL: the machine ID makes no more IDs.
+    TwoStores,
 }
 
 impl EventKind {
@@ -71,6 +73,7 @@ impl EventKind {
             EventKind::Sealed => "sealed",
             EventKind::Clock => "clock",
             EventKind::Doubt => "doubt",
+            EventKind::TwoStores => "two-stores",
         }
     }
 }

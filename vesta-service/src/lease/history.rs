@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::kv::Put;
 use super::state::Write;
-use super::{Area, Entry as _, Leases, Record, StoreError};
+use super::{Area, Entry as _, Leases, Record, Secret, StoreError};
 use crate::error::ask_store;
 
 /// Claims kept per machine ID; at one start a day, nearly three years of them.
@@ -106,6 +106,7 @@ impl Leases {
                 key: key.clone(),
                 old: None,
                 new: claim.encode(),
+                secret: Secret::default(),
             };
             let puts: Vec<_> = chunk.iter().map(put).collect();
             let done = ask_store(|| past.store.put_all(&past.name, &puts))?;
@@ -133,7 +134,7 @@ fn was_claimed(record: &Record) -> bool {
     record.epoch > 0 && record.owner != Record::FOREIGN
 }
 
-fn key(machine: u64, claim: &Record) -> String {
+pub(super) fn key(machine: u64, claim: &Record) -> String {
     format!("{machine}-{}", claim.epoch % CLAIMS)
 }
 

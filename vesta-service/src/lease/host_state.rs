@@ -28,9 +28,30 @@ pub(crate) struct Local {
     pub(crate) record: Record,
     /// The record may lack up to one window of what was acknowledged.
     pub(crate) is_damaged: bool,
+    /// Records of the same machine ID in stores at other places. Another store need not know them; a claim begins
+    /// above them all the same.
+    pub(crate) elsewhere: Vec<Record>,
 }
 
 impl Local {
+    /// This memory, as far as it concerns the namespace with this uuid: a store that moved is known by it.
+    pub(crate) fn of(mut self, uuid: u128) -> Self {
+        let moved = self.elsewhere.iter().filter(|it| it.namespace == uuid);
+        let here = (self.record.namespace == uuid).then_some(&self.record);
+        let newest = moved.chain(here).max_by_key(|it| (it.epoch, it.bound));
+        if let Some(newest) = newest.filter(|it| **it != self.record).cloned() {
+            self.elsewhere
+                .push(std::mem::replace(&mut self.record, newest));
+        }
+        self
+    }
+
+    /// Bound that this host remembers of the machine ID, in whatever store.
+    pub(crate) fn bound(&self) -> u64 {
+        let elsewhere = self.elsewhere.iter().map(|record| record.bound);
+        elsewhere.fold(self.record.bound, u64::max)
+    }
+
     /// True if the store still has what it acknowledged. Also true if the namespace's floor is at or above
     /// the record's bound, or if the bound is at or below `forgettable`, up to where this namespace may have
     /// been forgotten.
@@ -102,8 +123,7 @@ impl HostState {
             let machines = machines_in(&folder.path, &folder.namespace).into_iter();
             let found = machines.filter_map(|machine| folder.open_existing(machine).ok());
             // A file that was just created remembers nothing, and its creator is about to lock it.
-            self.free
-                .extend(found.filter(|file| file.record().epoch > 0));
+            self.free.extend(found.filter(FileStore::is_used));
         }
         self.free.iter().map(FileStore::local).collect()
     }
@@ -242,6 +262,7 @@ mod tests {
             path: path.into(),
             namespace,
             fingerprint,
+            place: "a store".into(),
         }
     }
 
@@ -364,6 +385,7 @@ mod tests {
             machine: 7,
             record: record.clone(),
             is_damaged: false,
+            elsewhere: Vec::new(),
         };
         let is_known = |uuid, floor, forgettable, machine, known: &Record| {
             let namespace = Namespace {

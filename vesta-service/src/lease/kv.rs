@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
-use super::{StoreError, Timing};
+use super::{FilePlace, Secret, StoreError, Timing, Writer};
 
 /// Reason why a store may lose a change that it acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Put {
     pub old: Option<String>,
     /// Value to put.
     pub new: String,
+    /// Proof of the writer of the old value, for a registry; other stores ignore it.
+    pub secret: Secret,
 }
 
 /// Store of small texts. It is linearizable and keeps what it acknowledged.
@@ -107,6 +109,11 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// The server that answered [`doubt`](Self::doubt) last; `None` if all servers of the store have the same data.
+    fn writer(&self) -> Option<Writer> {
+        None
+    }
+
     /// Locks an entry against the other processes of this machine until the returned value is dropped; `None`
     /// if another process holds the lock. Stores in a file need it: the file may be reached by several names,
     /// so the lock is on the file itself. Other stores need none.
@@ -115,6 +122,17 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// [`StoreError`] if the store cannot be reached.
     fn lock(&self, _area: &str, _key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
         Ok(Some(Box::new(())))
+    }
+
+    /// True for a registry: it keeps a record for its owner until its bound has passed.
+    fn keeps_owners(&self) -> bool {
+        false
+    }
+
+    /// Where the store is: the same at each start, whatever folder it is started in. A host remembers by it which
+    /// store lost what it acknowledged.
+    fn place(&self) -> String {
+        self.describe()
     }
 
     /// False for a store that has room for one record only, and so none for past claims.
@@ -127,6 +145,22 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError`] if the store does not answer.
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
+        Ok(None)
+    }
+
+    /// Where the file of the store lies; `None` for a store that is no file.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the file cannot be found.
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
+        Ok(None)
+    }
+
+    /// Names of the namespaces in the store; `None` for a store that cannot list them.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn namespaces(&self) -> Result<Option<Vec<String>>, StoreError> {
         Ok(None)
     }
 }

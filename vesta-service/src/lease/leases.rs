@@ -20,6 +20,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::codec::{Entry, Marks, SCHEMA};
+use super::writer::judge;
 use super::{
     Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError, Suspicion,
 };
@@ -51,8 +52,10 @@ pub(super) struct Look {
     pub(super) asked: Duration,
     /// Namespace, unless it is gone.
     pub(super) namespace: Option<Namespace>,
-    /// Reason that the store gives.
+    /// Reason to doubt the store.
     pub(super) seen: Option<Suspicion>,
+    /// Server that answered, if each has its own data.
+    pub(super) server: Option<String>,
 }
 
 /// Snapshot of a namespace. Entries are read one after another, so some may be a little newer than others.
@@ -280,14 +283,30 @@ impl Leases {
             return Ok(last);
         }
         // Not under the lock: while a store does not answer, callers wait for it side by side.
-        let (namespace, seen) = (self.find()?, self.area.store.doubt()?);
-        let look = Look {
-            asked: now,
-            namespace,
-            seen,
-        };
+        let namespace = self.find()?;
+        let look = self.look_at(namespace, now)?;
         *self.last_look.lock() = Some(look.clone());
         Ok(look)
+    }
+
+    /// A check whether the store may forget, and whether the server is the one that wrote to this namespace last.
+    pub(super) fn look_at(
+        &self,
+        namespace: Option<Namespace>,
+        asked: Duration,
+    ) -> Result<Look, StoreError> {
+        let mut seen = self.store().doubt()?;
+        let writer = self.store().writer();
+        if let Some(writer) = &writer {
+            let written = namespace.as_ref().and_then(|it| it.writer.as_deref());
+            seen = judge(written, writer, seen)?;
+        }
+        Ok(Look {
+            asked,
+            namespace,
+            seen,
+            server: writer.map(|it| it.server),
+        })
     }
 
     /// Adds facts to the namespace. Returns the resulting namespace. If it has another uuid it is left
@@ -370,6 +389,26 @@ impl Leases {
             records,
             marks,
         })
+    }
+
+    /// True if no machine ID of the namespace was ever claimed. Reads one block after another until it finds a claim.
+    pub(super) fn is_unclaimed(&self) -> Result<bool, StoreError> {
+        let mut blocks = vec![0];
+        while let Some(block) = blocks.pop() {
+            let Read {
+                further,
+                records,
+                marks,
+                ..
+            } = self.read_block(block)?;
+            let marked = || marks.values().flat_map(|marks| marks.births.keys());
+            let is_gone = |machine: &u64| !records.contains_key(machine);
+            if records.values().any(Record::was_ever_claimed) || marked().any(is_gone) {
+                return Ok(false);
+            }
+            blocks.extend(further);
+        }
+        Ok(true)
     }
 
     fn read_block(&self, block: u64) -> Result<Read, StoreError> {

@@ -33,6 +33,7 @@ mod process;
 mod state;
 mod symmetry;
 mod tests;
+mod two_stores;
 mod world;
 
 use std::collections::BTreeMap;
@@ -344,6 +345,7 @@ impl Protocol {
                     machine,
                     record: rec?.into(),
                     is_damaged: false,
+                    elsewhere: Vec::new(),
                 },
             ))
         };
@@ -357,6 +359,7 @@ impl Protocol {
             records: &records,
             earlier: Some(&records),
             watched: Duration::ZERO,
+            watch: Duration::ZERO,
             locals: &locals,
             count: 1,
             choice: &choice,

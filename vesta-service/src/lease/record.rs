@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
+use super::Secret;
+
 /// State of one machine ID, as a store keeps it. Never deleted, never given a time to live.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
@@ -15,8 +17,10 @@ pub struct Record {
     pub birth: u64,
     /// Number of claims so far; each claim adds one.
     pub epoch: u64,
-    /// Random number of the incarnation that holds the record; 0 if none does.
+    /// Incarnation that holds the record: the hash of a secret that it drew; 0 if none does.
     pub owner: u128,
+    /// The secret, if this process or its predecessor on this host drew it. No store keeps it.
+    pub secret: Secret,
     /// First position of the last claim: its IDs begin there.
     pub from: u64,
     /// Exclusive upper bound: no owner so far may have used a position at or above it.
@@ -65,6 +69,8 @@ pub struct Namespace {
     /// Set once a process has seen that the store may forget what it acknowledged; only an operator clears
     /// it. While it is set, claims keep a distance from what may have been forgotten.
     pub doubt: Option<Doubt>,
+    /// Identity of the server that wrote last, if each server of the store has its own data.
+    pub writer: Option<String>,
 }
 
 /// Doubt: the reason why a store may forget what it acknowledged, written where a fail-over preserves it.
@@ -77,12 +83,15 @@ pub struct Doubt {
     /// Longest window announced by a process that knows of the doubt; zero if none is longer than the usual
     /// one.
     pub window: Duration,
+    /// True if the server took over from another one: it may lack claims that the other acknowledged.
+    pub took_over: bool,
     /// Reason, for people.
     pub why: String,
 }
 
 /// Facts that a process adds to a namespace. Each raises a value and clears none, so their order does not
-/// matter and several of them merge into one change.
+/// matter and several of them merge into one change. All slots of a process see the same server. The end of a reach
+/// names the doubt that it was found for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Amendment {
     /// Uuid of the namespace.
@@ -93,6 +102,10 @@ pub(crate) struct Amendment {
     pub(crate) doubtful_window: Duration,
     /// Written only if the namespace has no doubt yet: an earlier one already reaches far enough.
     pub(crate) doubt: Option<Doubt>,
+    /// Server that writes now.
+    pub(crate) writer: Option<String>,
+    /// Doubt that reaches nothing: no machine ID was claimed before it was written.
+    pub(crate) reaches_nothing: Option<Doubt>,
 }
 
 impl Amendment {
@@ -102,11 +115,19 @@ impl Amendment {
         self.window = self.window.max(other.window);
         self.doubtful_window = self.doubtful_window.max(other.doubtful_window);
         self.doubt = self.doubt.take().or_else(|| other.doubt.clone());
+        self.writer = self.writer.take().or_else(|| other.writer.clone());
+        let known = self.reaches_nothing.take();
+        self.reaches_nothing = known.or_else(|| other.reaches_nothing.clone());
     }
 
     /// The namespace with these facts.
     pub(crate) fn of(&self, old: &Namespace) -> Namespace {
-        let doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();
+        let mut doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();
+        if let Some(it) = doubt.as_mut()
+            && self.reaches_nothing.as_ref() == Some(it)
+        {
+            it.reach = it.since;
+        }
         let widened = |doubt: Doubt| Doubt {
             window: doubt.window.max(self.doubtful_window),
             ..doubt
@@ -115,6 +136,7 @@ impl Amendment {
             floor: old.floor.max(self.floor),
             window: old.window.max(self.window),
             doubt: doubt.map(widened),
+            writer: self.writer.as_ref().or(old.writer.as_ref()).cloned(),
             ..old.clone()
         }
     }
@@ -142,6 +164,12 @@ impl Record {
             Ordering::Equal => ![self.owner, 0].contains(&current.owner),
             Ordering::Greater => current.from < self.bound,
         }
+    }
+
+    /// True if a process of Vesta may have claimed the machine ID. A record that was made for a process of another
+    /// system has epoch 1.
+    pub(crate) const fn was_ever_claimed(&self) -> bool {
+        self.epoch > (self.owner == Self::FOREIGN) as u64
     }
 
     /// Time for which the record must stay unchanged before another process takes it over, measured by that

@@ -4,39 +4,28 @@
 //! store. The old value of each change is compared by the store, so old and new together show what the writer
 //! did. Operators' commands, such as freeing a machine ID, are for the registry's own host.
 
+mod refusal;
+mod seen;
+#[cfg(test)]
+mod strangers;
+mod tags;
+
 use std::ops::RangeInclusive;
 
-use super::codec::{Entry as _, Fields, Marks, SCHEMA};
-use super::kv::{KvStore, Put};
+use super::codec::{Entry, Marks};
+use super::history::key as key_of_claim;
+use super::kv::Put;
 use super::leases::{
     BLOCK_OF, MARKS, NAMESPACE, block_of, block_text, machines_of, marked_by, number,
 };
 use super::record::{Namespace, Record};
-use crate::error::StoreError;
+use crate::build::check_namespace;
+pub use refusal::Refusal;
+pub use seen::Seen;
+use seen::{Positions, UNKNOWN_LAYOUT};
 
-/// Area and key of a store's identity.
-const IDENTITY: (&str, &str) = ("registry", "identity");
-
-/// Random number of the data in a store, drawn at the first call. Two servers that answer with different ones do
-/// not share a store.
-///
-/// # Errors
-/// [`StoreError`] if the store does not answer, or the entry is damaged.
-pub fn identity(store: &dyn KvStore) -> Result<u64, StoreError> {
-    let (area, key) = IDENTITY;
-    let text = |identity: u64| format!(r#"{{"schema":{SCHEMA},"identity":"{identity:016x}"}}"#);
-    let found = match store.get(area, key)? {
-        None => {
-            store.put_if(area, key, None, &text(crate::random::u63()))?;
-            store.get(area, key)?
-        }
-        found => found,
-    };
-    let found = found.unwrap_or_default();
-    let identity = Fields::parse(&found).and_then(|fields| fields.hex_64("identity"));
-    let damaged = |why| StoreError::permanent(format!("entry `{key}` of {area} is damaged: {why}"));
-    identity.map_err(damaged)
-}
+/// Entries of [`Place::Proof`]: as many members can prove at the same time that servers share a store.
+pub const PROOFS: u64 = 256;
 
 /// Contents of an area of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +42,12 @@ pub enum Place<'a> {
         /// The namespace.
         namespace: &'a str,
     },
-    /// Segment or serial tags, which belong to no namespace.
-    Tags,
+    /// Ranges of segment or serial tags, which belong to no namespace.
+    Ranges,
+    /// Definitions of serial tags.
+    Definitions,
+    /// Random values that members put by way of one server and read by way of another.
+    Proof,
 }
 
 impl<'a> Place<'a> {
@@ -63,7 +56,9 @@ impl<'a> Place<'a> {
         let (kind, rest) = area.split_once('/')?;
         let is_name = |name: &&str| !name.is_empty() && !name.contains('/');
         let place = match (kind, rest) {
-            ("segment", "tags") | ("serial", "tags" | "counters") => Self::Tags,
+            ("segment", "tags") | ("serial", "counters") => Self::Ranges,
+            ("serial", "tags") => Self::Definitions,
+            ("registry", "proof") => Self::Proof,
             ("lease", namespace) => Self::Leases {
                 namespace,
                 block: 0,
@@ -79,77 +74,169 @@ impl<'a> Place<'a> {
         Some(place).filter(|place| place.namespace().as_ref().is_none_or(is_name))
     }
 
-    /// The namespace; `None` for tags.
+    /// True for tags, and for a namespace whose name a setting can give.
+    pub fn can_be_named(&self) -> bool {
+        self.namespace()
+            .is_none_or(|name| check_namespace(name).is_ok())
+    }
+
+    /// The namespace; `None` for tags and proofs.
     pub const fn namespace(&self) -> Option<&'a str> {
         match self {
             Self::Leases { namespace, .. } | Self::History { namespace } => Some(namespace),
-            Self::Tags => None,
+            Self::Ranges | Self::Definitions | Self::Proof => None,
         }
     }
 
-    /// Checks a change of an entry here. `uuid` is that of the namespace as stored, unless there is none yet.
+    /// Checks a change of an entry here.
     ///
     /// # Errors
-    /// The reason why no owner would make the change.
-    pub fn check(&self, put: &Put, uuid: Option<u128>) -> Result<(), String> {
-        match self {
-            Self::Leases { block, .. } => check_lease(*block, put, uuid),
-            Self::History { .. } => Record::decode(&put.new).map(drop),
-            Self::Tags => Ok(()), // their ranges may also be given back
+    /// The reason why no owner would make the change, or not yet.
+    pub fn check(&self, put: &Put, seen: &Seen<'_>) -> Result<(), Refusal> {
+        if put.new.len() > LONGEST_VALUE || put.key.len() > LONGEST_KEY {
+            return Err(Refusal::of("the entry is too long"));
         }
-        .map_err(|why| format!("entry `{}`: {why}", put.key))
+        match self {
+            Self::Leases { block, .. } => check_lease(*block, put, seen),
+            Self::History { .. } => check_past(put, seen),
+            Self::Ranges => tags::check_range(put),
+            Self::Definitions => tags::check_definition(put),
+            Self::Proof => check_proof(put),
+        }
     }
 }
 
-fn check_lease(block: u64, put: &Put, uuid: Option<u128>) -> Result<(), String> {
-    let Put { key, old, new } = put;
+/// Longest value and key that every store takes, in bytes.
+const LONGEST_VALUE: usize = 16 << 10;
+const LONGEST_KEY: usize = 1600;
+
+/// A proof is any 16 hexadecimal digits, so that the area has a greatest size.
+fn check_proof(Put { key, new, .. }: &Put) -> Result<(), Refusal> {
+    let is_slot = number(key).is_some_and(|slot| slot < PROOFS);
+    let is_digits = new.len() == 16 && new.bytes().all(|it| it.is_ascii_hexdigit());
+    match is_slot && is_digits {
+        true => Ok(()),
+        false => Err(Refusal::of("no version of Vesta writes such a proof")),
+    }
+}
+
+fn check_lease(block: u64, put: &Put, seen: &Seen<'_>) -> Result<(), Refusal> {
+    let Put { key, old, new, .. } = put;
     let old = old.as_deref();
     if key == NAMESPACE && block == 0 {
-        let old = old.map(Namespace::decode).transpose()?;
-        return refuse(namespace_flaw(old.as_ref(), &Namespace::decode(new)?));
+        return check_namespace_entry(old.map(decode).transpose()?.as_ref(), &decode(new)?, seen);
     }
-    let uuid = uuid.ok_or("its namespace does not exist")?;
+    let positions = seen.positions()?;
+    let uuid = seen.namespace.map_or(0, |namespace| namespace.uuid);
     if let Some(named) = key.strip_prefix(BLOCK_OF).and_then(number) {
-        let fits = block == 0 && named > 0 && old.is_none() && *new == block_text(named);
+        let exists = positions.has(*machines_of(named).start());
+        let fits = exists && block == 0 && named > 0 && old.is_none() && *new == block_text(named);
         return refuse((!fits).then_some("it is not the name of a block"));
     }
     if let Some(bucket) = key.strip_prefix(MARKS).and_then(number) {
-        let old = old.map(Marks::decode).transpose()?;
+        let (old, new): (Option<Marks>, Marks) = (old.map(decode).transpose()?, decode(new)?);
         let machines = marked_by(bucket);
         let inside = block_of(*machines.start()) == block;
-        let flaw = marks_flaw(old.as_ref(), &Marks::decode(new)?, uuid, machines);
-        return refuse(flaw.or((!inside).then_some(ELSEWHERE)));
+        let exist = new.births.keys().all(|machine| positions.has(*machine));
+        let flaw = marks_flaw(old.as_ref(), &new, uuid, machines);
+        let flaw = flaw.or((!inside).then_some(ELSEWHERE));
+        return refuse(flaw.or((!exist).then_some(NO_MACHINE)));
     }
-    let machine = number(key).ok_or("no version of Vesta writes such an entry")?;
+    let machine = number(key).ok_or(Refusal::of("no version of Vesta writes such an entry"))?;
     let inside = machines_of(block).contains(&machine);
-    let old = old.map(Record::decode).transpose()?;
-    let flaw = record_flaw(old.as_ref(), &Record::decode(new)?, uuid);
-    refuse(flaw.or((!inside).then_some(ELSEWHERE)))
+    let (old, new): (Option<Record>, Record) = (old.map(decode).transpose()?, decode(new)?);
+    let flaw = record_flaw(old.as_ref(), &new, uuid);
+    let flaw = flaw.or((!inside).then_some(ELSEWHERE));
+    refuse(flaw.or((!positions.has(machine)).then_some(NO_MACHINE)))?;
+    let Some(old) = old else { return Ok(()) };
+    check_owner(&old, &new, put, positions, seen)?;
+    if new.bound > old.bound {
+        seen.near("the bound lies too far ahead", positions, new.bound)?;
+    }
+    let window = new.standby.map_or(Default::default(), |it| it.window);
+    seen.short("the window is too long", window)
+}
+
+/// A record belongs to its owner until its bound has passed. Changes that do not end its claim are always the owner's.
+fn check_owner(
+    old: &Record,
+    new: &Record,
+    put: &Put,
+    positions: Positions,
+    seen: &Seen<'_>,
+) -> Result<(), Refusal> {
+    let proves = put.secret.bytes().is_some() && put.secret.owner() == old.owner;
+    if old.owner == 0 || proves {
+        return Ok(());
+    }
+    if new.epoch == old.epoch {
+        return Err(Refusal::of("another owner's claim does not change"));
+    }
+    seen.passed(positions, old.bound)
+}
+
+/// The history informs people; still, nothing but claims is written there.
+fn check_past(put: &Put, seen: &Seen<'_>) -> Result<(), Refusal> {
+    let claim: Record = decode(&put.new)?;
+    let uuid = seen.namespace.map(|namespace| namespace.uuid);
+    let machine = put
+        .key
+        .split_once('-')
+        .and_then(|(machine, _)| number(machine));
+    let fits = machine.is_some_and(|machine| key_of_claim(machine, &claim) == put.key);
+    let flaw = (uuid != Some(claim.namespace)).then_some(FOREIGN);
+    refuse(flaw.or((!fits).then_some("no version of Vesta writes such an entry")))
 }
 
 const ELSEWHERE: &str = "it belongs to another area";
 const FOREIGN: &str = "it belongs to another namespace";
+const NO_MACHINE: &str = "the layout has no such machine ID";
 
-fn refuse(flaw: Option<&str>) -> Result<(), String> {
-    flaw.map_or(Ok(()), |flaw| Err(flaw.into()))
+fn decode<T: Entry>(text: &str) -> Result<T, Refusal> {
+    T::decode(text).map_err(Refusal::undecoded)
 }
 
-/// Facts of a namespace only grow: an operator clears a doubt on the registry's host.
-fn namespace_flaw(old: Option<&Namespace>, new: &Namespace) -> Option<&'static str> {
-    let old = old?;
+fn refuse(flaw: Option<&'static str>) -> Result<(), Refusal> {
+    flaw.map_or(Ok(()), |flaw| Err(Refusal::of(flaw)))
+}
+
+/// Facts of a namespace only grow, and none reaches further than its members can have reserved: an operator clears a
+/// doubt on the registry's host.
+fn check_namespace_entry(
+    old: Option<&Namespace>,
+    new: &Namespace,
+    seen: &Seen<'_>,
+) -> Result<(), Refusal> {
+    refuse(old.and_then(|old| namespace_flaw(old, new)))?;
+    let positions = Positions::of(&new.fingerprint).ok_or(Refusal::of(UNKNOWN_LAYOUT))?;
+    if new.floor > old.map_or(0, |old| old.floor) {
+        seen.near("the floor lies too far ahead", positions, new.floor)?;
+    }
+    seen.short("the window is too long", new.window)?;
+    let Some(doubt) = &new.doubt else {
+        return Ok(());
+    };
+    if old.is_none_or(|old| old.doubt.is_none()) {
+        seen.near_moment("the reach of the doubt lies too far ahead", doubt.reach)?;
+    }
+    seen.short("the window is too long", doubt.window)
+}
+
+fn namespace_flaw(old: &Namespace, new: &Namespace) -> Option<&'static str> {
     let doubt = |of: &Namespace| {
         of.doubt
             .clone()
             .map(|doubt| (doubt.since, doubt.reach, doubt.why))
     };
+    let window = |of: &Namespace| of.doubt.as_ref().map(|doubt| doubt.window);
     if new.uuid != old.uuid {
         Some(FOREIGN)
     } else if new.fingerprint != old.fingerprint {
         Some("a namespace keeps its layout")
-    } else if new.floor < old.floor || new.window < old.window {
-        Some("the floor or the longest window falls")
     } else if old.doubt.is_some() && doubt(old) != doubt(new) {
         Some("a doubt is cleared or changed")
+    } else if new.floor < old.floor || new.window < old.window || window(new) < window(old) {
+        Some("the floor or the longest window falls")
     } else {
         None
     }
@@ -185,8 +272,10 @@ fn record_flaw(old: Option<&Record>, new: &Record, uuid: u128) -> Option<&'stati
         let unclaimed = (new.epoch, new.owner, new.bound) == (0, 0, 0);
         return (!unclaimed).then_some("a new record is not yet claimed");
     };
-    if new.birth != old.birth || new.owner == Record::FOREIGN {
-        return Some("only an operator replaces or reserves a record, on the registry's host");
+    if new.birth != old.birth || [old.owner, new.owner].contains(&Record::FOREIGN) {
+        return Some(
+            "only an operator replaces, reserves or frees a record, on the registry's host",
+        );
     }
     if old.epoch.checked_add(1) == Some(new.epoch) {
         let claims = new.owner != 0 && !new.released && new.from >= old.bound;
@@ -210,16 +299,28 @@ fn record_flaw(old: Option<&Record>, new: &Record, uuid: u128) -> Option<&'stati
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::lease::Secret;
+    use vesta_intf::UnixMillis;
 
     const UUID: u128 = 9;
+    /// With 4,096 machine IDs, and 2^10 positions in each millisecond of 1970.
+    const LAYOUT: &str = "0/0/0/41/10/12 tsm 1ms @0";
+    /// Long after every position of the tests.
+    const LATER: UnixMillis = UnixMillis(1 << 50);
+
+    fn own() -> Secret {
+        Secret::new(5)
+    }
 
     fn held() -> Record {
         Record {
             namespace: UUID,
             birth: 3,
             epoch: 4,
-            owner: 5,
+            owner: own().owner(),
             from: 100,
             bound: 200,
             ..Record::default()
@@ -227,12 +328,32 @@ mod tests {
     }
 
     fn check(area: &str, key: &str, old: Option<&str>, new: &str) -> Result<(), String> {
+        check_at(LATER, own(), area, key, old, new)
+    }
+
+    fn check_at(
+        now: UnixMillis,
+        secret: Secret,
+        area: &str,
+        key: &str,
+        old: Option<&str>,
+        new: &str,
+    ) -> Result<(), String> {
         let put = Put {
             key: key.into(),
             old: old.map(str::to_owned),
             new: new.into(),
+            secret,
         };
-        Place::of(area).expect("an area").check(&put, Some(UUID))
+        let namespace = Namespace {
+            uuid: UUID,
+            fingerprint: LAYOUT.into(),
+            ..Namespace::default()
+        };
+        let namespace = Some(&namespace);
+        let place = Place::of(area).expect("an area");
+        let checked = place.check(&put, &Seen { namespace, now });
+        checked.map_err(|refusal| refusal.to_string())
     }
 
     fn change(change: impl Fn(&mut Record)) -> Result<(), String> {
@@ -253,8 +374,10 @@ mod tests {
                     namespace: "orders",
                 }),
             ),
-            ("segment/tags", Some(Place::Tags)),
-            ("serial/counters", Some(Place::Tags)),
+            ("segment/tags", Some(Place::Ranges)),
+            ("serial/counters", Some(Place::Ranges)),
+            ("serial/tags", Some(Place::Definitions)),
+            ("registry/proof", Some(Place::Proof)),
             ("block/orders/0", None),
             ("block/orders/03", None),
             ("block/orders", None),
@@ -265,6 +388,12 @@ mod tests {
             ("segment/other", None),
         ] {
             assert_eq!(Place::of(area), place, "{area}");
+        }
+        let can_be_named =
+            |name: &str| Place::of(&format!("lease/{name}")).is_some_and(|it| it.can_be_named());
+        assert!(can_be_named("orders-2.eu") && can_be_named(&"a".repeat(64)));
+        for name in ["ö", "a b", "a\0", ".a", &"a".repeat(65), &"a".repeat(5_000)] {
+            assert!(!can_be_named(name), "{name}");
         }
     }
 
@@ -364,20 +493,20 @@ mod tests {
     #[test]
     fn facts_of_a_namespace_only_grow() {
         use crate::lease::Doubt;
-        use std::time::Duration;
-        use vesta_intf::UnixMillis;
 
         let doubt = |why: &str| {
             Some(Doubt {
                 since: UnixMillis(1),
                 reach: UnixMillis(2),
                 window: Duration::ZERO,
+                took_over: false,
                 why: why.into(),
             })
         };
         let old = Namespace {
+            writer: None,
             uuid: UUID,
-            fingerprint: "f".into(),
+            fingerprint: LAYOUT.into(),
             floor: 10,
             window: Duration::from_secs(1),
             doubt: doubt("a replica"),
@@ -389,6 +518,7 @@ mod tests {
         };
         assert_eq!(change(&|it| it.floor = 11), Ok(()));
         assert_eq!(change(&|it| it.window *= 2), Ok(()));
+        assert_eq!(change(&|it| it.writer = Some("a".into())), Ok(()));
         for (why, refused) in [
             ("another namespace", change(&|it| it.uuid = 1)),
             (
@@ -444,13 +574,241 @@ mod tests {
     }
 
     #[test]
+    fn proofs_are_small_and_few() {
+        let put = |key, new| check("registry/proof", key, None, new);
+        assert_eq!(put("255", "0123456789abcdef"), Ok(()));
+        for (key, new) in [
+            ("256", "0123456789abcdef"),
+            ("x", "0123456789abcdef"),
+            ("07", "0123456789abcdef"),
+            ("7", "0123456789abcdef0"),
+            ("7", "0123456789abcdeg"),
+        ] {
+            assert!(put(key, new).is_err(), "{key} {new}");
+        }
+    }
+
+    #[test]
     fn records_without_their_namespace_are_refused() {
         let put = Put {
             key: "7".into(),
             old: None,
             new: held().encode(),
+            secret: own(),
         };
-        let refusal = Place::of("lease/x").expect("an area").check(&put, None);
-        assert!(refusal.expect_err("refused").contains("does not exist"));
+        let seen = Seen {
+            namespace: None,
+            now: LATER,
+        };
+        let refusal = Place::of("lease/x").expect("an area").check(&put, &seen);
+        assert!(
+            refusal
+                .expect_err("refused")
+                .reason
+                .contains("does not exist")
+        );
+    }
+
+    /// A change of the held record, at a moment of the registry's clock.
+    fn at(now: u64, secret: Secret, change: impl Fn(&mut Record)) -> Result<(), String> {
+        let mut new = held();
+        change(&mut new);
+        let old = held().encode();
+        check_at(
+            UnixMillis(now),
+            secret,
+            "lease/x",
+            "7",
+            Some(&old),
+            &new.encode(),
+        )
+    }
+
+    /// The bound of the held record passes in the first millisecond; here it is later.
+    #[test]
+    fn a_record_belongs_to_its_owner_until_its_bound_has_passed() {
+        let until = 1_000;
+        let held = Record {
+            bound: until << 10,
+            ..held()
+        };
+        let claim = Record {
+            epoch: 5,
+            owner: 6,
+            from: held.bound,
+            bound: held.bound,
+            ..held.clone()
+        };
+        let release = Record {
+            owner: 0,
+            released: true,
+            ..held.clone()
+        };
+        let extension = Record {
+            bound: held.bound + 1,
+            ..held.clone()
+        };
+        let change = |now, secret, new: &Record| {
+            let (now, old) = (UnixMillis(now), held.encode());
+            check_at(now, secret, "lease/x", "7", Some(&old), &new.encode())
+        };
+        for stranger in [Secret::default(), Secret::new(4)] {
+            for new in [&release, &extension] {
+                let refusal = change(until + 1, stranger, new).expect_err("for ever");
+                assert!(refusal.contains("another owner's claim"), "{refusal}");
+            }
+            let refusal = change(until - 1, stranger, &claim).expect_err("for now");
+            assert_eq!(
+                refusal,
+                "it belongs to its owner until its bound has passed at 1970-01-01T00:00:01.000Z; \
+                 the registry's clock shows 1970-01-01T00:00:00.999Z"
+            );
+            assert_eq!(change(until, stranger, &claim), Ok(()));
+        }
+        for new in [&release, &extension, &claim] {
+            assert_eq!(change(0, own(), new), Ok(()));
+        }
+    }
+
+    #[test]
+    fn nothing_is_reserved_far_ahead_of_the_registrys_clock() {
+        let ahead = |millis: u64| (720_000 + millis) << 10;
+        assert_eq!(at(0, own(), |it| it.bound = ahead(0)), Ok(()));
+        for far in [ahead(1), u64::MAX] {
+            let refusal = at(0, own(), |it| it.bound = far).expect_err("too far");
+            assert!(
+                refusal.starts_with("the bound lies too far ahead, at "),
+                "{refusal}"
+            );
+            assert!(
+                refusal.contains("12 minutes ahead of its clock"),
+                "{refusal}"
+            );
+        }
+        let namespace = |change: &dyn Fn(&mut Namespace)| {
+            let mut new = Namespace {
+                uuid: UUID,
+                fingerprint: LAYOUT.into(),
+                ..Namespace::default()
+            };
+            let old = new.encode();
+            change(&mut new);
+            let now = UnixMillis(0);
+            check_at(now, own(), "lease/x", NAMESPACE, Some(&old), &new.encode())
+        };
+        let doubt = |reach, window| {
+            Some(crate::lease::Doubt {
+                since: UnixMillis(0),
+                reach: UnixMillis(reach),
+                window: Duration::from_millis(window),
+                took_over: false,
+                why: String::new(),
+            })
+        };
+        assert_eq!(namespace(&|it| it.floor = ahead(0)), Ok(()));
+        assert_eq!(
+            namespace(&|it| it.window = Duration::from_secs(600)),
+            Ok(())
+        );
+        assert_eq!(namespace(&|it| it.doubt = doubt(720_000, 600_000)), Ok(()));
+        for (refusal, why) in [
+            (
+                namespace(&|it| it.floor = u64::MAX),
+                "the floor lies too far ahead",
+            ),
+            (
+                namespace(&|it| it.window = Duration::from_millis(600_001)),
+                "the window is too long: 600.001s",
+            ),
+            (
+                namespace(&|it| it.doubt = doubt(720_001, 0)),
+                "the reach of the doubt lies too far ahead",
+            ),
+            (
+                namespace(&|it| it.doubt = doubt(u64::MAX, 0)),
+                "at the year 10000 or later",
+            ),
+            (
+                namespace(&|it| it.doubt = doubt(0, 600_001)),
+                "the window is too long",
+            ),
+        ] {
+            let refusal = refusal.expect_err(why);
+            assert!(refusal.contains(why), "{refusal}");
+        }
+        let standby = Some(crate::lease::Standby {
+            window: Duration::from_secs(601),
+            base: 0,
+        });
+        let refusal = at(0, own(), |it| it.standby = standby).expect_err("for ever");
+        assert!(refusal.contains("the window is too long"), "{refusal}");
+    }
+
+    #[test]
+    fn the_range_of_a_tag_falls_only_for_what_its_taker_gives_back() {
+        use crate::segment::{KvSegments, NewSegmentTag, SegmentStore as _};
+        use crate::testing::{Intercept, MemoryStore, Request};
+        use std::sync::{Arc, Mutex};
+
+        let sent = Arc::new(Mutex::new(Vec::<Put>::new()));
+        let seen = Arc::clone(&sent);
+        let store = Intercept::new(Arc::new(MemoryStore::new()), move |request, store| {
+            if let Request::Put { puts, .. } = &request {
+                seen.lock().unwrap().extend_from_slice(puts);
+            }
+            request.send(store)
+        });
+        let tags = KvSegments::new(Arc::new(store));
+        assert!(tags.create(&NewSegmentTag::new("a", 10).unwrap()).unwrap());
+        tags.next_range("a", 100).unwrap();
+        tags.next_range("a", 100).unwrap();
+        assert!(tags.give_back("a", 150..201).unwrap());
+        let puts = sent.lock().unwrap().clone();
+        let seen = Seen {
+            namespace: None,
+            now: LATER,
+        };
+        let check = |put: &Put| {
+            let place = Place::of("segment/tags").expect("an area");
+            place.check(put, &seen).map_err(|it| it.to_string())
+        };
+        for put in &puts {
+            assert_eq!(check(put), Ok(()));
+        }
+        let back = &puts[3];
+        let stranger = Put {
+            secret: Secret::new(8),
+            ..back.clone()
+        };
+        let too_much = Put {
+            new: back.new.replace(r#""max_id":"150""#, r#""max_id":"100""#),
+            ..back.clone()
+        };
+        assert_ne!(too_much.new, back.new);
+        let other = Put {
+            key: "b".into(),
+            ..puts[0].clone()
+        };
+        let junk = Put {
+            new: "x".repeat(1 << 20),
+            ..puts[0].clone()
+        };
+        let short_junk = Put {
+            new: "x".into(),
+            ..puts[0].clone()
+        };
+        for (put, why) in [
+            (stranger, "the range of a tag falls"),
+            (too_much, "the range of a tag falls"),
+            (other, "the entry of another tag"),
+            (junk, "the entry is too long"),
+            (
+                short_junk,
+                "it is not an entry of Vesta: it is not a JSON object",
+            ),
+        ] {
+            let refusal = check(&put).expect_err(why);
+            assert!(refusal.contains(why), "{refusal}");
+        }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) use now::Now;
 pub(crate) const USUAL_DOUBTFUL_WINDOW: Duration = Timing::IN_MEMORY.window;
 /// Maximum difference between the clocks of two hosts that share a store that may forget: each clock is at
 /// most half of it from the store's.
-const MAX_SKEW: Duration = Duration::from_secs(2);
+pub(in crate::lease) const MAX_SKEW: Duration = Duration::from_secs(2);
 /// Time for which a holder relies on its last check for a doubt. Two thirds of a minute, because it checks
 /// only when a renewal is due.
 pub(in crate::lease) const DOUBT_CHECK: Duration = Duration::from_secs(40);
@@ -77,6 +77,8 @@ pub(crate) struct Plan {
     /// The store's record may lack up to one window of what was acknowledged: a claim keeps that distance
     /// from it.
     pub(crate) guard: bool,
+    /// The store is a registry, which keeps a record for its owner until the bound has passed.
+    pub(crate) keeps_owners: bool,
     /// Operator's setting on whether the store may forget what it acknowledged. If it is not set, the store's
     /// own report counts.
     pub(crate) may_forget: Option<bool>,
@@ -89,6 +91,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// True if rule 11 of SAFETY.md alone decides about a takeover, and no lock of this host: a holder that is paused
+    /// keeps its locks.
+    pub(crate) const fn goes_by_record(&self) -> bool {
+        self.standby.is_some()
+    }
+
     /// Window in use. Under a doubt windows are short, because claims keep a distance of one window. They
     /// count from the wall clock, while IDs may be ahead of it by up to the lead: a shorter window would end
     /// before it begins. `wide` is true once the namespace has shown the windows of this process for long
@@ -154,11 +162,12 @@ impl Plan {
     /// Doubt to write down where nothing has been reserved yet, with the reason that the store gives. If the
     /// server took over from another one, the doubt's reach covers what the other may have acknowledged.
     pub(crate) fn first_doubt(&self, seen: Option<&Suspicion>, wall: UnixMillis) -> Option<Doubt> {
-        let (why, took_over) = match self.may_forget {
+        let why = match self.may_forget {
             Some(false) => return None,
-            Some(true) => ("the settings say so", false),
-            None => seen.map(|seen| (seen.why.as_str(), seen.took_over))?,
+            Some(true) => "the settings say so",
+            None => seen?.why.as_str(),
         };
+        let took_over = seen.is_some_and(|seen| seen.took_over);
         let reach = if took_over {
             self.reach(Duration::ZERO, Duration::ZERO, wall)
         } else {
@@ -168,6 +177,7 @@ impl Plan {
             since: wall,
             reach,
             window: Duration::ZERO,
+            took_over,
             why: why.into(),
         })
     }
@@ -181,9 +191,24 @@ impl Plan {
         UnixMillis(wall.0.saturating_add(reach))
     }
 
-    /// Facts that this process adds to a namespace: the windows that it announces before it uses them, and
-    /// the doubt that it writes down.
-    pub(crate) fn facts(&self, namespace: u128, doubt: Option<Doubt>) -> Amendment {
+    /// True if a claim now would wait for the reach of this doubt, which may reach nothing. That of a server that took
+    /// over stays: claims may be missing.
+    pub(crate) fn waits_for_reach(doubt: &Doubt, wall: UnixMillis) -> bool {
+        let without = Doubt {
+            reach: doubt.since,
+            ..doubt.clone()
+        };
+        !doubt.took_over && Self::distance(Some(doubt), wall) > Self::distance(Some(&without), wall)
+    }
+
+    /// Facts that this process adds to a namespace: the windows that it announces before it uses them, the doubt that
+    /// it writes down, and the server that it writes to.
+    pub(crate) fn facts(
+        &self,
+        namespace: u128,
+        doubt: Option<Doubt>,
+        writer: Option<String>,
+    ) -> Amendment {
         let unusual = |window: Duration, usual| {
             if window > usual {
                 window
@@ -196,6 +221,7 @@ impl Plan {
             window: unusual(self.timing.window, self.usual_window),
             doubtful_window: unusual(self.doubtful_window, USUAL_DOUBTFUL_WINDOW),
             doubt,
+            writer,
             ..Amendment::default()
         }
     }
@@ -205,12 +231,14 @@ impl Plan {
         &self,
         of: &Namespace,
         seen: Option<&Suspicion>,
+        server: Option<&String>,
         wall: UnixMillis,
     ) -> Option<Amendment> {
         // Other processes buy long windows until their next check.
         let doubt = self.first_doubt(seen, wall).filter(|_| of.doubt.is_none());
         let reach = self.reach(DOUBT_CHECK, of.window, wall);
-        let facts = self.facts(of.uuid, doubt.map(|doubt| Doubt { reach, ..doubt }));
+        let doubt = doubt.map(|doubt| Doubt { reach, ..doubt });
+        let facts = self.facts(of.uuid, doubt, server.cloned());
         (facts.of(of) != *of).then_some(facts)
     }
 
@@ -235,6 +263,7 @@ impl Plan {
             pid: 0,
             start_at: 0,
             guard: false,
+            keeps_owners: false,
             may_forget: None,
             usual_window: window,
             doubtful_window: USUAL_DOUBTFUL_WINDOW,
@@ -337,6 +366,11 @@ pub(crate) enum Ask {
 pub(crate) struct Findings {
     /// Reason why the store may forget what it acknowledged, if it may.
     pub(crate) doubt: Option<Suspicion>,
+    /// Server that answered, if each has its own data.
+    pub(crate) server: Option<String>,
+    /// Doubt after which no machine ID was found to be claimed, in a server that took over from no other one: it
+    /// reaches nothing.
+    pub(crate) reaches_nothing: Option<Doubt>,
     /// Block of machine IDs that was read.
     pub(crate) block: u64,
     pub(crate) snapshot: Snapshot,
@@ -419,7 +453,8 @@ pub(crate) enum Event {
     GivenUp(bool),
     /// Another process owns the record. The machine ID must be sealed.
     Fenced(Record),
-    /// The file behind the store was replaced or cannot be written. The machine ID must be sealed.
+    /// The file behind the store was replaced or cannot be written, or an older store stands behind the same URL. The
+    /// machine ID must be sealed.
     Broken(StoreError),
 }
 

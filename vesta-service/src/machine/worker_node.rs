@@ -107,6 +107,7 @@ pub(crate) fn doubt(
         since,
         reach: since,
         window: Duration::ZERO,
+        took_over: false,
         why,
     })
 }

@@ -2,16 +2,28 @@
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
 /// A name that only this process has on this host: that of an abstract socket, which is not a file,
-/// needs no permission, and disappears with its process.
-pub(crate) type Name = UnixDatagram;
+/// needs no permission, and disappears with its process. It listens only so that others can ask whose it is.
+pub(crate) type Name = UnixListener;
 
 /// Takes a name; [`io::ErrorKind::AddrInUse`] if another holder in this network namespace has it.
 pub(crate) fn take_name(name: &str) -> io::Result<Name> {
-    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// The user whose process has a name; `None` if it does not show.
+pub(crate) fn user_of(name: &str) -> Option<u32> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC; // a holder never accepts
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?;
+    net::connect(&socket, &address).ok()?;
+    let peer = net::sockopt::socket_peercred(&socket).ok()?;
+    Some(peer.uid.as_raw())
 }
 
 /// The magic number of the file system of a path; `None` if the path does not exist.

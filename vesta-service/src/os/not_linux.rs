@@ -10,6 +10,10 @@ pub(crate) fn take_name(_: &str) -> io::Result<Name> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+pub(crate) const fn user_of(_: &str) -> Option<u32> {
+    None
+}
+
 pub(crate) const fn file_system(_: &Path) -> Option<i64> {
     None
 }

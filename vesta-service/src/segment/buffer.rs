@@ -89,6 +89,8 @@ pub(crate) enum Health {
     /// The store offered numbers that had been handed out before: it was restored from a backup, or
     /// `max_id` was set back.
     WentBack,
+    /// An older store stands behind the same URL: both hand out these numbers.
+    TwoStores,
     /// The service was shut down.
     Closed,
 }
@@ -288,7 +290,7 @@ impl Buffer {
                 unused.push(range);
                 return;
             }
-            (Health::NoTag | Health::Closed, _) => return, // no caller may have them any more
+            (Health::NoTag | Health::TwoStores | Health::Closed, _) => return, // no caller may have them any more
             _ if stride.delta != self.delta => return self.settle(Health::OtherDelta),
             _ => {}
         }

@@ -419,6 +419,11 @@ impl Core {
             Ok(tags)
         });
         let now = self.now();
+        if tags.as_ref().is_err_and(StoreError::is_two_stores) {
+            self.keys()
+                .iter()
+                .for_each(|key| key.end(now, Health::TwoStores));
+        }
         if let Ok(tags) = &tags {
             let listed: HashSet<&str> = tags.iter().map(|tag| tag.key.as_str()).collect();
             for key in self

@@ -107,7 +107,7 @@ impl Key {
         let before = state.health;
         let pause = by(&mut state);
         let health = state.health;
-        if matches!(health, Health::NoTag | Health::Closed) {
+        if matches!(health, Health::NoTag | Health::TwoStores | Health::Closed) {
             state.keep_unused(self.cursor.stop());
         }
         let pause = pause.or_else(|| state.ask(now).then_some(Duration::ZERO));

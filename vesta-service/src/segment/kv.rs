@@ -4,6 +4,7 @@
 //!  segment/tags    orders    name, first number that was never handed out, step, description
 //! ```
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::StoreError;
 use crate::lease::{Area, Entry, Fields, SCHEMA};
-use crate::lease::{Cas, KvStore};
+use crate::lease::{Cas, KvStore, Secret};
 use crate::random;
+use crate::sync::Mutex;
 
 pub(crate) const AREA: &str = "segment/tags";
 
@@ -24,6 +26,8 @@ pub(crate) const AREA: &str = "segment/tags";
 #[derive(Debug, Clone)]
 pub struct KvSegments {
     area: Area,
+    /// Secrets of this process's last change of each entry, which prove to a registry that it may give numbers back.
+    proofs: Arc<Mutex<BTreeMap<String, Secret>>>,
     /// Keeps the times of changes unchanged: for tests that show them.
     timeless: bool,
 }
@@ -31,8 +35,11 @@ pub struct KvSegments {
 /// A tag as an entry: no two requests write the same text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Written {
-    tag: SegmentTag,
-    attempt: u64,
+    pub(crate) tag: SegmentTag,
+    /// Hash of a secret of the writer.
+    pub(crate) attempt: u64,
+    /// First number of the range that was taken last: its taker may give numbers from there on back.
+    pub(crate) from: Option<u64>,
 }
 
 impl KvSegments {
@@ -48,6 +55,7 @@ impl KvSegments {
                 store,
                 name: area.into(),
             },
+            proofs: Arc::default(),
             timeless: false,
         }
     }
@@ -61,18 +69,33 @@ impl KvSegments {
     }
 
     /// Replaces the entry that was read by a tag; returns `false` if it has changed since.
-    pub(crate) fn put(&self, old: Option<&Written>, tag: SegmentTag) -> Result<bool, StoreError> {
+    pub(crate) fn put(
+        &self,
+        old: Option<&Written>,
+        tag: SegmentTag,
+        from: Option<u64>,
+    ) -> Result<bool, StoreError> {
         let update_time = if self.timeless {
             tag.update_time
         } else {
             Some(SystemClock::new().wall())
         };
         let place = entry_key(&tag.key);
+        let secret = Secret::new(random::u128());
         let new = Written {
             tag: SegmentTag { update_time, ..tag },
-            attempt: random::u63(),
+            attempt: secret.attempt(),
+            from,
         };
-        Ok(self.area.put(&place, old, &new)? == Cas::Done)
+        let last = self.proofs.lock().get(&place).copied();
+        let done = self
+            .area
+            .put_with(&place, old, &new, last.unwrap_or_default())?
+            == Cas::Done;
+        if done {
+            self.proofs.lock().insert(place, secret);
+        }
+        Ok(done)
     }
 
     /// Hands out the numbers returned by `next`, which start at or above the first one left; `None`
@@ -108,6 +131,7 @@ impl KvSegments {
                     max_id,
                     ..old.tag.clone()
                 },
+                Some(numbers.start),
             )? {
                 return Ok(NextRange::Numbers(numbers));
             }
@@ -171,6 +195,7 @@ impl SegmentStore for KvSegments {
                     max_id,
                     ..old.tag.clone()
                 },
+                old.from,
             )?)
     }
 
@@ -179,7 +204,7 @@ impl SegmentStore for KvSegments {
     }
 
     fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        self.put(None, SegmentTag::clone(tag))
+        self.put(None, SegmentTag::clone(tag), None)
     }
 }
 
@@ -196,7 +221,7 @@ pub(crate) fn entry_key(tag: &str) -> String {
 
 impl Entry for Written {
     fn encode(&self) -> String {
-        let Self { tag, attempt } = self;
+        let Self { tag, attempt, from } = self;
         let SegmentTag {
             key,
             max_id,
@@ -207,13 +232,14 @@ impl Entry for Written {
             ..
         } = tag;
         let last = last.map_or(String::new(), |last| format!(r#","last":"{last}""#));
+        let from = from.map_or(String::new(), |from| format!(r#","from":"{from}""#));
         let (key, description) = (
             Value::from(key.as_str()),
             Value::from(description.as_deref()),
         );
         let time = Value::from(update_time.map(|time| time.0.to_string()));
         format!(
-            r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}"{last},"description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
+            r#"{{"schema":{SCHEMA},"key":{key},"max_id":"{max_id}","step":"{step}"{last}{from},"description":{description},"attempt":"{attempt:016x}","time":{time}}}"#
         )
     }
 
@@ -228,6 +254,7 @@ impl Entry for Written {
         Ok(Self {
             tag,
             attempt: fields.hex_64("attempt")?,
+            from: fields.if_present("from")?,
         })
     }
 }
@@ -251,7 +278,11 @@ mod tests {
     }
 
     fn written(tag: SegmentTag) -> Written {
-        Written { tag, attempt: 42 }
+        Written {
+            tag,
+            attempt: 42,
+            from: None,
+        }
     }
 
     #[test]
@@ -292,11 +323,11 @@ mod tests {
         #[test]
         fn every_tag_round_trips(
             (key, max_id, step, attempt) in any::<(String, i64, i64, u64)>(),
-            (description, time, last) in any::<(Option<String>, Option<u64>, Option<u64>)>(),
+            (description, time, last, from) in any::<(Option<String>, Option<u64>, Option<u64>, Option<u64>)>(),
         ) {
             let update_time = time.map(UnixMillis);
             let tag = SegmentTag { description, update_time, last, ..SegmentTag::new(key, max_id, step) };
-            let written = Written { tag, attempt };
+            let written = Written { tag, attempt, from };
             prop_assert_eq!(Written::decode(&written.encode()), Ok(written));
         }
     }
@@ -438,7 +469,8 @@ mod tests {
                 SegmentTag {
                     max_id: -5,
                     ..orders()
-                }
+                },
+                None
             )
             .unwrap()
         );

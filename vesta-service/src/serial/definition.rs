@@ -47,6 +47,11 @@ pub(super) struct Present {
 }
 
 impl Definition {
+    /// Name of the tag.
+    pub(crate) fn tag(&self) -> &str {
+        &self.tag
+    }
+
     fn new(
         tag: String,
         pattern: Pattern,

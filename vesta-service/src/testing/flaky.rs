@@ -10,7 +10,7 @@ use vesta_intf::UnixMillis;
 use super::ManualClock;
 use crate::clock::Clock as _;
 use crate::error::StoreError;
-use crate::lease::{KvStore, Put, Suspicion, Timing};
+use crate::lease::{KvStore, Put, Secret, Suspicion, Timing, Writer};
 
 /// Passes requests on to a store, unless told to lose them. For tests of how a program behaves
 /// during outages; it hides the store's own clock, so that tests can script the time, and shows
@@ -39,6 +39,7 @@ struct Weather {
     refuses: bool,
     panics: bool,
     may_forget: bool,
+    writer: Option<Writer>,
     fail_next: u32,
     lose_replies: u32,
     hold_back: u32,
@@ -99,6 +100,11 @@ impl FlakyStore {
         self.weather.lock().may_forget = true;
     }
 
+    /// Answers from now on as this server.
+    pub fn show_writer(&self, writer: Writer) {
+        self.weather.lock().writer = Some(writer);
+    }
+
     /// Shows this clock as the store's own from now on.
     pub fn show_clock(&self, clock: &ManualClock) {
         self.weather.lock().clock = Some(clock.clone());
@@ -123,7 +129,7 @@ impl FlakyStore {
     pub fn deliver(&self) -> Vec<Result<bool, StoreError>> {
         let held = std::mem::take(&mut self.weather.lock().held);
         held.into_iter()
-            .map(|(area, Put { key, old, new })| {
+            .map(|(area, Put { key, old, new, .. })| {
                 self.inner.put_if(&area, &key, old.as_deref(), &new)
             })
             .collect()
@@ -191,6 +197,10 @@ impl KvStore for FlakyStore {
         self.inner.describe()
     }
 
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+
     fn timing(&self) -> Timing {
         self.inner.timing()
     }
@@ -206,6 +216,11 @@ impl KvStore for FlakyStore {
         } else {
             self.inner.doubt()?
         })
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        let shown = self.weather.lock().writer.clone();
+        shown.or_else(|| self.inner.writer())
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
@@ -233,6 +248,7 @@ impl KvStore for FlakyStore {
             key: key.into(),
             old: old.map(str::to_owned),
             new: new.into(),
+            secret: Secret::default(),
         };
         self.put_all(area, &[put]).map(|done| done[0])
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vesta_intf::UnixMillis;
 
 use crate::error::StoreError;
-use crate::lease::{KvStore, Put, Suspicion, Timing};
+use crate::lease::{FilePlace, KvStore, Put, Secret, Suspicion, Timing, Writer};
 
 /// A request to a store; a single change is that of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Request<'_> {
             Self::Get { area, key } => Answer::Value(store.get(area, key)?),
             Self::Put {
                 area,
-                puts: [Put { key, old, new }],
+                puts: [Put { key, old, new, .. }],
             } => Answer::Done(vec![store.put_if(area, key, old.as_deref(), new)?]),
             Self::Put { area, puts } => Answer::Done(store.put_all(area, puts)?),
             Self::Doubt => Answer::Doubt(store.doubt()?),
@@ -139,8 +139,20 @@ impl KvStore for Intercept {
         self.timing
     }
 
+    fn keeps_owners(&self) -> bool {
+        self.store.keeps_owners()
+    }
+
+    fn place(&self) -> String {
+        self.store.place()
+    }
+
     fn keeps_history(&self) -> bool {
         self.store.keeps_history()
+    }
+
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
+        self.store.file_place()
     }
 
     fn lock(&self, area: &str, key: &str) -> Result<Option<Box<dyn Any + Send>>, StoreError> {
@@ -166,12 +178,17 @@ impl KvStore for Intercept {
             key: key.into(),
             old: old.map(str::to_owned),
             new: new.into(),
+            secret: Secret::default(),
         };
         self.put_all(area, &[put]).map(|done| done[0])
     }
 
     fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
         self.ask(Request::Put { area, puts }, only!(Done))
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        self.store.writer()
     }
 
     fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {

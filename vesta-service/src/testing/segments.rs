@@ -37,7 +37,7 @@ impl MemorySegmentStore {
     /// Never: the in-memory store always answers.
     pub fn put(&self, tag: SegmentTag) {
         self.remove(&tag.key);
-        self.tags.put(None, tag).expect("memory answers");
+        self.tags.put(None, tag, None).expect("memory answers");
     }
 
     /// Removes a tag.

@@ -37,8 +37,23 @@ impl KvStore for MemoryStore {
         "memory".into()
     }
 
+    /// Two of them are two places.
+    fn place(&self) -> String {
+        format!("memory {self:p}")
+    }
+
     fn timing(&self) -> Timing {
         Timing::ONE_HOST
+    }
+
+    fn namespaces(&self) -> Result<Option<Vec<String>>, StoreError> {
+        let entries = self.entries.lock();
+        let mut names: Vec<String> = entries
+            .keys()
+            .filter_map(|(area, _)| Some(area.strip_prefix("lease/")?.to_owned()))
+            .collect();
+        names.dedup();
+        Ok(Some(names))
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

@@ -1,10 +1,15 @@
 //! Tags that are added, changed, removed and used up.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use vesta_intf::UnixMillis;
 use vesta_service::clock::Clock as _;
-use vesta_service::segment::{NewSegmentTag, SegmentStore as _};
+use vesta_service::lease::StoreError;
+use vesta_service::options::Drive;
+use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_service::testing::{Intercept, ManualClock, MemoryStore, Request};
 use vesta_service::{ErrorKind, IdError};
 
 use crate::stores::{Seen, TestStore, batch, by_hand, next, patient, row, run, try_next};
@@ -194,6 +199,43 @@ fn a_removed_tag_stops_and_resumes_above_its_old_numbers() {
     service.refresh().unwrap();
     assert!(last < 50_000);
     assert_eq!(orders.next().unwrap(), 50_000);
+}
+
+/// Also the numbers that are left: the first store gives them to others.
+#[test]
+fn tags_of_a_second_store_stop_once_it_is_known() {
+    let second = Arc::new(AtomicBool::new(false));
+    let known = second.clone();
+    let store = Intercept::new(
+        Arc::new(MemoryStore::new()),
+        move |request, store| match request {
+            Request::Doubt if known.load(Ordering::Relaxed) => {
+                Err(StoreError::two_stores("h:1 has an older one"))
+            }
+            request => request.send(store),
+        },
+    );
+    let store = Arc::new(KvSegments::new(Arc::new(store)));
+    let tag = NewSegmentTag::new("orders", 1000).unwrap();
+    assert!(store.create(&tag).unwrap());
+    let clock = ManualClock::at(UnixMillis(0));
+    let service = SegmentService::builder(store)
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
+        .build()
+        .unwrap();
+    let orders = service.segment("orders").unwrap();
+    let _ = orders.try_next(); // asks for numbers
+    service.maintain();
+    orders.try_next().unwrap();
+    second.store(true, Ordering::Relaxed);
+    orders.try_next().expect("not yet known");
+    clock.advance(MINUTE);
+    service.maintain();
+    let error = orders.try_next().unwrap_err();
+    assert!(error.to_string().contains("TWO_STORES"), "{error}");
+    let said = orders.status().not_ready_because.expect("not ready");
+    assert!(said.contains("TWO_STORES"), "{said}");
 }
 
 #[test]

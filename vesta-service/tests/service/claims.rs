@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::common::setting::Setting;
 use crate::common::{START, leases, put};
 use parking_lot::Mutex;
 use vesta_intf::Field;
@@ -551,4 +552,84 @@ fn an_exhausted_machine_id_is_replaced_by_another() {
         range: Some(3..=4),
     };
     assert_eq!(start(pool, folder.path(), clock).unwrap().machine(), 4);
+}
+
+/// With a layout that counts seconds, the IDs of that second are used up for other hosts.
+#[test]
+fn a_machine_id_given_back_within_its_second_is_claimed_in_the_next() {
+    for others in [0, 60] {
+        let setting = Setting::new();
+        let pool = |setting: &Setting| {
+            let machine = MachineSource::Pool {
+                store: setting.store.clone(),
+                range: Some(3..=3 + others),
+            };
+            setting.builder().machine(machine).timing(Timing::NETWORK)
+        };
+        let busy: Vec<_> = (0..others)
+            .map(|_| pool(&setting.elsewhere()).build().expect("unused"))
+            .collect();
+        let before = pool(&setting).build().expect("the last one");
+        before.gen_id().expect("at once");
+        before.close();
+        let began = setting.clock.monotonic();
+        let after = pool(&setting.elsewhere()).build().expect("given back");
+        assert_eq!(after.machine(), before.machine());
+        after.gen_id().expect("at once");
+        let took = setting.clock.monotonic() - began;
+        assert!(took <= Duration::from_millis(1500), "{took:?}");
+        drop(busy);
+    }
+}
+
+/// A machine ID that is given back ends the wait early, but not the watch over owners that may only be slow.
+#[test]
+fn an_expired_owner_is_watched_in_full_beside_one_that_gives_back() {
+    let setting = Setting::new();
+    let silent = setting.builder().timing(Timing::NETWORK).build().unwrap();
+    silent.gen_id().unwrap();
+    setting.clock.advance(Duration::from_secs(100)); // it was paused
+    let other = setting.elsewhere();
+    let both = |setting: &Setting| setting.builder().timing(Timing::NETWORK);
+    let brief = both(&other).build().unwrap();
+    brief.gen_id().unwrap();
+    let next = match silent.machine() {
+        3 => 4,
+        _ => 3,
+    };
+    assert_eq!(brief.machine(), next);
+    brief.close();
+    // Somebody is faster when that machine ID becomes free.
+    let (known, stolen) = (leases(&setting.memory), AtomicU64::new(0));
+    let memory = setting.memory.clone();
+    let store = Intercept::new(memory, move |request, store| {
+        if let Request::Put { puts: [put], .. } = &request
+            && put.key == next.to_string()
+            && stolen.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            let old = known.record(next)?.expect("it was given back");
+            let taken = Record {
+                owner: 9,
+                epoch: old.epoch + 1,
+                from: old.bound,
+                bound: old.bound + (60 << 20),
+                released: false,
+                ..old.clone()
+            };
+            known.change(next, Some(&old), &taken)?;
+        }
+        request.send(store)
+    });
+    let began = setting.clock.monotonic();
+    let last = setting.elsewhere();
+    let machine = MachineSource::Pool {
+        store: Arc::new(store.timing(Timing::NETWORK)),
+        range: Some(3..=4),
+    };
+    let taken_over = both(&last).machine(machine).build().expect("watched");
+    assert_eq!(taken_over.machine(), silent.machine());
+    let took = setting.clock.monotonic() - began;
+    let watch = Timing::NETWORK.renew_every * 3 / 2;
+    assert!(took >= watch, "{took:?}");
+    assert!(took <= watch + Duration::from_secs(1), "{took:?}");
 }

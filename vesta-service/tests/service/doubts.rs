@@ -1,14 +1,15 @@
 //! Stores that may forget, where one process detects it and another does not: the recorded doubt.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::setting::{Setting, position};
 use crate::common::{START, leases};
 use vesta_service::clock::Clock as _;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Doubt, Timing};
-use vesta_service::testing::FlakyStore;
-use vesta_service::{ErrorKind, LocalIdService, MachineSource};
+use vesta_service::lease::{Doubt, Record, Suspicion, Timing};
+use vesta_service::testing::{Answer, FlakyStore, Intercept, Request};
+use vesta_service::{ErrorKind, IdMeta, LocalIdService, MachineSource};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -71,6 +72,83 @@ fn a_recorded_doubt_counts_for_all_until_an_operator_clears_it() {
     assert_eq!(leases(&first.memory).trust().unwrap(), None);
     first.clock.advance(20 * SECOND);
     unsuspecting(&first).start().try_gen_id().expect("at once");
+}
+
+/// `store init` creates a namespace; `reserve` and `import` write records for other systems; a process that stops early
+/// leaves a record that it did not claim yet.
+#[test]
+fn a_namespace_without_a_claim_has_nothing_to_wait_for() {
+    let never_claimed = |owner, epoch| Record {
+        epoch,
+        owner,
+        ..Record::default()
+    };
+    for (records, moves, took_over, expected) in [
+        (vec![], false, false, 12),
+        (
+            vec![(5, never_claimed(Record::FOREIGN, 1))],
+            false,
+            false,
+            12,
+        ),
+        (vec![(1023, never_claimed(0, 0))], false, false, 12),
+        (
+            vec![(2000, never_claimed(Record::FOREIGN, 1))],
+            false,
+            false,
+            12,
+        ),
+        // Given back by hand before a process looked: it may have had a window.
+        (vec![(5, never_claimed(0, 1))], false, false, 117),
+        (vec![(2000, never_claimed(9, 1))], false, false, 117),
+        // Claimed between the survey and the doubt, or after it.
+        (vec![], true, false, 117),
+        // The server before this one may have acknowledged claims that this one does not show.
+        (vec![], false, true, 117),
+    ] {
+        let setting = Setting::new();
+        let known = leases(&setting.memory);
+        let namespace = known.open(&IdMeta::MAX_PEAK.fingerprint()).unwrap().uuid;
+        known.raise_floor(position(START)).unwrap();
+        for (machine, record) in &records {
+            let record = Record {
+                namespace,
+                ..record.clone()
+            };
+            known.change(*machine, None, &record).unwrap();
+        }
+        let doubtful = Intercept::new(setting.memory.clone(), move |request, store| {
+            if let (true, Request::Put { puts: [put], .. }) = (moves, &request)
+                && put.key == "namespace"
+            {
+                let record = Record {
+                    namespace,
+                    ..never_claimed(9, 1)
+                };
+                known.change(700, None, &record)?;
+            }
+            match request {
+                Request::Doubt => Ok(Answer::Doubt(Some(Suspicion {
+                    why: "it said so".into(),
+                    took_over,
+                }))),
+                _ => request.send(store),
+            }
+        });
+        let machine = MachineSource::Pool {
+            store: Arc::new(doubtful.timing(Timing::NETWORK)),
+            range: Some(3..=4),
+        };
+        let service = setting.builder().machine(machine).build().unwrap();
+        let case = format!("{records:?}, {moves}, {took_over}");
+        assert_eq!(begins_in(&setting, &service), expected * SECOND, "{case}");
+        let reach = doubt(&setting).expect("written down").reach;
+        assert_eq!(reach == START, expected == 12, "{case}");
+        if expected == 12 {
+            pass(&setting, 7, &[&service]);
+            service.gen_id().expect(&case);
+        }
+    }
 }
 
 /// The earlier process has long windows, and does not know of the doubt for a while.

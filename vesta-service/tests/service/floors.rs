@@ -127,10 +127,13 @@ fn a_floor_far_ahead_leaves_no_claim_behind() {
                 return; // it was complete before the floor was raised
             }
             let error = match built {
-                Err(error @ BuildError::Exhausted { .. }) => error.to_string(),
+                Err(error @ (BuildError::Exhausted { .. } | BuildError::FloorAhead { .. })) => {
+                    error.to_string()
+                }
                 _ => panic!("it was not refused, after {} requests", raised.after),
             };
-            assert!(error.contains("used up to"), "{error}");
+            let named = ["used up to", "the floor of namespace"];
+            assert!(named.iter().any(|it| error.contains(it)), "{error}");
             let record = leases(&raised.memory)
                 .record(0)
                 .unwrap()

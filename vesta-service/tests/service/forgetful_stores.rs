@@ -19,11 +19,8 @@ fn a_store_behind_the_hosts_record_is_refused_until_its_floor_is_raised() {
     let service = setting.start();
     let before = service.gen_id().unwrap();
     drop(service);
-    let wiped = Setting {
-        clock: setting.clock,
-        folder: setting.folder,
-        ..Setting::new()
-    };
+    let wiped = setting;
+    wiped.memory.forget();
     wiped.clock.set_wall(UnixMillis(START.0 - 3_000));
     let refused = wiped.try_start().unwrap_err();
     let BuildError::StoreRegressed { used_until, .. } = &refused else {
@@ -154,9 +151,10 @@ fn ids_keep_flowing_with_a_store_that_may_forget() {
 fn of_two_claims_only_the_one_known_to_the_store_issues() {
     let first = Setting::new();
     first.store.set_may_forget();
-    let forgotten = first.start_from_memory();
+    let start = |on: &Setting| on.reserved().timing(Timing::IN_MEMORY).build().unwrap();
+    let forgotten = start(&first);
     first.memory.forget();
-    let successor = first.elsewhere().start_from_memory();
+    let successor = start(&first.elsewhere());
     assert_eq!(successor.machine(), forgotten.machine());
     first.clock.advance(Duration::from_secs(8));
     assert_eq!(
@@ -238,7 +236,7 @@ fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
     let holder = begun(
         &setting,
         store_has_clock.then_some(&right),
-        setting.builder(),
+        setting.reserved(),
     );
     right.set_wall(setting.clock.wall());
     setting.clock.set_wall(UnixMillis(
@@ -267,7 +265,8 @@ fn fail_over_after_step(step: i64, store_has_clock: bool) -> (usize, usize) {
         clock: right.clone(),
         ..setting.elsewhere()
     };
-    let successor = starter.start_from_memory();
+    let successor = starter.reserved().timing(Timing::IN_MEMORY).build();
+    let successor = successor.expect("the record is gone");
     assert_eq!(successor.machine(), holder.machine());
     pass(120, &[&setting.clock, &right], |_| {
         issue(&holder); // cut off from the store

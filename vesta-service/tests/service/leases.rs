@@ -224,6 +224,7 @@ fn a_free_pool_used_beyond_the_clock_reports_until_when() {
             holders,
             range,
             ahead: Some(ahead),
+            ..
         } = &error
         else {
             panic!("{error}");

@@ -267,7 +267,7 @@ fn a_fixed_id_in_two_state_folders_of_a_host_is_refused() {
     assert!(error.is_configuration());
     let expected = format!(
         "machine ID 7 of namespace `{namespace}` is in use on this host by another process (another user \
-         or state directory)"
+         or state directory: user "
     );
     assert!(error.to_string().starts_with(&expected), "{error}");
     start(two, &namespace_of(two)).expect("another namespace");

@@ -275,6 +275,7 @@ impl World {
                 "starts refused: namespace lost"
             }
             BuildError::Exhausted { .. } => "starts refused: every machine ID in use",
+            BuildError::FloorAhead { .. } => "starts refused: the floor lies ahead",
             BuildError::ClockBehind { .. } if only => "starts refused: clock behind",
             BuildError::StoreRegressed { .. } if forgets => "starts refused: the store forgot",
             BuildError::RecordLost { .. } if forgets => "starts refused: record lost",

@@ -4,10 +4,14 @@ use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{ClaimOrder, KvStore as _, Record, Timing};
+use vesta_service::testing::ManualClock;
 use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 
-use super::world::{LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_of};
+use super::world::{
+    LAYOUT, NAMESPACE, SECOND, World, crash, next_position, position_at, position_of,
+};
 use super::{Backend, Cas, RecordExt as _};
 
 pub(super) fn built(builder: vesta_service::Builder) -> LocalIdService {
@@ -65,6 +69,7 @@ pub(super) fn a_used_up_pool_names_the_holders(backend: &dyn Backend) {
         holders,
         range,
         ahead: None,
+        ..
     } = &error
     else {
         panic!("{error}")
@@ -304,4 +309,38 @@ pub(super) fn a_foreign_machine_id_is_never_handed_out(backend: &dyn Backend) {
     };
     let moved = built(world.service("moved").machine(reserved));
     assert!(next_position(&moved) >= imported.bound);
+}
+
+/// A host whose clock is wrong would use up its machine ID until the time that it shows. A store on this host has this
+/// host's clock, so there is nothing to compare with.
+pub(super) fn a_start_with_a_wrong_clock_is_refused_where_the_store_has_a_clock(
+    backend: &dyn Backend,
+) {
+    let world = World::new(backend);
+    let Some(theirs) = world.plain().now().expect("the store answers") else {
+        return;
+    };
+    const YEARS: u64 = 365 * 24 * 3_600_000;
+    let start = |host: &str, wall: u64| {
+        let pool = MachineSource::Pool {
+            store: world.plain(),
+            range: Some(0..=0),
+        };
+        let clock = Arc::new(ManualClock::at(UnixMillis(wall)));
+        world.service(host).clock(clock).machine(pool)
+    };
+    for wrong in [
+        theirs.0 + 5 * YEARS,
+        theirs.0 + 10 * YEARS,
+        theirs.0 + 90_000,
+        theirs.0 - 3_600_000,
+    ] {
+        let error = refused(start("wrong", wrong));
+        assert!(matches!(error, BuildError::ClocksDiffer { .. }), "{error}");
+    }
+    let now = world.plain().now().expect("the store answers");
+    let now = now.expect("as before").0;
+    let right = built(start("right", now));
+    let used = position_at(UnixMillis(now + 1000));
+    assert!(next_position(&right) <= used, "the machine ID was used up");
 }

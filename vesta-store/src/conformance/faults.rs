@@ -221,7 +221,7 @@ pub(super) fn a_wiped_store_is_refused_where_a_host_remembers_until_the_floor_is
     let bound = world.record(7).bound;
     crash(service, &connection);
 
-    let world = world.wiped(backend);
+    world.wipe();
     let refused = world
         .pool("host", 7..=7)
         .build()

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use vesta_service::lease::{Cas, KvStore, Leases, Put, Record};
+use vesta_service::lease::{Cas, KvStore, Leases, Put, Record, Secret};
 
 use super::{Backend, Fixture, LONG_NAME};
 
@@ -266,6 +266,7 @@ pub(super) fn batched_puts_take_effect_one_by_one(backend: &dyn Backend) {
         key: key.into(),
         old: old.map(str::to_owned),
         new: new.into(),
+        secret: Secret::default(),
     };
     let put_all = |store: &dyn KvStore, puts: &[Put]| store.put_all(AREA, puts).expect("an answer");
     with_store(backend, |fixture, store| {

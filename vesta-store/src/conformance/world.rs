@@ -44,11 +44,12 @@ impl World {
         }
     }
 
-    /// The store forgets everything; the hosts and the time stay.
-    pub(super) fn wiped(self, backend: &dyn Backend) -> Self {
-        Self {
-            fixture: backend.fresh(),
-            ..self
+    /// The store forgets everything, at its place; the hosts and the time stay.
+    pub(super) fn wipe(&self) {
+        for area in [format!("lease/{NAMESPACE}"), format!("history/{NAMESPACE}")] {
+            for (key, _) in self.plain().list(&area).expect("the store answers") {
+                self.delete_entry(&area, &key);
+            }
         }
     }
 
@@ -64,9 +65,12 @@ impl World {
 
     /// Deletes a record outside the protocol, like an operator who deletes a row.
     pub(super) fn delete(&self, machine: u64) {
-        let (area, key) = (format!("lease/{NAMESPACE}"), machine.to_string());
-        if !self.fixture.delete(&area, &key) {
-            self.deleted.delete(&*self.fixture.connect(), &area, &key);
+        self.delete_entry(&format!("lease/{NAMESPACE}"), &machine.to_string());
+    }
+
+    fn delete_entry(&self, area: &str, key: &str) {
+        if !self.fixture.delete(area, key) {
+            self.deleted.delete(&*self.fixture.connect(), area, key);
         }
     }
 

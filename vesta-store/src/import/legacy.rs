@@ -15,6 +15,8 @@ pub enum Legacy<'a> {
     VestaDb,
     /// Leaf's snowflake mode, in ZooKeeper.
     Leaf,
+    /// A system whose worker IDs are the names of a znode's children.
+    Nodes,
     /// CosId, in Redis, MySQL or ZooKeeper.
     CosId {
         /// Its namespace.
@@ -47,6 +49,12 @@ impl Legacy<'_> {
                 kinds: &[Kind::Zookeeper],
                 example: "zookeeper://host:2181/snowflake/NAME/forever",
                 layouts: &[IdMeta::SNOWFLAKE],
+            },
+            Legacy::Nodes => Facts {
+                name: "The other system",
+                kinds: &[Kind::Zookeeper],
+                example: "zookeeper://host:2181/snowflake/NAME",
+                layouts: &[],
             },
             Legacy::CosId { .. } => Facts {
                 name: "CosId",

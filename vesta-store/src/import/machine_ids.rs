@@ -1,10 +1,10 @@
 //! Machine IDs of a legacy system.
 
 use super::cosid;
-#[cfg(feature = "zookeeper")]
-use super::leaf;
 use super::legacy::Legacy;
 use super::owner::ForeignOwner;
+#[cfg(feature = "zookeeper")]
+use super::{leaf, nodes};
 #[cfg(feature = "mysql")]
 use crate::backends::mysql;
 use crate::{OpenError, StoreUrl};
@@ -20,6 +20,8 @@ pub fn machine_ids(url: &StoreUrl, legacy: Legacy<'_>) -> Result<Vec<ForeignOwne
         (Legacy::VestaDb, crate::Kind::Mysql) => mysql::vesta_machine_ids(url),
         #[cfg(feature = "zookeeper")]
         (Legacy::Leaf, crate::Kind::Zookeeper) => leaf::leaf_machine_ids(url),
+        #[cfg(feature = "zookeeper")]
+        (Legacy::Nodes, crate::Kind::Zookeeper) => nodes::machine_ids(url),
         (
             Legacy::CosId {
                 namespace,
@@ -51,6 +53,11 @@ mod tests {
                 Legacy::Leaf,
                 "mysql://u:hunter2@h/d",
                 "Leaf keeps its data in zookeeper, not in mysql; write zookeeper://",
+            ),
+            (
+                Legacy::Nodes,
+                "etcd://u:hunter2@h",
+                "The other system keeps its data in zookeeper, not in etcd; write zookeeper://",
             ),
             (
                 cosid,

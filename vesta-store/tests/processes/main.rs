@@ -20,6 +20,9 @@ mod beside;
 mod failovers;
 #[cfg(feature = "sqlite")]
 mod files;
+#[cfg(feature = "zookeeper")]
+#[path = "../workers/mod.rs"]
+mod foreign;
 mod kills;
 #[cfg(feature = "mysql")]
 #[path = "../originals/mod.rs"]
@@ -37,7 +40,11 @@ mod server;
 #[allow(dead_code, reason = "rows of stores that are left out of this build")]
 mod stores;
 mod worker;
+#[cfg(feature = "zookeeper")]
+mod workers;
 mod world;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod writers;
 
 /// Generates a test of each scenario with this store.
 macro_rules! on {
@@ -106,6 +113,7 @@ macro_rules! on_a_database {
                 a_restart_leaves_no_empty_table_in_place_of_a_renamed_one
                 a_refusal_ends_neither_holders_nor_waiting_starters
                 nothing_repeats_while_calls_wait_for_refused_tags;
+            writers: another_server_is_refused_or_doubted;
         }
     };
 }
@@ -170,6 +178,9 @@ mod processes {
     #[cfg(feature = "zookeeper")]
     mod zookeeper {
         on_a_server!(crate::stores::ZOOKEEPER);
+        on! { crate::stores::ZOOKEEPER;
+            workers: the_other_system_never_takes_the_number_of_a_paused_or_killed_process;
+        }
     }
     #[cfg(feature = "etcd")]
     mod etcd {

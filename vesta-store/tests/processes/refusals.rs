@@ -227,7 +227,7 @@ fn refusals(store: &Store) -> [[&'static str; 3]; 4] {
 }
 
 /// The URL of a user whose privileges, password and account change.
-fn as_app(url: &str) -> String {
+pub(crate) fn as_app(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").expect("a scheme");
     let (_, place) = rest.rsplit_once('@').expect("a password");
     format!("{scheme}://app:app@{place}")

@@ -4,6 +4,8 @@
 mod cosid;
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod first_starts;
 mod import;
 mod memory;
 #[cfg(feature = "mysql")]
@@ -30,5 +32,8 @@ mod servers;
 mod shared;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "zookeeper")]
+#[path = "../workers/mod.rs"]
+mod workers;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;

@@ -83,7 +83,7 @@ fn broken_put(
     has: impl Fn(Fault) -> bool,
     store: &dyn KvStore,
     area: &str,
-    Put { key, old, new }: &Put,
+    Put { key, old, new, .. }: &Put,
 ) -> Result<bool, StoreError> {
     let old = old.as_deref();
     let current = store.get(area, key)?;

@@ -1,5 +1,6 @@
 //! ZooKeeper: conformance suite and further tests.
 
+mod beside;
 mod faults;
 mod proxy;
 pub(crate) mod tree;
@@ -218,4 +219,16 @@ fn the_machine_ids_of_leaf_are_found() {
         said.contains("not Leaf workers: 10.0.0.99:8080-0000000099, leader;"),
         "{said}"
     );
+}
+
+/// The clock is read by a change, which is beside the entries.
+#[test]
+fn the_leader_shows_its_clock_whatever_the_root() {
+    let tree = Tree::new();
+    let store = begun(&tree.url());
+    for _ in 0..2 {
+        assert!(store.now().expect("the store answers").is_some());
+    }
+    let entries = store.list(AREA).expect("the store answers");
+    assert_eq!(entries, [("7".into(), "1".into())]);
 }

@@ -56,6 +56,7 @@ fn legacy<'a>(
     match (system, cosid_namespace) {
         (LegacySystem::VestaDb, None) => Ok(Legacy::VestaDb),
         (LegacySystem::Leaf, None) => Ok(Legacy::Leaf),
+        (LegacySystem::Nodes, None) => Ok(Legacy::Nodes),
         (LegacySystem::CosId, Some(namespace)) => Ok(Legacy::CosId {
             namespace,
             max_machine: layout.max(Field::Machine),

@@ -2,6 +2,7 @@
 //!
 //! Each command is a few lines on top of [`Leases`], so that it works with every store.
 
+mod adopt;
 mod floor;
 mod free;
 mod import;
@@ -57,6 +58,7 @@ pub(super) fn run(
         StoreCommand::Free { machine } => free::run(&open()?, *machine, console),
         StoreCommand::Reserve { machine, holder } => reserve::run(&open()?, *machine, holder),
         StoreCommand::Repair { machine } => repair::run(&open()?, *machine, console),
+        StoreCommand::Adopt => adopt::run(config, &open()?, console),
         StoreCommand::Trust => trust::run(&open()?, console),
         StoreCommand::Import(import) => import::run(config, import, console),
     };

@@ -20,14 +20,16 @@ pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
         floor,
         window,
         doubt,
+        writer,
     } = &snapshot.namespace;
-    let doubt = doubt.as_ref().map(|Doubt { since, reach, window, why }| {
+    let doubt = doubt.as_ref().map(|Doubt { since, reach, window, why, .. }| {
         let (since, reach) = (since.to_string(), reach.to_string());
         json!({ "since": since, "reach": reach, "longestWindowMs": millis(*window), "why": why })
     });
     Ok(json!({
         "store": opened.store().describe(),
         "doubt": doubt,
+        "writer": writer,
         "namespace": opened.name(),
         "uuid": format!("{uuid:032x}"),
         "fingerprint": fingerprint,

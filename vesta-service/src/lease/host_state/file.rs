@@ -32,6 +32,8 @@ pub(crate) struct StateFolder {
     pub(crate) path: PathBuf,
     pub(crate) namespace: String,
     pub(crate) fingerprint: String,
+    /// Place of the store that a pool is in. Each has a separate pool file.
+    pub(crate) place: String,
 }
 
 /// State file of one machine ID, as a store of one record. Holds an exclusive lock on the file.
@@ -43,6 +45,8 @@ pub(crate) struct FileStore {
     /// True if one of the two slots could not be read. The record may then be an older one, so a claim keeps
     /// a distance of one window from it.
     pub(crate) is_damaged: bool,
+    /// Records of the same machine ID in stores at other places.
+    elsewhere: Vec<Record>,
     file: Mutex<Locked>,
 }
 
@@ -105,14 +109,24 @@ impl StateFolder {
                 wanted,
             });
         }
-        let pool = self.pool_path();
-        let pooled = pool::read(&pool, machine, &wanted).map_err(|e| failed("read", &pool, e))?;
-        is_damaged |= pooled.is_damaged;
-        if let Some(newer) = pooled
-            .newest
-            .filter(|pooled| pooled.generation > slot.generation)
-        {
-            slot = newer;
+        let (mut elsewhere, oldest) = (Vec::new(), slot.generation);
+        for pool in self.pools()? {
+            let pooled = pool::read(&pool, machine, &wanted);
+            let pooled = pooled.map_err(|e| failed("read", &pool, e))?;
+            is_damaged |= pooled.is_damaged;
+            match pooled.newest {
+                Some(newer) if pool == self.pool_path() => {
+                    slot = std::cmp::max_by_key(newer, slot, |it| it.generation);
+                }
+                // A fixed machine ID begins above what any pool issued.
+                Some(newer) if self.place.is_empty() && newer.generation > oldest => {
+                    slot.generation = slot.generation.max(newer.generation);
+                    let records = [slot.record, newer.record].into_iter();
+                    slot.record = records.max_by_key(|it| it.bound).unwrap_or_default();
+                }
+                Some(other) => elsewhere.push(other.record),
+                None => {}
+            }
         }
         let file = Mutex::new(Locked {
             file,
@@ -124,6 +138,7 @@ impl StateFolder {
             path,
             machine,
             is_damaged,
+            elsewhere,
             file,
         })
     }
@@ -136,7 +151,24 @@ impl StateFolder {
 
     /// Path of the pool file. Its name is not that of a state file.
     pub(super) fn pool_path(&self) -> PathBuf {
-        self.path.join(format!("{}.pool", self.namespace))
+        let place = crc32fast::hash(self.place.as_bytes());
+        self.path
+            .join(format!("{}@{place:08x}.pool", self.namespace))
+    }
+
+    /// Pool files of all stores.
+    fn pools(&self) -> Result<Vec<PathBuf>, BuildError> {
+        let list = |e| failed("list", &self.path, e);
+        let mut pools = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(list)? {
+            let name = entry.map_err(list)?.file_name();
+            let of = name.to_str().and_then(|name| name.strip_suffix(".pool"));
+            // Before there was one for each store, it had no place in its name.
+            if of.is_some_and(|of| of.split('@').next() == Some(&*self.namespace)) {
+                pools.push(self.path.join(name));
+            }
+        }
+        Ok(pools)
     }
 
     fn subject(&self, machine: u64) -> String {
@@ -155,12 +187,18 @@ impl FileStore {
         self.file.lock().slot.record.clone()
     }
 
+    /// True if a claim was made, in whatever store.
+    pub(super) fn is_used(&self) -> bool {
+        self.record().epoch > 0 || !self.elsewhere.is_empty()
+    }
+
     /// Local record, for use once its owner is gone.
     pub(super) fn local(&self) -> Local {
         Local {
             machine: self.machine,
             record: self.record(),
             is_damaged: self.is_damaged,
+            elsewhere: self.elsewhere.clone(),
         }
     }
 
@@ -367,6 +405,7 @@ mod tests {
             path: path.into(),
             namespace: "eu".into(),
             fingerprint: "a layout".into(),
+            place: String::new(),
         };
         folder.open(7, &ManualClock::at(UnixMillis(0))).unwrap()
     }

@@ -38,6 +38,7 @@ fn slot(generation: u64) -> Slot {
         birth: 6,
         namespace: 5,
         standby: None,
+        secret: crate::lease::Secret::new(9),
     };
     Slot {
         subject: subject(),
@@ -81,6 +82,7 @@ fn read(folder: &Path, file: &[u8]) -> Result<(Record, bool), BuildError> {
         path: folder.into(),
         namespace,
         fingerprint,
+        place: String::new(),
     };
     let path = folder.path_of(MACHINE);
     write(&path, file).unwrap();

@@ -51,6 +51,7 @@ impl Own {
             machine: *machine,
             record: record.clone(),
             is_damaged: false,
+            elsewhere: Vec::new(),
         };
         self.uuids.iter().flat_map(under).map(local).collect()
     }

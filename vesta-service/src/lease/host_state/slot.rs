@@ -3,11 +3,13 @@
 //! ```text
 //! 5a3c09e1 7 machine ID 7 of namespace `orders` with layout …
 //! {"schema":1,"namespace":…}
+//! 00000000000000000000000000000000
 //! ```
 //! The CRC-32 of everything that follows it comes first, then the generation, which grows with each
-//! write. Of two good slots the one with the higher generation counts. Blanks fill the rest.
+//! write. Of two good slots the one with the higher generation counts. The secret of the record's owner comes last,
+//! and blanks fill the rest.
 
-use crate::lease::{Entry as _, Record};
+use crate::lease::{Entry as _, Record, Secret};
 
 pub(super) const SLOT: usize = 1024;
 pub(super) const CHECKSUM: usize = 8;
@@ -31,7 +33,11 @@ impl Slot {
         } = self;
         let mut record = record.clone();
         let mut text = loop {
-            let text = format!(" {generation} {subject}\n{}\n", record.encode());
+            let secret = record.secret.number();
+            let text = format!(
+                " {generation} {subject}\n{}\n{secret:032x}\n",
+                record.encode()
+            );
             if text.len() <= SLOT - CHECKSUM || record.host.pop().is_none() {
                 break text.into_bytes();
             }
@@ -43,11 +49,13 @@ impl Slot {
     /// Decodes a slot; `None` if these are not the bytes of one.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let text = str::from_utf8(bytes.get(CHECKSUM..)?).ok()?;
-        let (head, record) = text.trim().split_once('\n')?;
+        let (head, rest) = text.trim().split_once('\n')?;
+        let (record, secret) = rest.split_once('\n')?;
         let (generation, subject) = head.split_once(' ')?;
-        let (generation, record) = (generation.parse().ok()?, Record::decode(record).ok()?);
+        let mut record = Record::decode(record).ok()?;
+        record.secret = Secret::new(u128::from_str_radix(secret, 16).ok()?);
         let slot = Self {
-            generation,
+            generation: generation.parse().ok()?,
             subject: subject.into(),
             record,
         };
@@ -84,13 +92,16 @@ mod tests {
                 birth: u64::MAX / 5,
                 namespace: u128::MAX / 3,
                 standby: None,
+                secret: Secret::new(u128::MAX / 7),
             },
         }
     }
 
     #[test]
     fn slot_round_trips_except_for_a_long_host_name() {
-        assert_eq!(Slot::decode(&slot().encode()), Some(slot()));
+        let back = Slot::decode(&slot().encode());
+        assert_eq!(back, Some(slot()));
+        assert_eq!(back.unwrap().record.secret.number(), u128::MAX / 7);
         for prefix in ["", "h", "hö", "hös"] {
             let mut expected = slot();
             expected.record.host = format!("{prefix}{}", "中".repeat(500));

@@ -41,6 +41,7 @@ fn first_doubt_that_was_written_stays_until_it_is_cleared() {
         since: UnixMillis(since),
         reach: UnixMillis(reach),
         window: Duration::ZERO,
+        took_over: false,
         why: format!("seen at {since}"),
     };
     let namespace = leases.find().unwrap().unwrap().uuid;

@@ -2,8 +2,8 @@
 //! `Holding` of the product is kept as the few numbers it is made from.
 
 use super::{Protocol, small};
-use crate::lease::Record;
 use crate::lease::state::{Attempt, Write};
+use crate::lease::{Record, Secret};
 
 /// Uuid of the namespace.
 pub(super) const NAMESPACE: u128 = 1;
@@ -24,11 +24,13 @@ pub(super) struct Rec {
 
 impl From<Rec> for Record {
     fn from(rec: Rec) -> Self {
+        let secret = Secret::new(rec.owner.into());
         Record {
             namespace: NAMESPACE,
             birth: rec.birth.into(),
             epoch: rec.epoch.into(),
-            owner: rec.owner.into(),
+            owner: secret.owner() * u128::from(rec.owner > 0),
+            secret,
             from: rec.from.into(),
             bound: rec.bound.into(),
             attempt: rec.attempt.into(),
@@ -43,7 +45,7 @@ impl From<&Record> for Rec {
         Rec {
             birth: small(record.birth),
             epoch: small(record.epoch),
-            owner: small(record.owner),
+            owner: small(record.secret.number() * u128::from(record.owner > 0)),
             from: small(record.from),
             bound: small(record.bound),
             attempt: small(record.attempt),

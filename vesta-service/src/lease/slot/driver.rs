@@ -204,9 +204,19 @@ impl Driver {
             Event::Broken(error) => {
                 slot.state.lock().renewals_failed += 1;
                 let store = &self.machine.plan.store;
-                tracing::error!(store, %error, "no more IDs: the store's file was replaced or cannot be written");
+                let (kind, why) = match error.is_two_stores() {
+                    true => (
+                        EventKind::TwoStores,
+                        "an older store stands behind the same URL",
+                    ),
+                    false => (
+                        EventKind::Sealed,
+                        "the store's file was replaced or cannot be written",
+                    ),
+                };
+                tracing::error!(store, %error, "no more IDs: {why}");
                 held.seal(&error.to_string());
-                note(EventKind::Sealed, machine, error.to_string());
+                note(kind, machine, error.to_string());
             }
             Event::WentBack(current) => {
                 slot.state.lock().went_back += 1;

@@ -203,6 +203,7 @@ impl Rounds {
             taken,
             ..
         } = self;
+        let by_record = drivers[number].plan().goes_by_record();
         // Released at once: the claim takes the lock again, once the record is this process's own.
         let is_locked = |machine| matches!(ask_store(|| leases.lock(machine)), Ok(None));
         drivers[number].due(&factory.clock, jitter, |place, machine| {
@@ -214,7 +215,7 @@ impl Rounds {
                     taken.remove(&place);
                 }
             }
-            Answer::Free(host.is_free(machine) && !is_locked(machine))
+            Answer::Free(by_record || host.is_free(machine) && !is_locked(machine))
         })
     }
 

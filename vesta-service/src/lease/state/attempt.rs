@@ -6,7 +6,7 @@ use vesta_intf::UnixMillis;
 
 use super::{Now, Plan, Write};
 use crate::clock::ClockPair;
-use crate::lease::{Cas, Doubt, Marks, Namespace, Record, Standing};
+use crate::lease::{Cas, Doubt, Marks, Namespace, Record, Secret, Standing};
 
 /// Maximum distance by which a claim may start ahead of the clock.
 pub(crate) const ROLLBACK_LEAD: Duration = Duration::from_secs(5);
@@ -69,6 +69,8 @@ pub(in crate::lease) enum Verdict {
     Claimed { record: Record, next: u64 },
     /// Another process was faster.
     Taken,
+    /// A process of another system holds the machine ID, for which the record was reserved before.
+    Elsewhere,
     /// The record was deleted, or replaced by one that is not the marked one.
     Lost,
     /// The record is reserved up to this moment, which is too far ahead of the clock.
@@ -149,11 +151,13 @@ impl Attempt {
         let end = plan
             .rules
             .position(tick.saturating_add(plan.window_ticks(false, false)));
+        let secret = Secret::new(now.random);
         let new = Record {
             namespace: record.namespace,
             birth: record.birth,
             epoch: record.epoch + 1,
-            owner: now.random,
+            owner: secret.owner(),
+            secret,
             from: start,
             version: env!("CARGO_PKG_VERSION").into(),
             claimed: now.wall,
@@ -229,8 +233,14 @@ impl Attempt {
         if self.ends.is_some() {
             return self.ends.take();
         }
-        if let Cas::Conflict(_) = answer {
-            return Some(Verdict::Taken);
+        if let Cas::Conflict(current) = answer {
+            let is_elsewhere = current.is_some_and(|current| {
+                current.owner == Record::FOREIGN && Some(&current) == self.record.as_ref()
+            });
+            return Some(match is_elsewhere {
+                true => Verdict::Elsewhere,
+                false => Verdict::Taken,
+            });
         }
         // SAFETY.md, rule 1: from here on the claim's window may be used.
         self.mine = self.from.take();
@@ -286,5 +296,39 @@ impl Attempt {
         // SAFETY.md, rule 6. If the claim starts below the floor, it is repeated above it; nothing was issued
         // yet.
         (self.floor <= next).then_some(Verdict::Claimed { record, next })
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// The outcome of a claim that the store refuses, showing a record in place of the one that was read.
+    fn refused(read: u128, shown: u128) -> Option<Verdict> {
+        let record = |owner| Record {
+            owner,
+            ..Record::default()
+        };
+        let mut attempt = Attempt {
+            record: Some(record(read)),
+            sent: Some(Write::Record {
+                old: Some(record(read)),
+                new: record(7),
+            }),
+            ..Attempt::default()
+        };
+        attempt.on_record(Cas::Conflict(Some(record(shown))))
+    }
+
+    #[test]
+    fn a_machine_id_that_another_system_holds_is_left_once_it_is_reserved() {
+        assert_eq!(
+            refused(Record::FOREIGN, Record::FOREIGN),
+            Some(Verdict::Elsewhere)
+        );
+        // Another survey shows the new reservation.
+        assert_eq!(refused(0, Record::FOREIGN), Some(Verdict::Taken));
+        assert_eq!(refused(Record::FOREIGN, 8), Some(Verdict::Taken));
+        assert_eq!(refused(8, 8), Some(Verdict::Taken));
     }
 }

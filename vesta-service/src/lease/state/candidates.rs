@@ -17,6 +17,8 @@ pub(in crate::lease) struct Survey<'a> {
     pub(in crate::lease) earlier: Option<&'a BTreeMap<u64, Record>>,
     /// Time since then, by this process's monotonic clock.
     pub(in crate::lease) watched: Duration,
+    /// Time for which the record of an expired owner must stay unchanged.
+    pub(in crate::lease) watch: Duration,
     /// Records held by processes of this host that are all gone.
     pub(in crate::lease) locals: &'a BTreeMap<u64, Local>,
     pub(in crate::lease) choice: &'a Choice,
@@ -92,6 +94,13 @@ impl Survey<'_> {
         }
     }
 
+    /// Lowest bound, above the clock, of a machine ID that was given back. It is free once the clock is there.
+    pub(in crate::lease) fn next_free(&self) -> Option<u64> {
+        let records = self.records.range(self.range()).map(|(_, record)| record);
+        let given_back = records.filter(|record| record.owner == 0 && record.bound > self.now);
+        given_back.map(|record| record.bound).min()
+    }
+
     /// True if a record in the range can become free within this many ticks.
     pub(in crate::lease) fn may_end_within(&self, ticks: u64) -> bool {
         self.records.range(self.range()).any(|(_, record)| {
@@ -111,7 +120,9 @@ impl Survey<'_> {
             .locals
             .get(&machine)
             .is_some_and(|Local { record: local, .. }| {
-                record.epoch == local.epoch && (record.owner == local.owner || record.released)
+                local.epoch > 0
+                    && record.epoch == local.epoch
+                    && (record.owner == local.owner || record.released)
             });
         if own || matches!(self.choice, Choice::Only { alone: true, .. }) {
             return Some(Rank::Own);
@@ -126,7 +137,7 @@ impl Survey<'_> {
         let silent = self
             .earlier
             .is_some_and(|earlier| earlier.get(&machine) == Some(record))
-            && self.watched >= record.silence();
+            && self.watched >= record.silence().max(self.watch);
         let (bound, now) = (self.rules.tick(record.bound), self.rules.tick(self.now));
         let rank = if bound + self.grace_ticks <= now {
             Rank::Expired
@@ -249,6 +260,7 @@ mod tests {
             machine: *machine,
             record: record.clone(),
             is_damaged: false,
+            elsewhere: Vec::new(),
         };
         let locals = remembered.iter().map(|it| (it.0, local(it))).collect();
         let survey = Survey {
@@ -266,6 +278,7 @@ mod tests {
             records,
             earlier: None,
             watched: Duration::ZERO,
+            watch: Duration::ZERO,
             locals: const { &BTreeMap::new() },
             choice,
             order: ClaimOrder::Stable,

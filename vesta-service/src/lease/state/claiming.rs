@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::plain;
+use vesta_intf::{UnixMillis, plain};
 
 use super::attempt::ROLLBACK_LEAD;
 use super::candidates::Survey;
@@ -148,11 +148,24 @@ impl Claiming {
             self.glances += 1;
             return self.wait(GLANCE, now);
         }
+        let in_use_here = round.in_use_here;
         let findings = round.findings;
         self.left = self.left.and(round.left);
         let (first, blocks) = blocks(plan);
-        let watched = self.earlier.contains_key(&findings.block);
-        if !watched || self.grace || blocks == 1 {
+        // An expired owner counts as gone only if its record also stays unchanged while it is
+        // watched, measured by this process's own clock.
+        let watch = watch_of(plan, &findings.snapshot.records);
+        let earlier = self.earlier.get(&findings.block);
+        let since = earlier.map(|(_, since)| *since);
+        let left_of = |since: Duration| watch.saturating_sub(now.monotonic.saturating_sub(since));
+        let watched = since.is_some_and(|since| left_of(since).is_zero());
+        let record_of = |findings: &Findings| {
+            let machine = *plan.choice.range().start();
+            findings.snapshot.records.get(&machine).cloned()
+        };
+        let earlier = earlier.filter(|_| watched);
+        let unchanged = earlier.map(|(earlier, _)| record_of(earlier) == record_of(&findings));
+        if since.is_none() || watched && (self.grace || blocks == 1) {
             let seen = (findings.clone(), now.monotonic);
             self.earlier.insert(findings.block, seen);
         }
@@ -174,7 +187,6 @@ impl Claiming {
             if !timed_out && wait <= CLAIM_TIMEOUT {
                 let now_is = now.wall;
                 tracing::info!(%used_until, %now_is, ?wait, "waiting for the clock to reach the last bound");
-                self.earlier.clear(); // too short to watch an owner
                 return self.wait(wait, now);
             }
             if let Choice::Only { machine, .. } = plan.choice {
@@ -186,14 +198,41 @@ impl Claiming {
                 });
             }
         }
+        if let Some(until) = owners_bound(plan, &findings, now)
+            && unchanged != Some(false)
+            && !in_use_here
+        {
+            return self.watch_owner(plan, until, unchanged.is_some(), now);
+        }
         if timed_out || !left.may_end {
             return Action::Refused(self.exhausted(plan, left, now));
         }
-        // An expired owner counts as gone only if its record also stays unchanged while it is
-        // watched, measured by this process's own clock.
-        let records = &findings.snapshot.records;
-        let silence = records.range(plan.choice.range()).map(|it| it.1.silence());
-        let pause = silence.fold(plan.timing.renew_every * 3 / 2, Duration::max);
+        let since = self.earlier.get(&findings.block).map(|(_, since)| *since);
+        let pause = since.map_or(watch, left_of);
+        let free_from = left.free_from.and_then(|free| free.since(now.wall));
+        let free_in =
+            free_from.map(|millis| Duration::from_millis(millis) + Duration::from_millis(1));
+        self.wait(free_in.map_or(pause, |free_in| pause.min(free_in)), now)
+    }
+
+    /// Waits for the bound of an owner that stopped: its record has not changed for longer than a renewal takes.
+    fn watch_owner(
+        &mut self,
+        plan: &Plan,
+        until: UnixMillis,
+        has_stopped: bool,
+        now: &Now,
+    ) -> Action {
+        let mut pause = plan.timing.renew_every * 3 / 2;
+        if has_stopped {
+            let (machine, owner) = (*plan.choice.range().start(), self.holder(plan));
+            tracing::warn!(
+                "machine ID {machine} belongs to {owner}, which has stopped, and the state directory has no secret of \
+                 it: waiting until {until}, when its bound has passed"
+            );
+            pause = Duration::from_millis(until.since(now.wall).unwrap_or(0) + 1);
+        }
+        self.deadline = now.monotonic + pause + CLAIM_TIMEOUT;
         self.wait(pause, now)
     }
 
@@ -233,7 +272,7 @@ impl Claiming {
             Some(record) if record.standby.is_some() => watched < record.silence(),
             Some(record) => {
                 let is_over = plan.rules.tick(record.bound) <= now.wall_tick;
-                !is_over || watched < plan.timing.renew_every * 3 / 2
+                !is_over || watched < watch_of_owner(plan)
             }
         };
         if self.stands_by {
@@ -280,8 +319,9 @@ impl Claiming {
             }
             (None, Answer::Forgotten(local)) => Err(forgotten(plan, &local)),
             (None, Answer::Namespace(namespace)) => match self.unwritten.take() {
-                Some(unwritten) => self.survey(plan, unwritten.0, namespace, now),
-                None => Ok(()),
+                // Once a doubt is written, another survey shows whether it reaches anything.
+                Some(it) if it.1.doubt.is_none() => self.survey(plan, it.0, namespace, now),
+                _ => Ok(()),
             },
             (None, _) => Ok(()), // not the answer to what was asked
         };
@@ -331,7 +371,13 @@ impl Claiming {
         plan.check(&namespace)?;
         plan.check_order(&findings.snapshot.records)?;
         let seen = findings.doubt.as_ref();
-        let missing = plan.missing_from(&namespace, seen, now.wall);
+        let missing = plan.missing_from(&namespace, seen, findings.server.as_ref(), now.wall);
+        let facts = Amendment {
+            namespace: namespace.uuid,
+            reaches_nothing: findings.reaches_nothing.clone(),
+            ..Amendment::default()
+        };
+        let missing = missing.or_else(|| (facts.of(&namespace) != namespace).then_some(facts));
         // Checked before a doubt is written, because its reach counts from this clock.
         let new = missing.as_ref().and_then(|facts| facts.doubt.as_ref());
         let doubted = new.or(namespace.doubt.as_ref()).is_some();
@@ -366,7 +412,21 @@ impl Claiming {
         if let Some(local) = unknown {
             return Err(forgotten(plan, local));
         }
-        let tick = plan.meta.tick_at(now.wall).map_err(BuildError::Time)?;
+        // Otherwise each machine ID would be tried, and said to be in use.
+        let floor = plan.used_until(namespace.floor);
+        let lead = Duration::from_millis(floor.since(now.wall).unwrap_or(0));
+        let distance = Plan::distance(namespace.doubt.as_ref(), now.wall);
+        if lead > CLAIM_TIMEOUT + ROLLBACK_LEAD + distance {
+            return Err(BuildError::FloorAhead {
+                namespace: plan.namespace.clone(),
+                floor,
+                now: now.wall,
+            });
+        }
+        // A registry judges by its own clock whether a bound has passed.
+        let theirs = self.clock.filter(|_| plan.keeps_owners);
+        let wall = theirs.map_or(now.wall, |pair| now.wall.min(pair.latest(now.monotonic)));
+        let tick = plan.meta.tick_at(wall).map_err(BuildError::Time)?;
         let survey = Survey {
             records: &snapshot.records,
             block: machines,
@@ -380,6 +440,11 @@ impl Claiming {
                 .map_or(Duration::ZERO, |(_, since)| {
                     now.monotonic.saturating_sub(*since)
                 }),
+            watch: if plan.standby.is_some() {
+                Duration::ZERO // the process stood by for as long as the record asks
+            } else {
+                watch_of_owner(plan)
+            },
             locals,
             choice: &plan.choice,
             order: plan.order,
@@ -400,6 +465,7 @@ impl Claiming {
             .filter(|candidate| with_grace || !candidate.in_grace)
             .collect();
         let may_end = survey.may_end_within(plan.ticks(CLAIM_TIMEOUT).max(1));
+        let free_from = survey.next_free().map(|bound| plan.used_until(bound));
         self.round = Some(Box::new(Round {
             findings,
             namespace,
@@ -411,6 +477,7 @@ impl Claiming {
             in_use_here: false,
             left: Left {
                 may_end,
+                free_from,
                 ..Left::default()
             },
             began: now.monotonic,
@@ -448,8 +515,20 @@ impl Claiming {
             holders,
             range,
             ahead,
+            users: Vec::new(),
         }
     }
+}
+
+/// Bound of the owner whose record a start wants by its number, if a registry keeps the record for the owner until then.
+fn owners_bound(plan: &Plan, findings: &Findings, now: &Now) -> Option<UnixMillis> {
+    let Choice::Only { machine, .. } = &plan.choice else {
+        return None; // a pool takes another one
+    };
+    let record = findings.snapshot.records.get(machine)?;
+    let until = plan.used_until(record.bound);
+    let is_kept = plan.keeps_owners && ![0, Record::FOREIGN].contains(&record.owner);
+    (is_kept && until > now.wall).then_some(until)
 }
 
 /// First block of a plan's range, and the number of its blocks.
@@ -457,6 +536,17 @@ fn blocks(plan: &Plan) -> (u64, u64) {
     let range = plan.choice.range();
     let [first, last] = [range.start(), range.end()].map(|machine| block_of(*machine));
     (first, last - first + 1)
+}
+
+/// Time for which the record of an expired owner is watched, unless the record asks for more.
+fn watch_of_owner(plan: &Plan) -> Duration {
+    plan.timing.renew_every * 3 / 2
+}
+
+/// Time after which the records of all owners in the range were watched.
+fn watch_of(plan: &Plan, records: &BTreeMap<u64, Record>) -> Duration {
+    let silence = records.range(plan.choice.range()).map(|it| it.1.silence());
+    silence.fold(watch_of_owner(plan), Duration::max)
 }
 
 /// Pause between two looks at one record while standing by: 0.1 to 0.2 s, so that a release is noticed soon, and

@@ -61,6 +61,8 @@ impl World {
                     let snapshot = leases.snapshot()?;
                     let (doubt, locals, own) = (None, BTreeMap::new(), Vec::new());
                     Answer::Survey(Arc::new(Findings {
+                        server: None,
+                        reaches_nothing: None,
                         doubt,
                         block: 0,
                         snapshot,

@@ -204,7 +204,8 @@ impl Holding {
                 };
                 // The reach of a doubt counts from the later clock.
                 let wall = now.wall.max(self.theirs.unwrap_or_default());
-                self.unwritten = plan.missing_from(&namespace, look.seen.as_ref(), wall);
+                self.unwritten =
+                    plan.missing_from(&namespace, look.seen.as_ref(), look.server.as_ref(), wall);
                 return self.on_namespace(namespace, now);
             }
             Answer::Namespace(namespace) => {

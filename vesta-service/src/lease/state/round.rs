@@ -10,7 +10,7 @@ use super::attempt::{Attempt, Ground, Step, Verdict};
 use super::candidates::Candidate;
 use super::{Answer, Ask, Claimed, Findings, Now, Plan};
 use crate::clock::ClockPair;
-use crate::lease::{BuildError, Choice, Namespace};
+use crate::lease::{BuildError, Choice, Local, Namespace};
 
 /// Candidates of one survey.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Round {
                         Verdict::Spent if matches!(plan.choice, Choice::Only { .. }) => {
                             return Some(Err(BuildError::Time(IdError::TimeExhausted)));
                         }
-                        Verdict::Claimed { .. } | Verdict::Spent => {}
+                        Verdict::Claimed { .. } | Verdict::Spent | Verdict::Elsewhere => {}
                         Verdict::Lost => {
                             let namespace = &plan.namespace;
                             tracing::error!(
@@ -94,7 +94,7 @@ impl Round {
                 } = &*self.findings;
                 let (local, namespace) = (locals.get(&machine), &self.namespace);
                 let own = own.iter().filter(|own| own.machine == machine);
-                let remembered = own.chain(local).map(|local| local.record.bound).max();
+                let remembered = own.chain(local).map(Local::bound).max();
                 let ground = Ground {
                     namespace: namespace.uuid,
                     doubt: namespace.doubt.clone(),
@@ -103,7 +103,13 @@ impl Round {
                     guard: plan.guard || local.is_some_and(|local| local.is_damaged),
                 };
                 let floor = namespace.floor;
-                let record = snapshot.records.get(&machine).cloned();
+                let mut record = snapshot.records.get(&machine).cloned();
+                // A predecessor on this host left the proof that its record may be replaced.
+                if let (Some(record), Some(local)) = (&mut record, local)
+                    && record.owner == local.record.owner
+                {
+                    record.secret = local.record.secret;
+                }
                 let marks = snapshot.marks_of(machine).cloned();
                 let attempt = Attempt {
                     machine,
@@ -163,6 +169,8 @@ pub(super) struct Left {
     pub(super) ahead: Option<UnixMillis>,
     /// A machine ID whose record was deleted or replaced.
     pub(super) lost: Option<u64>,
+    /// Earliest moment at which a machine ID that was given back is free.
+    pub(super) free_from: Option<UnixMillis>,
     /// A record may become free in time.
     pub(super) may_end: bool,
 }
@@ -172,6 +180,7 @@ impl Left {
         Self {
             ahead: self.ahead.into_iter().chain(other.ahead).min(),
             lost: self.lost.or(other.lost),
+            free_from: self.free_from.into_iter().chain(other.free_from).min(),
             may_end: self.may_end || other.may_end,
         }
     }

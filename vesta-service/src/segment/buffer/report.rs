@@ -10,7 +10,7 @@ use super::super::status::SegmentStatus;
 use super::super::store::NewSegmentTag;
 use super::plan::per_second;
 use super::{Buffer, Health, Phase};
-use crate::error::StoreError;
+use crate::error::{StoreError, TWO_STORES};
 use crate::wait::LONGEST_PAUSE;
 
 /// Assumed duration of a fetch before one has been measured.
@@ -114,6 +114,10 @@ impl Buffer {
             Health::WentBack => format!(
                 "the store was rolled back: set max_id of tag `{key}` above {highest}, and above \
                  everything that any server issued"
+            ),
+            Health::TwoStores => format!(
+                "{TWO_STORES}: the store of tag `{key}` is a second one behind its URL, and hands out the numbers of the \
+                 first again"
             ),
             Health::Closed => SHUT_DOWN.into(),
         })

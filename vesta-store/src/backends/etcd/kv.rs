@@ -1,6 +1,7 @@
 //! Entries as keys.
 
 use futures_util::future::try_join_all;
+use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{Put, StoreError};
 
 use super::pb::compare::{CompareTarget, TargetUnion};
@@ -14,6 +15,8 @@ use crate::remote::{Entries, Kv, Result};
 const PAGE: i64 = 1000;
 
 impl Kv for Etcd {
+    const HAS_CLOCK: bool = true;
+
     async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let mut entries = Vec::new();
         let area = self.key(area, "");
@@ -64,6 +67,10 @@ impl Kv for Etcd {
                 .map(|put| self.put_if(connection.clone(), area, put)),
         )
         .await
+    }
+
+    async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>> {
+        self.clock(connection).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! etcd: connections to the members of a cluster.
 
+mod clock;
 mod config;
 mod errors;
 #[cfg(test)]
@@ -69,13 +70,14 @@ pub(crate) type Store = Remote<Etcd>;
 /// They are never deleted and have no lease; an entry with a lease attached is refused.
 ///
 /// A change is one transaction: `If mod_revision(key) = the revision read with the old value, Then
-/// put`. Reads are linearizable. Every change adds a revision to etcd's history, so enable
+/// put`. Reads are linearizable. The clock is the `Date` of the member's answer over HTTP, at the same address. Every change adds a revision to etcd's history, so enable
 /// compaction (`--auto-compaction-retention`), as for any other use.
 pub(crate) struct Etcd {
     config: Config,
     members: Vec<(String, Endpoint)>,
     /// Identity of the cluster that responded first. Another cluster does not know our claims.
     cluster: OnceLock<u64>,
+    has_no_clock: clock::HasNoClock,
 }
 
 type Token = MetadataValue<Ascii>;
@@ -104,6 +106,7 @@ impl Client for Etcd {
             config,
             members,
             cluster: OnceLock::new(),
+            has_no_clock: clock::HasNoClock::default(),
         })
     }
 

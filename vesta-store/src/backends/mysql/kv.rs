@@ -87,9 +87,9 @@ pub(super) const INSPECT: &str = "SELECT \
 pub(super) const REPLICATION: [&str; 2] = [
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'sync_binlog', 'gtid_slave_pos', \
      'gtid_mode', 'gtid_executed', 'server_uuid', 'group_replication_group_name', \
-     'group_replication_view_change_uuid', 'wsrep_on')",
+     'group_replication_view_change_uuid', 'wsrep_on', 'server_id', 'hostname')",
     "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_connections', \
-     'Slaves_running', 'wsrep_cluster_status', 'wsrep_local_state_comment', \
+     'Slaves_running', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_local_state_comment', \
      'Rpl_semi_sync_master_status', 'Rpl_semi_sync_master_clients', \
      'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients')",
 ];
@@ -101,6 +101,9 @@ pub(super) const SOURCES: [&str; 3] = [
     "SHOW REPLICA STATUS",
     "SHOW SLAVE STATUS",
 ];
+
+/// The account of this user, quoted.
+pub(super) const USER: &str = "SELECT CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')";
 
 /// Connected replicas of a MySQL server, which has no counter for them; without `PROCESS` they are
 /// not visible.

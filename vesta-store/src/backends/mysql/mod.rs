@@ -146,7 +146,7 @@ impl Dialect for Config {
         if let Some(error) = facts.out_of_step() {
             return Err(error);
         }
-        let source = self.source(connection, &facts).await?;
+        let (source, unseen) = self.source(connection, &facts).await?;
         let (is_unsettled, source) = (source.is_none(), source.flatten());
         let (doubts, took_over) = (facts.doubts(), facts.was_replica());
         Ok(Look {
@@ -155,6 +155,8 @@ impl Dialect for Config {
             is_unsettled,
             doubts,
             took_over,
+            server: facts.server(),
+            unseen,
         })
     }
 
@@ -217,7 +219,7 @@ impl Dialect for Config {
             kv::update_all(count)
         };
         let mut query = sqlx::query::<Driver>(AssertSqlSafe(text)); // contains no value
-        for Put { key, old, new } in puts {
+        for Put { key, old, new, .. } in puts {
             query = query.bind(match old {
                 None => area.as_bytes().to_vec(),
                 Some(old) => old.as_bytes().to_vec(),

@@ -11,8 +11,9 @@ use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::StoreError;
 
 use super::Config;
-use super::kv::{REPLICAS, REPLICATION, SOURCES};
+use super::kv::{REPLICAS, REPLICATION, SOURCES, USER};
 use crate::backends::ServerMessage;
+use crate::backends::sql::Statement::Rows;
 use crate::backends::sql::{Cells as _, Class, Dialect as _, explain};
 
 /// Minimum time between two looks that show whether a position advances.
@@ -22,15 +23,16 @@ const UNSEEN: &str = "another one, which this user may not see (GRANT REPLICATIO
 
 impl Config {
     /// The server that this one replicates from, even while replication is stopped. `None` if only a
-    /// later look can tell.
+    /// later look can tell. If the user may not see it, replication that is stopped is missed; then also the statement
+    /// that grants the privilege.
     pub(super) async fn source(
         &self,
         connection: &mut MySqlConnection,
         facts: &Facts,
-    ) -> Result<Option<Option<String>>, StoreError> {
+    ) -> Result<(Option<Option<String>>, Option<String>), StoreError> {
         for question in SOURCES {
             match sqlx::raw_sql(question).fetch_all(&mut *connection).await {
-                Ok(rows) => return Ok(Some(rows.iter().find_map(source_of))),
+                Ok(rows) => return Ok((Some(rows.iter().find_map(source_of)), None)),
                 Err(error) => match error.as_database_error().map(Self::class) {
                     Some(Class::Unfit) => {} // the statement has another name there
                     Some(Class::Refused) => break,
@@ -45,7 +47,23 @@ impl Config {
         } else {
             advances
         };
-        Ok(follows.map(|follows| follows.then(|| UNSEEN.into())))
+        let source = follows.map(|follows| follows.then(|| UNSEEN.into()));
+        Ok((source, Some(self.grant(connection, facts).await?)))
+    }
+
+    async fn grant(
+        &self,
+        connection: &mut MySqlConnection,
+        facts: &Facts,
+    ) -> Result<String, StoreError> {
+        let answer = self.run(connection, Rows(USER), &[]).await;
+        let user = answer.and_then(|answer| answer.first()?.text(0));
+        let user = user.map_err(explain::<Self>)?.unwrap_or_default();
+        let privilege = match facts.get("gtid_slave_pos") {
+            Some(_) => "REPLICA MONITOR",
+            None => "REPLICATION CLIENT",
+        };
+        Ok(format!("GRANT {privilege} ON *.* TO {user}"))
     }
 }
 
@@ -135,6 +153,24 @@ impl Facts {
     /// True for a MySQL server with a binary log. MariaDB counts its replicas.
     fn counts_no_replicas(&self) -> bool {
         self.is("log_bin", "ON") && self.get("slaves_connected").is_none()
+    }
+
+    /// Identity of the server. The nodes of a cluster that keeps what one of them acknowledged count as one.
+    pub(super) fn server(&self) -> Option<String> {
+        let cluster = match self.is("wsrep_on", "ON") {
+            true => self.get("wsrep_cluster_state_uuid"),
+            false => self.get("group_replication_group_name"),
+        };
+        let one = cluster.filter(|name| !name.is_empty());
+        let one = one.or_else(|| self.get("server_uuid")).map(str::to_owned);
+        // MariaDB has no uuid.
+        one.or_else(|| {
+            Some(format!(
+                "{} on {}",
+                self.get("server_id")?,
+                self.get("hostname")?
+            ))
+        })
     }
 
     pub(super) fn doubts(&self) -> Vec<String> {

@@ -145,11 +145,14 @@ pub(super) const REPLICATION: &str = "SELECT doubt, took_over::bigint FROM (VALU
       'it was promoted or restored once, and may lack what its predecessor had acknowledged', 1) \
      ) AS it (holds, doubt, took_over) WHERE holds";
 
-/// name of a table → settings, and the subscription that writes to the table, if any
+/// name of a table → settings; the subscription that writes to the table, if any; the identity of the server, which its
+/// physical replicas share
 pub(super) const INSPECT: &str = "SELECT pg_is_in_recovery()::text, current_setting('fsync'), \
      current_setting('synchronous_commit'), \
      (SELECT min(subname)::text FROM pg_subscription_rel JOIN pg_subscription AS it ON it.oid = srsubid \
-        WHERE srrelid = to_regclass($1))";
+        WHERE srrelid = to_regclass($1)), \
+     CASE WHEN has_function_privilege('pg_control_system()', 'EXECUTE') \
+       THEN (SELECT system_identifier::text FROM pg_control_system()) END";
 
 #[cfg(test)]
 mod tests {

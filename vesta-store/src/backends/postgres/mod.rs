@@ -65,15 +65,17 @@ impl Dialect for Config {
             .and_then(|answer| {
                 let row = answer.first()?;
                 let text = |column| Ok::<_, sqlx::Error>(row.text(column)?.unwrap_or_default());
-                Ok(([text(0)?, text(1)?, text(2)?], row.text(3)?))
+                Ok(([text(0)?, text(1)?, text(2)?], [row.text(3)?, row.text(4)?]))
             });
-        let ([in_recovery, fsync, commit], subscription) = found.map_err(explain::<Self>)?;
+        let ([in_recovery, fsync, commit], [subscription, server]) =
+            found.map_err(explain::<Self>)?;
         if in_recovery != "false" {
             return Err(read_only("it is in recovery".into()));
         }
         let mut look = Look {
             undone: undone_in_a_crash(&fsync, &commit),
             source: subscription.map(|name| format!("another one by subscription \"{name}\"")),
+            server,
             ..Look::default()
         };
         match self.run(connection, Rows(REPLICATION), &[]).await {

@@ -55,7 +55,7 @@ impl Kv for Redis {
         let area = self.key(area);
         let mut call = Cmd::new();
         call.arg(&["EVAL", PUT_ALL, "1", &area]);
-        for Put { key, old, new } in puts {
+        for Put { key, old, new, .. } in puts {
             let kind = if old.is_some() { "over" } else { "absent" };
             call.arg(&[key, new, kind, old.as_deref().unwrap_or_default()]);
         }

@@ -15,6 +15,8 @@ pub(super) struct Config {
     pub(super) servers: Vec<String>,
     pub(super) token: Option<MetadataValue<Ascii>>,
     pub(super) tls: Option<Roots>,
+    /// Number of the store that is meant.
+    pub(super) id: Option<u64>,
 }
 
 impl TryFrom<&StoreUrl> for Config {
@@ -34,7 +36,14 @@ impl TryFrom<&StoreUrl> for Config {
             token.set_sensitive(true);
             Ok(token)
         };
+        let id = |text: &str| {
+            let number = u64::from_str_radix(text, 16).ok();
+            number.filter(|_| text.len() == 16 && !text.starts_with('+')).ok_or_else(|| {
+                url.malformed("the option `id` has 16 hexadecimal digits; copy it from the start-up lines of the registry")
+            })
+        };
         Ok(Self {
+            id: url.option("id").map(id).transpose()?,
             shown: url.address("registry", DEFAULT_PORT),
             servers: url.servers(DEFAULT_PORT),
             token: url.password.as_ref().map(token).transpose()?,
@@ -54,7 +63,9 @@ mod tests {
 
     #[test]
     fn a_token_and_several_servers_are_read() {
-        let config = parse("vestas://:s3cret@a,[::1]:2?ca=/etc/ca.pem").expect("a URL");
+        let config =
+            parse("vestas://:s3cret@a,[::1]:2?ca=/etc/ca.pem&id=00000000000000ff").expect("a URL");
+        assert_eq!(config.id, Some(255));
         assert_eq!(config.servers, ["a:50051", "[::1]:2"]);
         assert_eq!(config.token.expect("a token"), "Bearer s3cret");
         assert_eq!(config.tls, Some(Roots::File("/etc/ca.pem".into())));
@@ -72,6 +83,9 @@ mod tests {
             "vesta://:hunter2%0A@h",
             "vesta://:hunter2@h?ca=x",
             "vestas://:hunter2@h?ca=",
+            "vesta://:hunter2@h?id=",
+            "vesta://:hunter2@h?id=ff",
+            "vesta://:hunter2@h?id=+00000000000000f",
         ] {
             let error = parse(url).map(drop).expect_err(url);
             assert!(

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use tonic::{Code, Status};
-use vesta_service::lease::StoreError;
+use vesta_service::lease::{StoreError, TWO_STORES};
 
 use crate::backends::ServerMessage;
 use crate::backends::channel::whole_story;
@@ -18,6 +18,14 @@ pub(super) fn explain(server: &str, status: &Status) -> StoreError {
         Code::Unauthenticated => {
             return StoreError::permanent(format!("{what}; write vesta://:TOKEN@host"));
         }
+        // Sent by a registry only, and for this reason only.
+        Code::Aborted => {
+            let why = status.message();
+            let why = why
+                .strip_prefix(TWO_STORES)
+                .map_or(why, |it| it.trim_start_matches(": "));
+            return StoreError::two_stores(format!("{server} refuses its members: {why}"));
+        }
         Code::PermissionDenied | Code::FailedPrecondition | Code::InvalidArgument => {
             return StoreError::permanent(what);
         }
@@ -25,6 +33,7 @@ pub(super) fn explain(server: &str, status: &Status) -> StoreError {
         Code::Unimplemented => {
             "the server offers no registry: it is not vesta-server, or of an older version"
         }
+        Code::AlreadyExists => "the registry refuses the change for now",
         Code::ResourceExhausted => "the registry refuses the request",
         _ => "the registry does not answer",
     };
@@ -43,6 +52,7 @@ mod tests {
             (Code::FailedPrecondition, true, "h:1: said"),
             (Code::InvalidArgument, true, "h:1: said"),
             (Code::Unimplemented, false, "of an older version"),
+            (Code::AlreadyExists, false, "refuses the change for now"),
             (Code::ResourceExhausted, false, "refuses the request"),
             (Code::Unavailable, false, "does not answer"),
             (Code::DeadlineExceeded, false, "does not answer"),
@@ -56,5 +66,18 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_registry_of_a_second_store_stops_its_members() {
+        let error = explain(
+            "h:1",
+            &Status::new(Code::Aborted, "TWO_STORES: it was copied"),
+        );
+        assert!(error.is_two_stores());
+        assert_eq!(
+            error.to_string(),
+            "TWO_STORES: h:1 refuses its members: it was copied"
+        );
     }
 }

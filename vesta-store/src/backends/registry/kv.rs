@@ -1,10 +1,14 @@
 //! Entries of a registry. Compare-and-set is end to end: the server only passes it on.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
-use vesta_intf::grpc::v1::{GetEntryRequest, ListEntriesRequest, PutEntriesRequest, PutEntry};
+use vesta_intf::grpc::v1::{
+    GetEntryRequest, ListEntriesRequest, OpenRegistryResponse, PutEntriesRequest, PutEntry,
+    StoreWriter,
+};
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Put, StoreError, Suspicion, Timing};
+use vesta_service::lease::{Put, StoreError, Suspicion, Timing, Writer};
 
 use super::{Connection, Registry, explain};
 use crate::remote::{Entries, Kv, Result};
@@ -13,6 +17,7 @@ impl Kv for Registry {
     const HAS_CLOCK: bool = true;
     const MAY_FORGET: bool = true;
     const ASKS_USUAL_WINDOW: bool = true;
+    const KEEPS_OWNERS: bool = true;
 
     /// As the server says; until it has answered, the shortest one of any store on the network.
     fn usual_window(&self) -> Duration {
@@ -51,10 +56,17 @@ impl Kv for Registry {
     }
 
     async fn put_all(&self, to: &mut Connection, area: &str, puts: &[Put]) -> Result<Vec<bool>> {
-        let put = |Put { key, old, new }: &Put| PutEntry {
+        self.look_again(to).await?;
+        let put = |Put {
+                       key,
+                       old,
+                       new,
+                       secret,
+                   }: &Put| PutEntry {
             key: key.clone(),
             old: old.clone(),
             new: new.clone(),
+            secret: secret.bytes().map(Vec::from),
         };
         let request = self.request(PutEntriesRequest {
             area: area.into(),
@@ -71,18 +83,26 @@ impl Kv for Registry {
         Ok(done)
     }
 
+    /// Called at each claim and about once a minute, and so the time to look at all servers.
     async fn doubt(&self, to: &mut Connection) -> Result<Option<Suspicion>> {
-        let opened = self.open(to).await?;
-        let doubt = self.same_store(&to.server, opened)?.doubt;
+        self.look_again(to).await?;
+        let OpenRegistryResponse { doubt, writer, .. } = self.facts(to).await?;
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = writer;
         Ok(doubt.map(|doubt| Suspicion {
             why: doubt.why,
             took_over: doubt.took_over,
         }))
     }
 
+    fn writer(&self) -> Option<Writer> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer
+            .clone()
+            .map(|StoreWriter { server, unseen }| Writer { server, unseen })
+    }
+
     async fn now(&self, to: &mut Connection) -> Result<Option<UnixMillis>> {
-        let opened = self.open(to).await?;
-        let now = self.same_store(&to.server, opened)?.now_ms;
+        let now = self.facts(to).await?.now_ms;
         Ok(now.map(UnixMillis))
     }
 }

@@ -3,21 +3,23 @@
 mod config;
 mod errors;
 mod kv;
+mod look;
+mod pin;
+mod proof;
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
+use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
-use vesta_intf::grpc::v1::{OpenRegistryRequest, OpenRegistryResponse};
-use vesta_service::lease::{StoreError, Timing};
+use vesta_intf::grpc::v1::{OpenRegistryRequest, OpenRegistryResponse, StoreWriter};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{StoreError, StoreIdentity, TWO_STORES, Timing};
 
 use crate::backends::channel::endpoints;
 use crate::options::Purpose;
@@ -25,6 +27,12 @@ use crate::remote::{Client, Remote, Result};
 use crate::{OpenError, Options, StoreUrl};
 use config::Config;
 use errors::explain;
+use look::{Answer, Wanted, judge};
+use pin::Pin;
+
+/// Interval of looks at all servers of the URL, in timeouts of a request: 20 s by default. While one of them does not
+/// answer, it is one timeout.
+const LOOK_EVERY: u32 = 10;
 
 /// Maximum size of a message: 128 changes, or a page of entries.
 const LARGEST_ANSWER: usize = 8 << 20;
@@ -34,19 +42,37 @@ pub(crate) type Store = Remote<Registry>;
 /// Servers of Vesta that give their store to others.
 ///
 /// The URL is `vesta://[:TOKEN@]host:port,host:port`, or `vestas://…` with TLS, with the option `ca=FILE` as for
-/// etcd. The default port is 50051. The servers share one store: one whose store has another identity is refused.
-/// The identity is kept in the state directory, if the [options](Options::state_dir) name one.
+/// etcd. The default port is 50051. The servers share one store; `id=IDENTITY` says which. Without it, the store that
+/// answers at the first start is kept in the state directory, if the [options](Options::state_dir) name one.
 pub(crate) struct Registry {
     shown: String,
     servers: Vec<(String, Endpoint)>,
     token: Option<MetadataValue<Ascii>>,
+    /// Number of the store, if the URL has it.
+    id: Option<u64>,
+    pin: Pin,
     /// Facts from the server that answered first.
     opened: OnceLock<OpenRegistryResponse>,
-    /// File with the identity of the store that answered first.
-    pin: Option<PathBuf>,
+    looked: Mutex<Looked>,
+    /// Server of the store, as told last.
+    writer: Mutex<Option<StoreWriter>>,
+    /// Timeout of one request.
+    limit: Duration,
+}
+
+/// Outcome of the last look at all servers.
+#[derive(Debug, Default)]
+struct Looked {
+    at: Option<Instant>,
+    /// True if one of them did not answer.
+    away: bool,
+    /// Two servers have copies of one store. Stays until all servers answer as one store.
+    copied: Option<StoreError>,
 }
 
 pub(crate) struct Connection {
+    /// Index of the server.
+    index: usize,
     server: String,
     client: RegistryServiceClient<Channel>,
 }
@@ -63,6 +89,7 @@ impl Client for Registry {
             servers,
             token,
             tls,
+            id,
         } = Config::try_from(url)?;
         let servers = endpoints(&servers, tls.as_ref(), options.limit(Self::TIMING));
         let servers = servers.map_err(|source| OpenError::Store {
@@ -71,11 +98,15 @@ impl Client for Registry {
         })?;
         let file = format!("registry-{:08x}", crc32fast::hash(shown.as_bytes()));
         Ok(Self {
-            pin: options.state_dir.as_ref().map(|folder| folder.join(file)),
+            pin: Pin(options.state_dir.as_ref().map(|folder| folder.join(file))),
             shown,
             servers,
             token,
+            id,
             opened: OnceLock::new(),
+            looked: Mutex::default(),
+            writer: Mutex::default(),
+            limit: options.limit(Self::TIMING),
         })
     }
 
@@ -93,28 +124,7 @@ impl Client for Registry {
 
     async fn connect(&self, server: usize, limit: Duration) -> Result<Connection> {
         let mut connection = self.channel(server);
-        let opened = self.open(&mut connection).await?;
-        if self.opened.get().is_none() {
-            // Before the first entry is read, every server that answers must have the same store.
-            let others = (0..self.servers.len()).filter(|other| *other != server);
-            let others = join_all(others.map(|other| async move {
-                let mut other = self.channel(other);
-                let opened = timeout(limit / 4, self.open(&mut other)).await;
-                Some((other.server, opened.ok()?.ok()?))
-            }));
-            for (other, theirs) in others.await.into_iter().flatten() {
-                if theirs.identity != opened.identity {
-                    return Err(StoreError::permanent(format!(
-                        "{} and {other} have different stores, which would hand out the same machine \
-                         IDs; name servers that share one store",
-                        connection.server
-                    )));
-                }
-            }
-            self.check_pin(opened.identity)?;
-        }
-        self.opened.get_or_init(|| opened.clone());
-        self.same_store(&connection.server, opened)?;
+        self.look(&mut connection, limit).await?;
         Ok(connection)
     }
 
@@ -125,10 +135,11 @@ impl Client for Registry {
 }
 
 impl Registry {
-    fn channel(&self, server: usize) -> Connection {
-        let (server, endpoint) = &self.servers[server];
+    fn channel(&self, index: usize) -> Connection {
+        let (server, endpoint) = &self.servers[index];
         let client = RegistryServiceClient::new(endpoint.connect_lazy());
         Connection {
+            index,
             server: server.clone(),
             client: client
                 .max_decoding_message_size(LARGEST_ANSWER)
@@ -146,61 +157,200 @@ impl Registry {
         request
     }
 
-    async fn open(&self, to: &mut Connection) -> Result<OpenRegistryResponse> {
-        let answer = to.client.open(self.request(OpenRegistryRequest {})).await;
+    async fn open(
+        &self,
+        to: &mut Connection,
+        older: Option<StoreIdentity>,
+    ) -> Result<OpenRegistryResponse> {
+        let older = older.map(|it| v1::StoreIdentity {
+            number: it.number,
+            created_ms: it.created.0,
+        });
+        let answer = to
+            .client
+            .open(self.request(OpenRegistryRequest { older }))
+            .await;
         let opened = answer.map_err(|status| explain(&to.server, &status))?;
         Ok(opened.into_inner())
     }
 
-    /// Identity of the store that answered first.
+    /// Number of the store that answered first.
     fn identity(&self) -> u64 {
         self.opened.get().map_or(0, |opened| opened.identity)
     }
 
-    /// Refuses an answer about another store than the one that answered first.
-    fn same_store(
-        &self,
-        server: &str,
-        opened: OpenRegistryResponse,
-    ) -> Result<OpenRegistryResponse> {
-        if opened.identity == self.identity() {
-            return Ok(opened);
+    fn wanted(&self) -> Result<Wanted> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(Wanted::Known(identity_of(opened)));
         }
-        Err(StoreError::permanent(format!(
-            "{server} has another store than the server that answered first, which does not know which \
-             machine IDs are in use; name servers that share one store"
-        )))
+        if let Some(id) = self.id {
+            return Ok(Wanted::Id(id));
+        }
+        let pinned = self.pin.read()?;
+        Ok(pinned.map_or(Wanted::Any, |(number, file)| Wanted::Pinned(number, file)))
     }
 
-    /// Compares the identity with the one that this host saw before, or keeps it.
-    fn check_pin(&self, identity: u64) -> Result<()> {
-        let Some(path) = &self.pin else {
+    /// Asks one server for its facts, and refuses those about another store.
+    async fn facts(&self, to: &mut Connection) -> Result<OpenRegistryResponse> {
+        let opened = self.open(to, None).await?;
+        let (server, said) = (
+            to.server.clone(),
+            Ok((identity_of(&opened), opened.refused.clone())),
+        );
+        judge(&self.wanted()?, &[Answer { server, said }])?;
+        Ok(opened)
+    }
+
+    /// Looks at all servers again, if it is time.
+    async fn look_again(&self, to: &mut Connection) -> Result<()> {
+        if self.servers.len() == 1 {
             return Ok(());
-        };
-        let (text, shown) = (format!("{identity:016x}\n"), path.display());
-        let known = match fs::read_to_string(path) {
-            Ok(known) if !known.is_empty() => Ok(known),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => write(path, &text).map(|()| text.clone()),
-        };
-        match known {
-            Ok(known) if known == text => Ok(()),
-            Ok(_) => Err(StoreError::permanent(format!(
-                "another store answers than before at this URL, which does not know which machine IDs are \
-                 in use; check the URL. If the store was replaced on purpose, delete {shown}"
-            ))),
-            Err(error) => Err(StoreError::permanent(format!("{shown}: {error}"))),
         }
+        let (is_due, copied) = {
+            let Looked { at, away, copied } = &*self.looked();
+            let every = if *away || copied.is_some() {
+                1
+            } else {
+                LOOK_EVERY
+            };
+            let is_due = |at: Instant| at.elapsed() >= self.limit * every;
+            (at.is_none_or(is_due), copied.clone())
+        };
+        match copied {
+            _ if is_due => self.look(to, self.limit).await,
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Makes sure that this server and all others that answer share the store that is meant.
+    async fn look(&self, own: &mut Connection, limit: Duration) -> Result<()> {
+        let wanted = self.wanted()?;
+        let others = (0..self.servers.len()).filter(|other| *other != own.index);
+        let others = join_all(others.map(|other| async move {
+            let mut other = self.channel(other);
+            let opened = timeout(limit / 4, self.open(&mut other, None)).await;
+            let silent = |_| {
+                StoreError::unavailable(
+                    "it does not answer in time",
+                    std::io::Error::other("timeout"),
+                )
+            };
+            (other, opened.map_err(silent).flatten())
+        }));
+        let (opened, mut others) = futures_util::future::join(self.open(own, None), others).await;
+        if let Err(error) = &opened
+            && (error.is_permanent() || others.is_empty())
+        {
+            return Err(error.clone());
+        }
+        let answer = |server: &str, opened: &Result<OpenRegistryResponse>| Answer {
+            server: server.to_owned(),
+            said: opened
+                .as_ref()
+                .map(|it| (identity_of(it), it.refused.clone()))
+                .map_err(Clone::clone),
+        };
+        let mut answers = vec![answer(&own.server, &opened)];
+        answers.extend(
+            others
+                .iter()
+                .map(|(other, opened)| answer(&other.server, opened)),
+        );
+        let verdict = judge(&wanted, &answers);
+        if wanted != Wanted::Any {
+            let said = |it: &Answer| Some(it.said.as_ref().ok()?.0);
+            self.tell(
+                answers.iter().filter_map(said).min(),
+                &mut *own,
+                &opened,
+                &mut others,
+            )
+            .await;
+        }
+        let (identity, opened) = (verdict?, opened?);
+        if opened.identity != identity.number {
+            let text = format!(
+                "{} has another, younger store ({})",
+                own.server,
+                identity_of(&opened)
+            );
+            return Err(StoreError::unavailable(
+                text,
+                std::io::Error::other("its members are elsewhere"),
+            ));
+        }
+        let (mut away, mut copied) = (false, None);
+        for (other, theirs) in &mut others {
+            match theirs {
+                Ok(theirs) if theirs.identity == identity.number => {
+                    match self.share(own, other, identity).await {
+                        Ok(true) => {}
+                        Ok(false) => {
+                            copied = Some(look::copied(&own.server, &other.server, identity));
+                        }
+                        Err(error) if wanted == Wanted::Any => return Err(error),
+                        Err(_) => away = true,
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => away = true,
+            }
+        }
+        self.note(away, copied)?;
+        if wanted == Wanted::Any {
+            self.pin.write(identity);
+        }
+        self.opened.get_or_init(|| opened);
+        Ok(())
+    }
+
+    /// Tells each server with a younger store that there is an older one.
+    async fn tell(
+        &self,
+        oldest: Option<StoreIdentity>,
+        own: &mut Connection,
+        opened: &Result<OpenRegistryResponse>,
+        others: &mut [(Connection, Result<OpenRegistryResponse>)],
+    ) {
+        let all = others.iter_mut().map(|(other, opened)| (other, &*opened));
+        for (server, opened) in all.chain([(own, opened)]) {
+            let (Ok(opened), Some(oldest)) = (opened, oldest) else {
+                continue;
+            };
+            if identity_of(opened) > oldest && opened.refused.is_none() {
+                let (younger, server_name) = (identity_of(opened), &server.server);
+                tracing::error!(
+                    store = self.shown,
+                    reason = TWO_STORES,
+                    "{server_name} has a younger store ({younger}) than another server of the URL ({oldest})"
+                );
+                let _ = self.open(server, Some(oldest)).await; // or another member does
+            }
+        }
+    }
+
+    /// Keeps the outcome of a look. Copies stay known until all servers answer as one store.
+    fn note(&self, away: bool, copied: Option<StoreError>) -> Result<()> {
+        let mut looked = self.looked();
+        if let Some(error) = &copied
+            && looked.copied.is_none()
+        {
+            tracing::error!(store = self.shown, reason = TWO_STORES, "{error}");
+        }
+        (looked.at, looked.away) = (Some(Instant::now()), away);
+        looked.copied = copied.or(looked.copied.take().filter(|_| away));
+        looked.copied.clone().map_or(Ok(()), Err)
+    }
+
+    fn looked(&self) -> MutexGuard<'_, Looked> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes a file of one line; after a crash it is empty or complete.
-fn write(path: &PathBuf, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+fn identity_of(opened: &OpenRegistryResponse) -> StoreIdentity {
+    StoreIdentity {
+        created: UnixMillis(opened.created_ms),
+        number: opened.identity,
     }
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }

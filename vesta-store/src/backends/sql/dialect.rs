@@ -95,6 +95,10 @@ pub(crate) struct Look {
     pub(crate) doubts: Vec<String>,
     /// True if it took over from another server.
     pub(crate) took_over: bool,
+    /// Its identity, or that of its cluster.
+    pub(crate) server: Option<String>,
+    /// The statement that lets this user see the server from which it replicates, if the user may not.
+    pub(crate) unseen: Option<String>,
 }
 
 /// A statement to send.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Put, Suspicion};
+use vesta_service::lease::{Put, Suspicion, Writer};
 
 use super::dialect::{Cells as _, Dialect, Look, Value};
 use super::{Sql, errors, explain, pause_before};
@@ -69,7 +69,7 @@ impl<D: Dialect> Kv for Sql<D> {
         if self.is_missing(connection).await? {
             self.make(connection, &D::STATEMENTS.table).await?;
         }
-        if let [Put { key, old, new }] = puts {
+        if let [Put { key, old, new, .. }] = puts {
             let done = match old {
                 None => {
                     self.run(connection, D::STATEMENTS.insert, &bytes([area, key, new]))
@@ -112,6 +112,7 @@ impl<D: Dialect> Kv for Sql<D> {
             is_unsettled,
             doubts,
             took_over,
+            ..
         } = look;
         if is_unsettled {
             return Err(errors::unsettled());
@@ -122,6 +123,10 @@ impl<D: Dialect> Kv for Sql<D> {
             why: doubts.join("; "),
             took_over,
         }))
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        Sql::writer(self).clone()
     }
 
     async fn now(&self, connection: &mut D::Connection) -> Result<Option<UnixMillis>> {

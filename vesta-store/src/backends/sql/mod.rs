@@ -13,10 +13,11 @@ mod worker_nodes;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::Connection as _;
-use vesta_service::lease::{StoreError, Timing};
+use vesta_service::lease::{StoreError, Timing, Writer};
 
 use crate::options::{Purpose, not_prepared};
 use crate::remote::{Client, Remote};
@@ -53,6 +54,8 @@ pub(crate) struct Sql<D> {
     durable: bool,
     /// True if a server that replicates from another is doubted instead of refused.
     one_writer: bool,
+    /// The server that was inspected last.
+    writer: Mutex<Option<Writer>>,
 }
 
 impl<D: Dialect> Client for Sql<D> {
@@ -84,6 +87,7 @@ impl<D: Dialect> Client for Sql<D> {
             seen,
             durable,
             one_writer,
+            writer: Mutex::default(),
         })
     }
 
@@ -123,6 +127,11 @@ impl<D: Dialect> Sql<D> {
     async fn look(&self, connection: &mut D::Connection) -> Result<Look, StoreError> {
         let table = self.table.map_or("", |table| table.name);
         let look = self.dialect.look(connection, table).await?;
+        let writer = look.server.clone().map(|server| Writer {
+            server,
+            unseen: look.unseen.clone().filter(|_| !self.one_writer),
+        });
+        *self.writer() = writer;
         match look.source.as_ref().filter(|_| !self.one_writer) {
             Some(source) => Err(StoreError::permanent(format!(
                 "this server replicates from {source}: processes at the two servers would make the same \
@@ -131,6 +140,10 @@ impl<D: Dialect> Sql<D> {
             ))),
             None => Ok(look),
         }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a statement; an insert of an existing row changes nothing.

@@ -8,8 +8,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use std::time::UNIX_EPOCH;
+
 use tempfile::{NamedTempFile, TempPath};
-use vesta_service::lease::StoreError;
+use vesta_service::lease::{FilePlace, StoreError};
 
 use super::errors::Failure;
 use super::fill;
@@ -19,6 +21,41 @@ pub(super) type Identity = Option<(u64, u64)>;
 
 pub(super) fn identity(path: &Path) -> Identity {
     fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Place of the file. Facts that the system does not tell stay empty.
+pub(super) fn place(path: &Path) -> Result<FilePlace, StoreError> {
+    let failed = |error| StoreError::unavailable("the database file cannot be found", error);
+    let file = fs::metadata(path).map_err(failed)?;
+    let word = |path| fs::read_to_string(path).map_or(String::new(), |text| text.trim().to_owned());
+    let machine = ["/etc/machine-id", "/var/lib/dbus/machine-id"].map(word);
+    let machine = machine
+        .into_iter()
+        .find(|it| !matches!(&**it, "" | "uninitialized"));
+    let born = file.created().ok();
+    let born = born.and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+    Ok(FilePlace {
+        machine: machine.unwrap_or_default(),
+        boot: word("/proc/sys/kernel/random/boot_id"),
+        device: device(file.dev()),
+        inode: file.ino(),
+        born: born.map_or(0, |it| u64::try_from(it.as_nanos()).unwrap_or(0)),
+    })
+}
+
+/// A device without hardware, such as that of a container's own files, has another number after each mount.
+#[cfg(target_os = "linux")]
+fn device(number: u64) -> u64 {
+    if rustix::fs::major(number) == 0 {
+        0
+    } else {
+        number
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn device(number: u64) -> u64 {
+    number
 }
 
 /// Creates the database under another name and then renames it. It is never visible half-created,

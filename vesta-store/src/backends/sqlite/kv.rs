@@ -5,9 +5,9 @@ use std::time::Duration;
 use std::any::Any;
 
 use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
-use vesta_service::lease::{KvStore, Put, StoreError, Timing};
+use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Timing};
 
-use super::Database;
+use super::{Database, file};
 
 const INSERT: &str = "INSERT INTO vesta_kv (area, name, value) VALUES (?1, ?2, ?3) \
      ON CONFLICT (area, name) DO NOTHING";
@@ -16,6 +16,12 @@ const UPDATE: &str = "UPDATE vesta_kv SET value = ?3 WHERE area = ?1 AND name = 
 impl KvStore for Database {
     fn describe(&self) -> String {
         self.shown.clone()
+    }
+
+    /// By the file's own name: links lead to the same database.
+    fn place(&self) -> String {
+        let path = self.path.canonicalize();
+        format!("SQLite {}", path.as_deref().unwrap_or(&self.path).display())
     }
 
     fn timing(&self) -> Timing {
@@ -78,7 +84,7 @@ impl KvStore for Database {
         self.ask(|connection| {
             let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let (mut insert, mut update) = (all.prepare(INSERT)?, all.prepare(UPDATE)?);
-            let mut put = |Put { key, old, new }: &Put| {
+            let mut put = |Put { key, old, new, .. }: &Put| {
                 let changed = match old {
                     None => insert.execute(params![area, key, new])?,
                     Some(old) => update.execute(params![area, key, new, old])?,
@@ -89,6 +95,19 @@ impl KvStore for Database {
             drop((insert, update));
             all.commit()?;
             Ok(done)
+        })
+    }
+
+    fn file_place(&self) -> Result<Option<FilePlace>, StoreError> {
+        file::place(&self.path).map(Some)
+    }
+
+    fn namespaces(&self) -> Result<Option<Vec<String>>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT DISTINCT substr(area, 7) FROM vesta_kv WHERE area LIKE 'lease/%'";
+            let mut statement = connection.prepare(sql)?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(Some(rows.collect::<Result<_, _>>()?))
         })
     }
 }

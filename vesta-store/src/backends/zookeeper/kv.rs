@@ -1,14 +1,18 @@
 //! Entries as znodes.
 
 use futures_util::future::try_join_all;
-use vesta_service::lease::Put;
-use zookeeper_client::{Acls, CreateMode, Error, Stat};
+use vesta_service::contract::UnixMillis;
+use vesta_service::lease::{Handover, Put};
+use zookeeper_client::{Acls, CreateMode, CreateOptions, Error, Stat};
 
+use super::beside::released;
 use super::errors::foreign;
 use super::{Children, Connection, Session, Zookeeper};
 use crate::remote::{Entries, Kv, Result};
 
 impl Kv for Zookeeper {
+    const HAS_CLOCK: bool = true;
+
     async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.path(area);
         let children = self
@@ -42,15 +46,50 @@ impl Kv for Zookeeper {
         area: &str,
         puts: &[Put],
     ) -> Result<Vec<bool>> {
+        let handovers: Vec<_> = puts.iter().map(|put| Handover::of(area, put)).collect();
         let (session, area) = (&connection.session, self.path(area));
-        try_join_all(puts.iter().map(|put| self.put_if(session, &area, put))).await
+        let one = |(put, handover)| self.put_if(session, &area, put, handover);
+        let done = try_join_all(puts.iter().zip(&handovers).map(one)).await?;
+        if let Some(release) = released(handovers.iter().zip(&done)) {
+            // Another release does it if this one cannot.
+            let _ = self.give_back(session, &area, release).await;
+        }
+        Ok(done)
+    }
+
+    /// The leader's clock: it stamps each change of a znode.
+    async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>> {
+        let (session, root) = (&connection.session, self.config.path.trim_end_matches('/'));
+        let path = format!("{root}/{CLOCK}");
+        let stamped = loop {
+            match session.set_data(&path, b"", None).await {
+                Err(Error::NoNode) => match self.create(session, root, &path, "").await {
+                    Ok(()) | Err(Error::NodeExists) => {}
+                    Err(error) => return Err(self.explain(error)),
+                },
+                stamped => break stamped.map_err(|error| self.explain(error))?,
+            }
+        };
+        Ok(stamped.mtime.try_into().ok().map(UnixMillis))
     }
 }
 
+/// Znode that is written to read the clock. It is no area: their names have a colon.
+const CLOCK: &str = "clock";
+
 impl Zookeeper {
-    async fn put_if(&self, session: &Session, area: &str, put: &Put) -> Result<bool> {
-        let Put { key, old, new } = put;
+    async fn put_if(
+        &self,
+        session: &Session,
+        area: &str,
+        put: &Put,
+        handover: &Option<Handover>,
+    ) -> Result<bool> {
+        let Put { key, old, new, .. } = put;
         let path = format!("{area}/{key}");
+        if let Some(Handover::Claim(claim)) = handover {
+            return self.claim(session, area, &path, put, claim).await;
+        }
         let done = match old {
             None => self.create(session, area, &path, new).await,
             Some(old) => match self.read(session, &path).await? {
@@ -61,12 +100,26 @@ impl Zookeeper {
                 _ => return Ok(false),
             },
         };
+        self.changed(done)
+    }
+
+    /// True if a change was made; false if the entry was not as expected.
+    pub(super) fn changed(&self, done: Result<(), Error>) -> Result<bool> {
         match done {
             Ok(()) => Ok(true),
             // It exists already, or has changed since it was read.
             Err(Error::NodeExists | Error::BadVersion | Error::NoNode) => Ok(false),
             Err(error) => Err(self.explain(error)),
         }
+    }
+
+    /// Options of every znode that Vesta creates.
+    pub(super) fn persistent(&self) -> CreateOptions<'static> {
+        let acls = match self.config.digest {
+            Some(_) => Acls::creator_all(),
+            None => Acls::anyone_all(),
+        };
+        CreateMode::Persistent.with_acls(acls)
     }
 
     /// Znode of an area. The whole area name is one path component, so that an area cannot be an entry
@@ -100,7 +153,11 @@ impl Zookeeper {
     }
 
     /// The value of an entry, and the version of its znode.
-    async fn read(&self, session: &Session, path: &str) -> Result<Option<(String, i32)>> {
+    pub(super) async fn read(
+        &self,
+        session: &Session,
+        path: &str,
+    ) -> Result<Option<(String, i32)>> {
         // Both are sent at once, in this order, so the value is not older than the request. A leader
         // deposed without knowing it may return an older one; a change based on that is then refused.
         let synced = session.sync(path);
@@ -114,20 +171,14 @@ impl Zookeeper {
     }
 
     /// Creates an entry, and its area if missing.
-    async fn create(
+    pub(super) async fn create(
         &self,
         session: &Session,
         area: &str,
         path: &str,
         new: &str,
     ) -> Result<(), Error> {
-        let digest = self.config.digest.is_some();
-        let acls = if digest {
-            Acls::creator_all()
-        } else {
-            Acls::anyone_all()
-        };
-        let persistent = CreateMode::Persistent.with_acls(acls);
+        let persistent = self.persistent();
         loop {
             match session.create(path, new.as_bytes(), &persistent).await {
                 Err(Error::NoNode) => session.mkdir(area, &persistent).await?,

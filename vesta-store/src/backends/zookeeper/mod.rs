@@ -1,5 +1,6 @@
 //! ZooKeeper: sessions with an ensemble.
 
+mod beside;
 mod config;
 mod errors;
 mod kv;
@@ -13,6 +14,7 @@ use crate::options::Purpose;
 use crate::remote::runtime::Background;
 use crate::remote::{Client, Remote};
 use crate::{OpenError, Options, StoreUrl};
+pub(crate) use beside::is_ours;
 use config::{Config, DEFAULT_PATH};
 
 /// Requested session timeout; the server may choose another.
@@ -35,9 +37,13 @@ pub(crate) type Children = Vec<(String, Vec<u8>, Stat)>;
 /// ```text
 /// /vesta/lease:orders/namespace  {"schema":1,…}
 /// /vesta/lease:orders/17         {"schema":1,…}
+/// /vesta/clock                   empty; written to read the leader's clock
 /// ```
 ///
 /// All are persistent, have no time to live and are never deleted. Any other znode is refused.
+///
+/// While a process holds machine ID 17, `/vesta/17` exists, too: another system that keeps worker IDs as
+/// children of the same path sees by it that the number is taken, as Vesta sees that system's children.
 ///
 /// An entry is changed by `setData` with the version read together with its old value. A quorum has
 /// every change before it counts, unless the servers run with `forceSync=no`, which is not allowed. Each

@@ -1,5 +1,6 @@
 //! Keys and values, read without the store.
 
+use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_store::{OpenError, Options};
 
 use super::{AREA, Area, get, open, opened, put, refused};
@@ -100,7 +101,7 @@ fn the_display_form_hides_the_password() {
     let store = opened(url);
     assert_eq!(store.describe(), "etcd ann@a:2379,b:1/ids");
     assert!(!format!("{store:?}").contains("hunter2"), "{store:?}");
-    assert_eq!(store.now().unwrap(), None);
+    assert!(store.now().is_err(), "no such member");
     assert_eq!(store.doubt().unwrap(), None);
 
     let request_timeout = Some(std::time::Duration::from_millis(700));
@@ -141,4 +142,17 @@ fn the_store_can_be_called_from_inside_a_runtime() {
         assert_eq!(store.list(AREA).unwrap(), [("7".into(), "1".into())]);
         drop(store);
     });
+}
+
+#[test]
+fn the_member_shows_its_clock() {
+    let area = Area::new();
+    let before = SystemClock::new().wall().0;
+    let theirs = area.store().now().unwrap().expect("a clock").0;
+    let after = SystemClock::new().wall().0;
+    // Whole seconds count as the nearest moment within them.
+    assert!(
+        (before..=after).contains(&theirs),
+        "{before} {theirs} {after}"
+    );
 }

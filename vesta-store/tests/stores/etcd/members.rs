@@ -137,6 +137,7 @@ fn tls_is_checked_against_the_authority_of_the_file() {
     let authority = concat!("?ca=", tls!("authority.pem"));
     let store = at("etcds", &address, authority);
     assert!(put(&store, 1).unwrap());
+    assert!(store.now().unwrap().is_some(), "its clock");
 
     let elsewhere = address.replace("127.0.0.1", "localhost");
     for (store, why) in [

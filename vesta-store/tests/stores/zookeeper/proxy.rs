@@ -8,6 +8,7 @@ use std::thread;
 /// Kinds of requests, as encoded on the wire.
 pub(crate) const SET_DATA: i32 = 5;
 pub(crate) const CREATE: i32 = 15;
+pub(crate) const MULTI: i32 = 14;
 const CLOSE_SESSION: i32 = -11;
 
 pub(crate) struct Proxy {

@@ -6,14 +6,15 @@
 //! | 4 to 7 | CRC-32 of the subject |
 //! | 8 to 15 | the generation, which grows with each write |
 //! | 16 to 108 | the record: namespace, owner, birth, epoch, from, bound, attempt, claimed, time, pid, released |
-//! | 109 to 127 | zeros |
+//! | 109 to 124 | the secret of its owner |
+//! | 125 to 127 | zeros |
 //!
 //! Host and version of the record are left out: they inform people only, and the file never leaves its host.
 
 use vesta_intf::UnixMillis;
 
-use crate::lease::Record;
 use crate::lease::host_state::slot::Slot;
+use crate::lease::{Record, Secret};
 
 /// Size of an entry: 32 entries fill a page, so those of neighbouring machine IDs are written together.
 pub(super) const ENTRY: usize = 128;
@@ -64,6 +65,7 @@ impl Entry {
             &record.info_time.0.to_le_bytes(),
             &record.pid.to_le_bytes(),
             &[record.released.into()],
+            &record.secret.number().to_le_bytes(),
         ]
         .concat();
         fields.resize(ENTRY - size_of::<u32>(), 0);
@@ -89,6 +91,7 @@ impl Entry {
             info_time: UnixMillis(number()?),
             pid: u32::from_le_bytes(take(&mut rest)?),
             released: take(&mut rest)? == [1],
+            secret: Secret::new(u128::from_le_bytes(take(&mut rest)?)),
             ..Record::default()
         };
         let entry = Self {
@@ -129,6 +132,7 @@ mod tests {
                 claimed: UnixMillis(1_600_000_000_000),
                 info_time: UnixMillis(1_700_000_000_000),
                 standby: None,
+                secret: Secret::new(u128::MAX / 7),
             },
         }
     }
@@ -144,6 +148,7 @@ mod tests {
             version: String::new(),
             ..slot().record
         };
+        assert_eq!(back.record.secret.number(), u128::MAX / 7);
         assert_eq!((back.generation, back.record), (7, expected));
     }
 

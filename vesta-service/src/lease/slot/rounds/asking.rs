@@ -10,7 +10,7 @@ use super::{Rounds, Said};
 use crate::clock::ClockPair;
 use crate::error::{StoreError, ask_store};
 use crate::lease::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
-use crate::lease::{Amendment, Doubt, HostState, Leases, Namespace, Plan};
+use crate::lease::{Amendment, Doubt, HostState, Leases, Local, Look, Namespace, Plan, Suspicion};
 
 /// Smallest difference between clocks that is logged.
 const WORTH_A_WORD: Duration = Duration::from_millis(500);
@@ -114,7 +114,7 @@ impl Rounds {
                     store.ask(|leases| {
                         let found = leases.find()?;
                         Ok(Answer::Namespace(
-                            found.map_or_else(|| create(leases, plan, None), Ok)?,
+                            found.map_or_else(|| create(leases, plan, None, None), Ok)?,
                         ))
                     })
                 }),
@@ -151,7 +151,8 @@ impl Rounds {
             // The reach of a doubt counts from the later clock.
             let theirs = self.said.clock.map(|pair| pair.latest(clock.monotonic()));
             let wall = clock.wall().max(theirs.unwrap_or_default());
-            let answer = store.ask(|leases| survey(leases, plan, host, block, wall));
+            let now = clock.monotonic();
+            let answer = store.ask(|leases| survey(leases, plan, host, block, (now, wall)));
             if let Answer::Survey(_) = answer {
                 // At the start, a registry may not have answered yet.
                 let usual = self.leases.store().usual_window();
@@ -169,8 +170,13 @@ impl Rounds {
         answers
     }
 
-    /// Locks claimed machine IDs, in the store and on this host.
+    /// Locks claimed machine IDs, in the store and on this host. For a process that keeps the order the record decides:
+    /// this host remembers its claim if it can, and no lock refuses it.
     fn keep(&mut self, keepers: &[usize], machines: &[u64]) -> Vec<Answer> {
+        if self.plan().goes_by_record() {
+            self.host.keep(machines, &*self.factory.clock);
+            return vec![Answer::Kept(true); machines.len()];
+        }
         let mut answers = Vec::new();
         for (number, machine) in keepers.iter().zip(machines) {
             let lock = &mut self.drivers[*number].lock;
@@ -220,8 +226,13 @@ fn shared(known: &mut Option<Answer>, ask: impl FnOnce() -> Answer) -> Answer {
     known.get_or_insert_with(ask).clone()
 }
 
-fn create(leases: &Leases, plan: &Plan, doubt: Option<Doubt>) -> Result<Namespace, StoreError> {
-    leases.create(&plan.meta.fingerprint(), &plan.facts(0, doubt))
+fn create(
+    leases: &Leases,
+    plan: &Plan,
+    doubt: Option<Doubt>,
+    writer: Option<String>,
+) -> Result<Namespace, StoreError> {
+    leases.create(&plan.meta.fingerprint(), &plan.facts(0, doubt, writer))
 }
 
 /// Input of the searches.
@@ -230,16 +241,20 @@ fn survey(
     plan: &Plan,
     host: &mut HostState,
     block: Option<u64>,
-    wall: UnixMillis,
+    (now, wall): (Duration, UnixMillis),
 ) -> Result<Answer, StoreError> {
-    let store = leases.store();
-    let doubt = store.doubt()?;
+    let Look {
+        namespace,
+        seen: doubt,
+        server,
+        ..
+    } = leases.look_at(leases.find()?, now)?;
     let locals: BTreeMap<_, _> = host
         .survey()
         .into_iter()
         .map(|local| (local.machine, local))
         .collect();
-    let namespace = match leases.find()? {
+    let namespace = match namespace {
         Some(namespace) => namespace,
         None => {
             let mut remembered = locals.values().cloned().chain(host.own(None));
@@ -247,14 +262,29 @@ fn survey(
             if let Some(local) = remembered.find(|local| local.record.namespace != 0) {
                 return Ok(Answer::Forgotten(Box::new(local)));
             }
-            create(leases, plan, plan.first_doubt(doubt.as_ref(), wall))?
+            let doubt = plan.first_doubt(doubt.as_ref(), wall);
+            create(leases, plan, doubt, server.clone())?
         }
     };
+    // A claim that is not seen here takes effect later, and then sees the doubt. A server that took over may lack
+    // claims: it is asked for that after they were read.
+    let mut reaches_nothing = namespace.doubt.clone();
+    if let Some(doubt) = reaches_nothing.as_ref() {
+        let took_over = |seen: Suspicion| seen.took_over;
+        let unclaimed = Plan::waits_for_reach(doubt, wall)
+            && leases.is_unclaimed()?
+            && !leases.store().doubt()?.is_some_and(took_over);
+        reaches_nothing.take_if(|_| !unclaimed);
+    }
     let own = host.own(Some(namespace.uuid));
+    let of = |(machine, local): (u64, Local)| (machine, local.of(namespace.uuid));
+    let locals = locals.into_iter().map(of).collect();
     let block = block.unwrap_or_else(|| plan.home_block(&locals));
     let snapshot = leases.snapshot_of_block(block)?;
     Ok(Answer::Survey(Arc::new(Findings {
         doubt,
+        server,
+        reaches_nothing,
         block,
         snapshot,
         locals,

@@ -46,6 +46,7 @@ fn namespace(doubt: Option<Doubt>) -> Namespace {
 
 fn looked(asked: u32, namespace: Option<Namespace>, seen: Option<Suspicion>) -> Answer {
     Answer::Doubt(Look {
+        server: None,
         asked: asked * SECOND,
         namespace,
         seen,
@@ -466,7 +467,7 @@ fn the_reach_of_a_doubt_covers_the_longest_window_that_the_namespace_shows() {
         ..namespace(None)
     };
     let facts = plan()
-        .missing_from(&minutes, seen.as_ref(), UnixMillis(0))
+        .missing_from(&minutes, seen.as_ref(), None, UnixMillis(0))
         .unwrap();
     // 40 s between two checks, 10 min, a lead of 5 s, clocks 2 s apart.
     assert_eq!(facts.doubt.unwrap().reach, UnixMillis(647_000));
@@ -566,6 +567,7 @@ fn doubted() -> Holding {
         since,
         reach,
         window: Duration::ZERO,
+        took_over: false,
         why: String::new(),
     };
     Holding {
