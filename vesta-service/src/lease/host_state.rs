@@ -46,10 +46,17 @@ impl Local {
         self
     }
 
-    /// Bound that this host remembers of the machine ID, in whatever store.
-    pub(crate) fn bound(&self) -> u64 {
+    /// Bound that this host remembers of the machine ID, in whatever store, beside this record in the present one. A
+    /// release of the remembered claim took effect, so the record's own bound is exact.
+    pub(crate) fn bound_beside(&self, record: Option<&Record>) -> u64 {
+        let released = record.is_some_and(|it| it.is_release_of(&self.record));
+        let own = if released && !self.is_damaged {
+            0
+        } else {
+            self.record.bound
+        };
         let elsewhere = self.elsewhere.iter().map(|record| record.bound);
-        elsewhere.fold(self.record.bound, u64::max)
+        elsewhere.fold(own, u64::max)
     }
 
     /// True if the store still has what it acknowledged. Also true if the namespace's floor is at or above

@@ -24,11 +24,14 @@
 //!  model/process.rs    a process, driven as slot/driver.rs drives it
 //!  model/fault.rs      one broken rule at a time, to check that the model notices it
 //!  model/symmetry.rs   states that differ only in numbering
+//!  model/forgotten.rs  a store under a doubt that forgets a takeover (abstract: clocks and windows only)
+//!  model/two_stores.rs members of two stores
 //!  model/tests.rs      the searches
 //! ```
 
 mod claiming;
 mod fault;
+mod forgotten;
 mod process;
 mod state;
 mod symmetry;

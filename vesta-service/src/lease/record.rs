@@ -166,6 +166,13 @@ impl Record {
         }
     }
 
+    /// True if this is the record as the owner of `claim` released it: nothing at or above its bound was issued from
+    /// that claim.
+    pub(crate) fn is_release_of(&self, claim: &Self) -> bool {
+        let of = |record: &Self| (record.namespace, record.birth, record.epoch);
+        self.released && of(self) == of(claim)
+    }
+
     /// True if a process of Vesta may have claimed the machine ID. A record that was made for a process of another
     /// system has epoch 1.
     pub(crate) const fn was_ever_claimed(&self) -> bool {

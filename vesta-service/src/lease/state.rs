@@ -523,6 +523,11 @@ impl Machine {
         }
     }
 
+    /// True if the lease is to be given up, because a successor may have been forgotten.
+    pub(crate) fn is_overdue(&self) -> bool {
+        matches!(&self.phase, Phase::Holding(holding) if holding.is_overdue())
+    }
+
     /// Releases the record, after sealing at this position.
     pub(crate) fn release(&mut self, sealed_at: u64) {
         if let Phase::Holding(holding) = &mut self.phase {

@@ -5,7 +5,7 @@ use vesta_service::{BuildError, ErrorKind, IdError, IdMeta, MachineSource};
 use vesta_testkit::{Rng, fast_folder, namespace_of};
 
 use super::ledger::{Ledger, Progress, Stretch};
-use super::plan::{NAMESPACES, Plan, Source};
+use super::plan::{Class, NAMESPACES, Plan, Source};
 use super::run::rounds;
 use super::store::Weather;
 use super::time::{DAY, HostClock, MILLI, MINUTE, SECOND, Time, YEAR};
@@ -284,6 +284,63 @@ fn a_clock_that_jumps_far_ahead_leaves_nothing_behind() {
             assert!(!status.clock_suspect && status.rehomed_total == 0);
         }
     }
+}
+
+/// An owner is silent until another process has its machine ID; the store then forgets the takeover, and the owner goes
+/// on.
+#[test]
+fn an_owner_does_not_go_on_after_a_takeover_that_was_forgotten() {
+    let mut went_on = 0;
+    for seed in 0..rounds(2_000) {
+        let folder = fast_folder();
+        let mut plan = Plan::simple(IdMeta::MAX_PEAK, &[Source::Pool(0); 2], false);
+        plan.class = Class::MayForget;
+        let mut world = World::new(plan, Rng::new(seed), folder.path(), false);
+        world.begin(0).expect("it starts");
+        world.pass(20 * SECOND).expect("nothing is wrong");
+        world.make(0).expect("it has its first window");
+        let behind = i64::try_from(world.rng.below(8 * SECOND)).expect("seconds");
+        world.nodes[0].clock.step(-behind);
+        world.nodes[0].paused = true;
+
+        let silent = world.rng.within(8 * SECOND..=20 * SECOND);
+        world.time.advance(silent);
+        let before = world.time.now();
+        world.begin(1).expect("it waits for the bound");
+        let used = world.rng.within(SECOND..=20 * SECOND);
+        let until = world.time.now() + used;
+        while world.time.now() < until {
+            world.pass(SECOND / 2).expect("nothing is wrong");
+            let _ = world.make(1); // its first window begins later
+        }
+        let span = world.time.now() - before + 1;
+        assert!(world.shared.roll_back(NAMESPACES[0], span) > 0);
+        let is_cut_off = world.rng.percent(50);
+        world.nodes[1].wire.cut_off(is_cut_off);
+        if !is_cut_off {
+            world.nodes[1].crash();
+        }
+
+        world.nodes[0].paused = false;
+        world.keep(0);
+        let issued = world.ledgers[0].issued;
+        for _ in 0..80 {
+            for number in [0, 1] {
+                if world.nodes[number].service.is_some() {
+                    let _ = world.make(number);
+                }
+            }
+            world
+                .pass(SECOND / 2)
+                .expect("the ledger shows what repeats");
+        }
+        went_on += u64::from(world.ledgers[0].issued > issued);
+        world.nodes[0].clock.correct();
+        world.pass(30 * SECOND).expect("the clock is right again");
+        let again = world.make(0);
+        assert!(again.is_ok(), "seed {seed}: {again:?}");
+    }
+    assert!(went_on > 0);
 }
 
 #[test]

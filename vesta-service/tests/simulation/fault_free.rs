@@ -18,6 +18,11 @@ impl World {
     /// something. Returns the moment of the new floor.
     pub(crate) fn operate(&mut self, space: usize) -> Result<u64, Flaw> {
         let namespace = NAMESPACES[space];
+        // A late request reached other entries of its namespace: only another namespace helps.
+        if self.shared.lost_its_namespace(namespace) {
+            self.operator_called[space] = false;
+            return Ok(self.time.now());
+        }
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             if node.plan.space == space && !node.is_fixed() && node.service.is_some() {

@@ -59,7 +59,12 @@ impl Planted {
         (
             Self::ForgetsExtensions,
             100,
-            &[Fault::NotGranted, Fault::Repeated, Fault::Other],
+            &[
+                Fault::NotGranted,
+                Fault::Repeated,
+                Fault::LeftOut,
+                Fault::Other,
+            ],
         ),
         (
             Self::ReleasesTooMuch,

@@ -113,6 +113,15 @@ impl Driver {
         if slot.stopping() {
             self.machine.release(held.seal("it was shut down"));
             self.machine.stop();
+        } else if self.machine.is_overdue() {
+            let machine = held.machine;
+            let text = "the store may have forgotten a successor: claiming a machine ID again";
+            tracing::warn!(machine, "{text}");
+            slot.keeper
+                .journal
+                .note(clock.wall(), EventKind::NotRenewed, machine, text);
+            self.machine
+                .release(held.seal("the store may have forgotten a successor"));
         } else if self.machine.is_holding() && matches!(plan.choice, Choice::Any(_)) {
             let distance = Plan::distance(self.machine.doubt.as_ref(), clock.wall());
             if held.ticks.read().lead > MAX_LEAD + distance {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
-use super::{Action, Answer, Ask, DOUBT_CHECK, Event, Now, Plan, WIDE_AFTER, Write};
-use crate::clock::MAX_LEAD;
+use super::{Action, Answer, Ask, DOUBT_CHECK, Event, MAX_SKEW, Now, Plan, WIDE_AFTER, Write};
+use crate::clock::{ClockPair, MAX_LEAD};
 use crate::lease::{Amendment, Cas, Doubt, Namespace, Record};
 
 /// Lease state, from the claim to the release or the loss.
@@ -22,7 +22,14 @@ pub(in crate::lease) struct Holding {
     announced: Option<Duration>,
     /// True once the store's clock was read for the next change. The store may have no clock.
     compared: bool,
-    theirs: Option<UnixMillis>,
+    clock: Option<ClockPair>,
+    /// The clock as it was read for the change that is pending or was acknowledged last.
+    counted: Option<ClockPair>,
+    /// Until the store's clock has come near this position, no other process can have taken the record over: its
+    /// last bound that was acknowledged in time.
+    alone_below: u64,
+    /// True once the store's clock has reached it.
+    overdue: bool,
     /// Ticks by which this host's clock was ahead of the store's when the last window was counted.
     ahead: u64,
     /// True once the store was found in an earlier state.
@@ -59,7 +66,10 @@ impl Holding {
             unwritten: None,
             announced: Some(now.monotonic),
             compared: false,
-            theirs: None,
+            clock: None,
+            counted: None,
+            alone_below: record.bound,
+            overdue: false,
             ahead: 0,
             went_back: false,
             record,
@@ -83,6 +93,12 @@ impl Holding {
             self.sealed_at = Some(sealed_at);
             self.due = Duration::ZERO;
         }
+    }
+
+    /// True if the lease is to be given up: under a doubt, another process may have taken the record over and issued
+    /// IDs, and the store may have forgotten that.
+    pub(in crate::lease) const fn is_overdue(&self) -> bool {
+        self.overdue && self.sealed_at.is_none()
     }
 
     /// Brings forward what is due within a fifth of a renewal interval; within a fiftieth, if the last
@@ -131,7 +147,9 @@ impl Holding {
                     return Action::Ask(Ask::Doubt);
                 }
             }
-            self.pending = self.change(plan, now);
+            if !self.is_overdue() {
+                self.pending = self.change(plan, now);
+            }
         }
         // SAFETY.md, rule 3: unchanged, until its outcome is known.
         let Some(new) = self.pending.clone() else {
@@ -165,8 +183,10 @@ impl Holding {
         }
         // Under a doubt the store's clock counts: time that this host's clock shows beyond it buys nothing.
         // Each reading is used for one window only.
-        let theirs = self.theirs.take().filter(|_| self.doubt.is_some());
-        let limit = theirs.map_or(u64::MAX, |theirs| plan.meta.tick_at(theirs).unwrap_or(0));
+        self.counted = self.clock.take().filter(|_| self.doubt.is_some());
+        let limit = self
+            .counted
+            .map_or(u64::MAX, |pair| plan.meta.tick_at(pair.theirs).unwrap_or(0));
         self.compared = false;
         self.ahead = now.tick.saturating_sub(limit);
         // The bound counts from the clock, not from the old bound: that would run away.
@@ -194,7 +214,8 @@ impl Holding {
                 return Event::Unsure(error);
             }
             Answer::Clock(pair) => {
-                (self.compared, self.theirs) = (true, pair.map(|pair| pair.theirs));
+                (self.compared, self.clock) = (true, pair);
+                self.look_for_a_gap(plan, now);
                 return Event::None;
             }
             Answer::Doubt(look) => {
@@ -203,17 +224,18 @@ impl Holding {
                     return self.go_back(None);
                 };
                 // The reach of a doubt counts from the later clock.
-                let wall = now.wall.max(self.theirs.unwrap_or_default());
+                let theirs = self.clock.map(|pair| pair.theirs);
+                let wall = now.wall.max(theirs.unwrap_or_default());
                 self.unwritten =
                     plan.missing_from(&namespace, look.seen.as_ref(), look.server.as_ref(), wall);
-                return self.on_namespace(namespace, now);
+                return self.on_namespace(namespace, plan, now);
             }
             Answer::Namespace(namespace) => {
                 if self.went_back {
                     return Event::GivenUp(namespace.uuid == self.record.namespace);
                 }
                 self.unwritten = None;
-                return self.on_namespace(namespace, now);
+                return self.on_namespace(namespace, plan, now);
             }
             Answer::NoNamespace if self.went_back => return Event::GivenUp(false),
             Answer::NoNamespace => return self.go_back(None),
@@ -237,7 +259,17 @@ impl Holding {
             }
             Answer::Record(Cas::Done) if pending.released => Event::Released(pending),
             Answer::Record(Cas::Done) => {
+                let late = match self.doubt {
+                    Some(_) => {
+                        let theirs = self.counted.map(|pair| pair.latest(now.monotonic));
+                        self.is_over_at(theirs, plan, now)
+                    }
+                    None => now.monotonic.saturating_sub(self.made) > DOUBT_CHECK,
+                };
                 self.record = pending;
+                if !late {
+                    self.alone_below = self.record.bound;
+                }
                 if self.sealed_at.is_none() {
                     // The interval counts from when the change was made. If it was answered late, after an
                     // outage, its bound may lie in the past by now, and the next change is due at once.
@@ -253,14 +285,36 @@ impl Holding {
     }
 
     /// Handles the namespace as just read.
-    fn on_namespace(&mut self, namespace: Namespace, now: &Now) -> Event {
+    fn on_namespace(&mut self, namespace: Namespace, plan: &Plan, now: &Now) -> Event {
         if namespace.uuid != self.record.namespace {
             return self.go_back(None);
         }
         let announced = self.announced.unwrap_or(now.monotonic);
         self.announced = self.unwritten.is_none().then_some(announced);
         self.doubt = namespace.doubt;
+        self.look_for_a_gap(plan, now);
         Event::None
+    }
+
+    /// Under a doubt a lease is not extended once another process may have taken its record over: a store that
+    /// forgot the takeover would accept the extend, and both would issue the same positions (SAFETY.md, rule 12).
+    fn look_for_a_gap(&mut self, plan: &Plan, now: &Now) {
+        let theirs = self.clock.map(|pair| pair.theirs);
+        self.overdue = self.doubt.is_some() && self.is_over_at(theirs, plan, now);
+        if !self.overdue {
+            self.alone_below = self.record.bound; // whatever was acknowledged was acknowledged before now
+        }
+    }
+
+    /// True if that position is less than the skew ahead of the store's clock, or of this host's if the store
+    /// has none.
+    fn is_over_at(&self, theirs: Option<UnixMillis>, plan: &Plan, now: &Now) -> bool {
+        let tick = theirs.map_or(now.wall_tick, |theirs| {
+            plan.meta.tick_at(theirs).unwrap_or(0)
+        });
+        plan.rules
+            .position(tick.saturating_add(plan.ticks(MAX_SKEW)))
+            >= self.alone_below
     }
 
     /// Records that the store forgot the record or shows an earlier one.

@@ -94,7 +94,9 @@ impl Round {
                 } = &*self.findings;
                 let (local, namespace) = (locals.get(&machine), &self.namespace);
                 let own = own.iter().filter(|own| own.machine == machine);
-                let remembered = own.chain(local).map(Local::bound).max();
+                let mut record = snapshot.records.get(&machine).cloned();
+                let bound = |own: &Local| own.bound_beside(record.as_ref());
+                let remembered = own.chain(local).map(bound).max();
                 let ground = Ground {
                     namespace: namespace.uuid,
                     doubt: namespace.doubt.clone(),
@@ -103,7 +105,6 @@ impl Round {
                     guard: plan.guard || local.is_some_and(|local| local.is_damaged),
                 };
                 let floor = namespace.floor;
-                let mut record = snapshot.records.get(&machine).cloned();
                 // A predecessor on this host left the proof that its record may be replaced.
                 if let (Some(record), Some(local)) = (&mut record, local)
                     && record.owner == local.record.owner

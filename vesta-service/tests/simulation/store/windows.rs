@@ -56,7 +56,8 @@ impl Windows {
                 released_at: None,
             });
         } else if new.released
-            && let Some(window) = windows.last_mut()
+            // A later claim of another process may have been forgotten.
+            && let Some(window) = windows.iter_mut().rev().find(|it| it.owner == before.owner)
         {
             window.released_at = Some(new.bound);
         }

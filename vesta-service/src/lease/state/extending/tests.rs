@@ -537,6 +537,7 @@ fn doubt_is_noticed_in_a_minute_and_written_before_the_next_window() {
     let known = Answer::Namespace(namespace(Some(doubt.clone())));
     lease.on_answer(&plan(), known, &now(60, 10));
     assert_eq!(lease.doubt, Some(doubt));
+    lease.alone_below = RULES.position(163);
     let (_, new) = written(next_after_clock(&mut lease, None, &now(60, 10)));
     assert_eq!(
         new.bound,
@@ -572,7 +573,61 @@ fn doubted() -> Holding {
     };
     Holding {
         doubt: Some(doubt),
+        alone_below: RULES.position(130),
         ..lease()
+    }
+}
+
+/// The largest time of the store at which a lease whose bound lies at tick 103 is extended.
+const LAST: u64 = 100;
+
+#[test]
+fn under_a_doubt_a_lease_is_given_up_two_seconds_before_its_bound() {
+    for (doubt, theirs, extends) in [
+        (true, moment(LAST), true),
+        (true, moment(LAST + 1), false),
+        (true, moment(200), false),
+        // Without a clock of the store this host's counts.
+        (true, None, false),
+        (false, moment(200), true),
+    ] {
+        let mut lease = doubted();
+        lease.alone_below = lease.record.bound;
+        if !doubt {
+            lease.doubt = None;
+            lease.compared = true; // nothing is compared before each renewal
+        }
+        let now = now(10, 10);
+        let next = match doubt {
+            true => next_after_clock(&mut lease, theirs, &now),
+            false => lease.next(&plan(), &now),
+        };
+        assert_eq!(lease.is_overdue(), !extends, "{theirs:?}");
+        if extends {
+            written(next);
+            continue;
+        }
+        waits(next);
+        lease.release(RULES.position(102));
+        let (_, new) = written(lease.next(&plan(), &now));
+        assert_eq!((new.bound, new.released), (RULES.position(102), true));
+        assert!(!lease.is_overdue());
+    }
+}
+
+/// Another process may have had the record until the change took effect, and the store may have forgotten that.
+#[test]
+fn a_change_acknowledged_late_does_not_prove_that_nobody_else_had_the_record() {
+    for (after, extends) in [(5, true), (6, false)] {
+        let mut lease = doubted();
+        lease.record.bound = RULES.position(108);
+        written(next_after_clock(&mut lease, moment(100), &now(10, 10)));
+        let answered = now(10 + after, 10);
+        let bound = raised(lease.on_answer(&plan(), done(), &answered));
+        assert_eq!(bound, RULES.position(110), "its own window is its own");
+        lease.due = Duration::ZERO;
+        next_after_clock(&mut lease, moment(106), &answered);
+        assert_eq!(lease.is_overdue(), !extends, "{after}");
     }
 }
 
@@ -604,6 +659,7 @@ fn under_a_doubt_a_window_counts_from_the_earlier_clock() {
 #[test]
 fn under_a_doubt_an_unanswered_extend_is_sent_again_unchanged() {
     let mut lease = doubted();
+    lease.record.bound = RULES.position(119);
     let (_, first) = written(next_after_clock(&mut lease, moment(110), &now(10, 10)));
     assert!(matches!(
         lease.on_answer(&plan(), unknown(), &now(10, 10)),
@@ -618,10 +674,10 @@ fn under_a_doubt_an_unanswered_extend_is_sent_again_unchanged() {
         raised(lease.on_answer(&plan(), done(), &stepped)),
         first.bound
     );
-    let (_, next) = written(next_after_clock(&mut lease, moment(120), &stepped));
+    let (_, next) = written(next_after_clock(&mut lease, moment(116), &stepped));
     assert_eq!(
         next.bound,
-        RULES.position(130),
+        RULES.position(126),
         "each window uses its own answer"
     );
 }
