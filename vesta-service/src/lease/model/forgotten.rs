@@ -51,7 +51,7 @@ struct State {
     /// How much the store's clock is behind.
     behind: u8,
     record: Rec,
-    /// What the store may go back to.
+    /// Earlier records: the store may go back to each.
     past: Vec<Rec>,
     lost: bool,
     holders: [Option<Holder>; CLAIMS],

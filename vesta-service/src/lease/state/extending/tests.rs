@@ -617,7 +617,7 @@ fn under_a_doubt_a_lease_is_given_up_two_seconds_before_its_bound() {
 
 /// Another process may have had the record until the change took effect, and the store may have forgotten that.
 #[test]
-fn a_change_acknowledged_late_does_not_prove_that_nobody_else_had_the_record() {
+fn an_answer_that_came_late_does_not_exclude_a_forgotten_successor() {
     for (after, extends) in [(5, true), (6, false)] {
         let mut lease = doubted();
         lease.record.bound = RULES.position(108);
