@@ -10,7 +10,7 @@ use vesta_boot::commands::leases;
 use vesta_boot::settings::{Machine, Number, Values};
 use vesta_boot::{Config, Error};
 use vesta_service::clock::{ClockPair, SystemClock};
-use vesta_service::lease::{Leases, Snapshot, check_local};
+use vesta_service::lease::{Leases, Snapshot, Writer, check_local};
 use vesta_store::StoreUrl;
 
 use crate::http;
@@ -188,11 +188,27 @@ fn store(config: &Config, report: &mut Report) {
     };
     let store = leases.store();
     let name = store.describe();
-    let doubt = match store.doubt() {
+    let asked = leases
+        .find()
+        .and_then(|namespace| leases.doubt(namespace.as_ref()));
+    let doubt = match asked {
         Err(error) => return report.fail(what, format!("{name}: {error}")),
         Ok(doubt) => doubt,
     };
     doubted(report, what, &name, doubt.as_ref().map(|doubt| &*doubt.why));
+    if let Some(Writer {
+        server,
+        unseen: Some(grant),
+    }) = store.writer()
+    {
+        report.warn(
+            what,
+            format!(
+                "this user may not see whether server `{server}` replicates from another one, so starts after a \
+                 fail-over are refused; run `{grant}`"
+            ),
+        );
+    }
     match ClockPair::read(&SystemClock::new(), || store.now()) {
         Err(error) => report.fail(what, format!("{name}: {error}")),
         Ok(None) => {}

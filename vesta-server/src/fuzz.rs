@@ -1,4 +1,7 @@
-//! Messages of arbitrary bytes and numbers to every method: each call ends with a gRPC status.
+//! Messages of arbitrary bytes and numbers to every method: each call ends with a gRPC status. Changes of a registry's
+//! entries that are nearly right: none harms a member.
+
+mod changes;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -9,7 +12,7 @@ use tokio::runtime::Runtime;
 use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 use tonic::codegen::{Bytes, Service};
-use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
+use vesta_boot::{CancellationToken, Config, Metrics, Offered, Role, Running, Security};
 use vesta_intf::{GenMethod, Pattern, Reset, UnixMillis};
 use vesta_service::options::Drive;
 use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
@@ -20,7 +23,7 @@ use vesta_service::{LocalIdService, MachineSource};
 use crate::routes::Services;
 
 /// Every method, and an unknown one.
-const PATHS: [&str; 15] = [
+const PATHS: [&str; 19] = [
     "/vesta.v1.IdService/GenId",
     "/vesta.v1.IdService/GenIds",
     "/vesta.v1.IdService/GenRuns",
@@ -33,6 +36,10 @@ const PATHS: [&str; 15] = [
     "/vesta.v1.SegmentService/NextIds",
     "/vesta.v1.SerialService/Next",
     "/vesta.v1.SerialService/Parse",
+    "/vesta.v1.RegistryService/Open",
+    "/vesta.v1.RegistryService/List",
+    "/vesta.v1.RegistryService/Get",
+    "/vesta.v1.RegistryService/Put",
     "/grpc.health.v1.Health/Check",
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/vesta.v1.IdService/Nothing",
@@ -45,10 +52,17 @@ struct Server {
     runtime: Runtime,
     clock: ManualClock,
     services: Mutex<Services>,
+    /// What it offers as a registry.
+    store: Arc<MemoryStore>,
 }
 
 impl Server {
     fn new() -> Self {
+        Self::checking(true)
+    }
+
+    /// A server whose registry checks what it is sent, or not.
+    fn checking(checked: bool) -> Self {
         let clock = ManualClock::at(UnixMillis(1_767_225_600_000));
         let service = LocalIdService::builder()
             .gen_method(GenMethod::Central)
@@ -69,13 +83,17 @@ impl Server {
         assert!(serials.create(&tag).expect("memory answers"));
         let mut config = Config::defaults(Role::Server);
         config.limits.request_timeout = Duration::from_millis(20);
+        config.registry.namespaces = ["orders".to_owned()].into();
+        let store = Arc::new(MemoryStore::new());
+        let mut offered = Offered::new(store.clone());
+        offered.checked = checked;
         let running = Running {
             config,
             service: Arc::new(service),
             segments: Some(Arc::new(segments)),
             tinyid: None,
             serials: Some(Arc::new(serials)),
-            registry: None,
+            registry: Some(offered),
             security: Security::default(),
             metrics: Arc::new(Metrics::new(crate::METHODS)),
             leaving: CancellationToken::new(),
@@ -89,6 +107,7 @@ impl Server {
             runtime: runtime.expect("a runtime"),
             clock,
             services,
+            store,
         }
     }
 

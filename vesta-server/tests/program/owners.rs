@@ -3,6 +3,10 @@
 use std::fs;
 
 use tokio::time::Instant;
+use tonic::Request;
+use tonic::transport::Endpoint;
+use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
+use vesta_intf::grpc::v1::{OpenRegistryRequest, PutEntriesRequest, PutEntry};
 
 use crate::support::{folder, program, start};
 use vesta_testkit::programs::{FREE_PORTS, Program};
@@ -56,4 +60,55 @@ fn a_killed_members_record_is_replaced_at_once_only_on_its_own_host() {
     assert!(began.elapsed().as_secs() >= 5, "its bound was 9 s ahead");
     third.kill();
     let _ = registry.stop();
+}
+
+/// No caller can fill the log.
+#[test]
+fn a_refused_change_is_logged_once_for_each_reason() {
+    let folder = folder();
+    let file = format!("sqlite:{}", folder.path().join("registry.db").display());
+    let arguments = ["--machine-store", &file, "--registry-namespaces", "orders"];
+    let registry = start(folder.path(), &arguments);
+    let put = |key: &str, new: &str| PutEntry {
+        key: key.into(),
+        old: None,
+        new: new.into(),
+        secret: None,
+    };
+    let long = "x".repeat(1 << 20);
+    let forged = [put("7", "no record"), put("7", &long)];
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let url = format!("http://{}", registry.address());
+        let channel = Endpoint::from_shared(url).expect("a URL").connect().await;
+        let mut client = RegistryServiceClient::new(channel.expect("it listens"));
+        let opened = client
+            .open(Request::new(OpenRegistryRequest::default()))
+            .await;
+        let identity = opened.expect("it answers").into_inner().identity;
+        for change in [&forged[0], &forged[1], &forged[0], &forged[1], &forged[0]] {
+            let request = PutEntriesRequest {
+                area: "lease/orders".into(),
+                puts: vec![change.clone()],
+                identity,
+            };
+            client
+                .put(Request::new(request))
+                .await
+                .expect_err("refused");
+        }
+    });
+    let (_, metrics) = registry.get("/metrics");
+    let counted = metrics.contains("vesta_registry_refused_total{token=\"\"} 5");
+    assert!(counted, "{metrics}");
+    let (_, said) = registry.stop();
+    let lines: Vec<_> = said
+        .lines()
+        .filter(|line| line.contains("a change that no owner would make was refused"))
+        .collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(
+        !said.contains("no record") && !said.contains("xxxx"),
+        "without the content"
+    );
 }

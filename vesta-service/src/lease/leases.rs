@@ -295,18 +295,26 @@ impl Leases {
         namespace: Option<Namespace>,
         asked: Duration,
     ) -> Result<Look, StoreError> {
-        let mut seen = self.store().doubt()?;
-        let writer = self.store().writer();
-        if let Some(writer) = &writer {
-            let written = namespace.as_ref().and_then(|it| it.writer.as_deref());
-            seen = judge(written, writer, seen)?;
-        }
+        let seen = self.doubt(namespace.as_ref())?;
         Ok(Look {
             asked,
             namespace,
             seen,
-            server: writer.map(|it| it.server),
+            server: self.store().writer().map(|it| it.server),
         })
+    }
+
+    /// Asks whether the store may forget what it acknowledged, and whether the server is the one that wrote to this
+    /// namespace last. Returns the reason for a doubt.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer, or if its server may be a second one beside that one.
+    pub fn doubt(&self, namespace: Option<&Namespace>) -> Result<Option<Suspicion>, StoreError> {
+        let seen = self.store().doubt()?;
+        match self.store().writer() {
+            Some(writer) => judge(namespace.and_then(|it| it.writer.as_deref()), &writer, seen),
+            None => Ok(seen),
+        }
     }
 
     /// Adds facts to the namespace. Returns the resulting namespace. If it has another uuid it is left

@@ -48,6 +48,10 @@ impl Database {
             .to_owned()
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
     pub(crate) fn run(&self, sql: &str) {
         run(&self.url(), sql);
     }

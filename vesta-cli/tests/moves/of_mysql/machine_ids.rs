@@ -6,6 +6,7 @@ use vesta_intf::IdMeta;
 
 use super::databases::Database;
 use crate::machines::Fleet;
+use crate::programs::command;
 
 /// Runs a stand-in over its own connection.
 fn connected<T>(url: &str, work: impl AsyncFnOnce(&mut MySqlConnection) -> sqlx::Result<T>) -> T {
@@ -150,4 +151,28 @@ fn from_uid_generator_and_back() {
         import: None,
     }
     .moves();
+}
+
+/// A user without the privilege cannot be told from one whose server replicates from another.
+#[test]
+fn doctor_says_which_privilege_shows_whether_the_server_replicates() {
+    let database = Database::with("SELECT 1");
+    let (name, url) = (database.name(), database.url());
+    database.run(&format!(
+        "CREATE USER {name}@'%' IDENTIFIED BY 'app'; GRANT ALL ON {name}.* TO {name}@'%'"
+    ));
+    let (_, at) = url.split_once('@').expect("a login");
+    let folder = tempfile::tempdir().expect("a folder");
+    let doctor = |url: &str| {
+        let mut asked = command("vesta", folder.path(), &["doctor", "--machine-store", url]);
+        String::from_utf8(asked.output().expect("it runs").stdout).expect("text")
+    };
+    let said = doctor(&format!("mysql://{name}:app@{at}"));
+    let all = doctor(&url);
+    database.run(&format!("DROP USER {name}@'%'"));
+    assert!(
+        said.contains("may not see whether server") && said.contains("run `GRANT"),
+        "{said}"
+    );
+    assert!(!all.contains("may not see whether"), "{all}");
 }
