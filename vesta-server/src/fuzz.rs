@@ -52,7 +52,7 @@ struct Server {
     runtime: Runtime,
     clock: ManualClock,
     services: Mutex<Services>,
-    /// What it offers as a registry.
+    /// The store that it offers as a registry.
     store: Arc<MemoryStore>,
 }
 

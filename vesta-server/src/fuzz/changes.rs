@@ -101,6 +101,6 @@ fn changes_that_are_nearly_right_harm_no_member() {
 
 #[test]
 #[should_panic]
-fn changes_that_nobody_checks_harm_a_member() {
+fn unchecked_changes_harm_a_member() {
     send_all(false);
 }

@@ -153,7 +153,7 @@ fn from_uid_generator_and_back() {
     .moves();
 }
 
-/// A user without the privilege cannot be told from one whose server replicates from another.
+/// Without the privilege, a server that replicates from another one looks like any other.
 #[test]
 fn doctor_says_which_privilege_shows_whether_the_server_replicates() {
     let database = Database::with("SELECT 1");
