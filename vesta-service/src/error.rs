@@ -332,7 +332,9 @@ impl fmt::Display for BuildError {
                 "namespace `{namespace}` is for layout {theirs}, but {ours} is configured; use \
                  another namespace for another layout, and another store for another region"
             ),
-            Self::Exhausted { holders, range, ahead: None, users } if !users.is_empty() => write!(
+            // The store shows no holder of some machine IDs, and still they are not free.
+            Self::Exhausted { holders, range, ahead: None, users }
+                if !users.is_empty() && (holders.len() as u64) <= range.end() - range.start() => write!(
                 f,
                 "every machine ID of {} to {} is in use:{} and of the others each that was tried belongs to {} on \
                  this host; end that process (`ss -xap | grep vesta/lease`), or set machine.store to a store on the \
