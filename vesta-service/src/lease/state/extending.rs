@@ -41,6 +41,8 @@ pub(in crate::lease) struct Holding {
     pending: Option<Record>,
     /// Time at which that change was made, or the last one if none is pending, on the monotonic clock.
     pub(in crate::lease) made: Duration,
+    /// Time at which the last acknowledged change was made, on the monotonic clock.
+    shown: Duration,
     /// Time of the next request, on the monotonic clock.
     due: Duration,
     /// True if the last request was not answered.
@@ -75,6 +77,7 @@ impl Holding {
             record,
             pending: None,
             made: now.monotonic,
+            shown: now.monotonic,
             due,
             unanswered: false,
             sealed_at: None,
@@ -83,7 +86,8 @@ impl Holding {
 
     /// Counts the claim's window, and the time to its first renewal, from before the claim was made.
     pub(in crate::lease) fn made_before(&mut self, plan: &Plan, moment: Duration, now: &Now) {
-        (self.made, self.due) = (moment, moment + self.pause(plan, now));
+        (self.made, self.shown) = (moment, moment);
+        self.due = moment + self.pause(plan, now);
     }
 
     /// Releases the record. `sealed_at` is what sealing returned: no position at or above it was or will be
@@ -266,7 +270,7 @@ impl Holding {
                     }
                     None => now.monotonic.saturating_sub(self.made) > DOUBT_CHECK,
                 };
-                self.record = pending;
+                (self.record, self.shown) = (pending, self.made);
                 if !late {
                     self.alone_below = self.record.bound;
                 }
@@ -300,7 +304,10 @@ impl Holding {
     /// forgot the takeover would accept the extend, and both would issue the same positions (SAFETY.md, rule 12).
     fn look_for_a_gap(&mut self, plan: &Plan, now: &Now) {
         let theirs = self.clock.map(|pair| pair.theirs);
-        self.overdue = self.doubt.is_some() && self.is_over_at(theirs, plan, now);
+        // A process that stands by takes over before the bound (rule 11).
+        let window = plan.standby.as_ref().map(|standby| standby.window);
+        let silent = window.is_some_and(|window| now.monotonic >= self.shown + window);
+        self.overdue = self.doubt.is_some() && (silent || self.is_over_at(theirs, plan, now));
         if !self.overdue {
             self.alone_below = self.record.bound; // whatever was acknowledged was acknowledged before now
         }

@@ -2,7 +2,7 @@ use vesta_intf::IdMeta;
 
 use super::*;
 use crate::clock::ClockPair;
-use crate::lease::{Look, Namespace, StoreError, Suspicion};
+use crate::lease::{Look, Namespace, Standby, StoreError, Suspicion};
 use crate::sequence::Rules;
 
 const RULES: Rules = Rules::new(30, 4, 0);
@@ -612,6 +612,31 @@ fn under_a_doubt_a_lease_is_given_up_two_seconds_before_its_bound() {
         let (_, new) = written(lease.next(&plan(), &now));
         assert_eq!((new.bound, new.released), (RULES.position(102), true));
         assert!(!lease.is_overdue());
+    }
+}
+
+/// A process that stands by takes the record over before its bound.
+#[test]
+fn under_a_doubt_a_lease_in_order_is_given_up_after_a_window() {
+    for (after, extends) in [(2, true), (3, false)] {
+        let plan = Plan {
+            standby: Some(Standby {
+                window: 3 * SECOND,
+                base: 0,
+            }),
+            ..plan()
+        };
+        let mut lease = doubted();
+        let now = now(after, 10);
+        assert!(matches!(lease.next(&plan, &now), Action::Ask(Ask::Clock)));
+        let pair = ClockPair {
+            before: now.wall,
+            theirs: moment(100).expect("a moment"),
+            after: now.wall,
+            asked: now.monotonic,
+        };
+        lease.on_answer(&plan, Answer::Clock(Some(pair)), &now);
+        assert_eq!(lease.is_overdue(), !extends, "{after}");
     }
 }
 
