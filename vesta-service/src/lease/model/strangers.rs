@@ -77,7 +77,7 @@ struct Strangers {
 }
 
 impl Strangers {
-    /// What the registry accepts. `by` has the secret of its own records only.
+    /// True if the registry accepts the change. `by` has the secret of its own records only.
     fn accepts(&self, state: &State, by: u8, new: &Rec) -> bool {
         let old = &state.record;
         let is_owner = old.owner == Some(by);
