@@ -163,6 +163,9 @@ fn doctor_says_which_privilege_shows_whether_the_server_replicates() {
     ));
     let (_, at) = url.split_once('@').expect("a login");
     let folder = tempfile::tempdir().expect("a folder");
+    let init = ["--machine-store", &url, "store", "init"];
+    let done = command("vesta-server", folder.path(), &init).output();
+    assert!(done.expect("it starts").status.success());
     let doctor = |url: &str| {
         let mut asked = command("vesta", folder.path(), &["doctor", "--machine-store", url]);
         String::from_utf8(asked.output().expect("it runs").stdout).expect("text")
