@@ -399,6 +399,18 @@ fn the_window_under_doubt_is_a_setting_with_a_price() {
         println!(
             "in doubt: {doubted}, window {window:?}: first ID after {begins} s, outage {lasted} s"
         );
+        pass(20, &[&setting.clock], |_| service.maintain());
+        setting.store.come_back();
+        let mut again = 0;
+        while service.try_gen_id().is_err() {
+            pass(1, &[&setting.clock], |_| service.maintain());
+            again += 1;
+        }
+        println!("first ID {again} s after it");
+        assert!(
+            (first_id..=first_id + 3).contains(&again),
+            "under a doubt it claims again: {doubted}, {window:?}: {again} s"
+        );
         let renew = if doubted { 3 } else { 17 };
         assert!(
             (outage - renew..=outage).contains(&lasted),
