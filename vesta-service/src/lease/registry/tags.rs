@@ -3,7 +3,7 @@
 use super::{Put, Refusal};
 use crate::lease::codec::Entry as _;
 use crate::segment::kv::{Written, entry_key};
-#[cfg(feature = "serial")]
+#[cfg(all(feature = "serial", not(any(loom, shuttle))))]
 use crate::serial::Definition;
 
 pub(super) fn check_range(put: &Put) -> Result<(), Refusal> {
@@ -31,14 +31,14 @@ pub(super) fn check_range(put: &Put) -> Result<(), Refusal> {
 
 /// A serial's definition never changes.
 pub(super) fn check_definition(put: &Put) -> Result<(), Refusal> {
-    #[cfg(feature = "serial")]
+    #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
     {
         let new = Definition::decode(&put.new).map_err(Refusal::undecoded)?;
         if entry_key(new.tag()) != put.key {
             return Err(Refusal::of(ANOTHER_TAG));
         }
     }
-    #[cfg(not(feature = "serial"))]
+    #[cfg(any(loom, shuttle, not(feature = "serial")))]
     crate::lease::Fields::parse(&put.new).map_err(Refusal::undecoded)?;
     let changes = put.old.as_ref().is_some_and(|old| *old != put.new);
     if changes {
