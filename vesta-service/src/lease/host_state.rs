@@ -12,7 +12,7 @@ mod slot;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Record, Snapshot};
 use crate::BuildError;
@@ -128,7 +128,9 @@ impl HostState {
     pub(crate) fn survey(&mut self) -> Vec<Local> {
         if let Some(folder) = &self.folder {
             let machines = machines_in(&folder.path, &folder.namespace).into_iter();
-            let found = machines.filter_map(|machine| folder.open_existing(machine).ok());
+            let pools = folder.pools();
+            let open = |machine| folder.open_existing(machine, pools.as_ref().ok()?).ok();
+            let found = machines.filter_map(open);
             // A file that was just created remembers nothing, and its creator is about to lock it.
             self.free.extend(found.filter(FileStore::is_used));
         }
@@ -140,8 +142,7 @@ impl HostState {
         let Some(folder) = &self.folder else {
             return true;
         };
-        self.free.iter().any(|file| file.machine == machine)
-            || !matches!(folder.open_existing(machine), Err(BuildError::InUse(_)))
+        self.free.iter().any(|file| file.machine == machine) || !folder.is_in_use(machine)
     }
 
     /// Locks claimed machine IDs; `false` for one that another process has locked meanwhile.
@@ -151,28 +152,37 @@ impl HostState {
         {
             tracing::debug!(%error, "state files could not be created together");
         }
+        let pools = self.folder.as_ref().map(StateFolder::pools);
         machines
             .iter()
-            .map(|machine| self.keep_one(*machine, clock))
+            .map(|machine| self.keep_one(*machine, pools.as_ref(), clock))
             .collect()
     }
 
-    fn keep_one(&mut self, machine: u64, clock: &dyn Clock) -> bool {
-        let Some(folder) = &self.folder else {
+    fn keep_one(
+        &mut self,
+        machine: u64,
+        pools: Option<&Result<Vec<PathBuf>, BuildError>>,
+        clock: &dyn Clock,
+    ) -> bool {
+        let (Some(folder), Some(pools)) = (&self.folder, pools) else {
             return true;
         };
         let found = self.free.iter().position(|file| file.machine == machine);
         let opened = match found {
             Some(found) => Ok(self.free.swap_remove(found)),
-            None => folder.open(machine, clock),
+            None => match pools {
+                Ok(pools) => folder.open_beside(machine, pools, clock),
+                Err(error) => {
+                    will_not_remember(error);
+                    return true;
+                }
+            },
         };
         match opened {
             Ok(file) => drop(self.kept.insert(machine, file)),
             Err(BuildError::InUse(_)) => return false,
-            Err(error) => tracing::warn!(
-                %error,
-                "this host will not remember its machine ID: a restart takes another one"
-            ),
+            Err(error) => will_not_remember(&error),
         }
         true
     }
@@ -217,6 +227,13 @@ impl HostState {
             }
         }
     }
+}
+
+fn will_not_remember(error: &BuildError) {
+    tracing::warn!(
+        %error,
+        "this host will not remember its machine ID: a restart takes another one"
+    );
 }
 
 /// Machine IDs whose state files are in a folder, by name alone. Reading a file takes its lock, which could

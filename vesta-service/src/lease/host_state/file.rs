@@ -63,13 +63,31 @@ impl StateFolder {
     /// its owner is gone.
     pub(crate) fn open(&self, machine: u64, clock: &dyn Clock) -> Result<FileStore, BuildError> {
         self.create_missing(&[machine])?;
+        self.open_beside(machine, &self.pools()?, clock)
+    }
+
+    /// The same for a file that exists, beside these pool files.
+    pub(super) fn open_beside(
+        &self,
+        machine: u64,
+        pools: &[PathBuf],
+        clock: &dyn Clock,
+    ) -> Result<FileStore, BuildError> {
         for _ in 0..4 {
-            match self.open_existing(machine) {
+            match self.open_existing(machine, pools) {
                 Err(BuildError::InUse(_)) => clock.park(Duration::from_millis(50)),
                 opened => return opened,
             }
         }
-        self.open_existing(machine)
+        self.open_existing(machine, pools)
+    }
+
+    /// True if another process holds the file of a machine ID.
+    pub(super) fn is_in_use(&self, machine: u64) -> bool {
+        matches!(
+            lock_and_read(&self.path_of(machine)),
+            Err(BuildError::InUse(_))
+        )
     }
 
     /// Creates the missing files, and the folder.
@@ -89,8 +107,12 @@ impl StateFolder {
             .try_for_each(|files| create(&self.path, files))
     }
 
-    /// Opens an existing file.
-    pub(super) fn open_existing(&self, machine: u64) -> Result<FileStore, BuildError> {
+    /// Opens an existing file, beside the pool files of the folder.
+    pub(super) fn open_existing(
+        &self,
+        machine: u64,
+        pools: &[PathBuf],
+    ) -> Result<FileStore, BuildError> {
         let path = self.path_of(machine);
         let (file, slots) = lock_and_read(&path)?;
         let mut is_damaged = slots.iter().any(Option::is_none);
@@ -110,12 +132,13 @@ impl StateFolder {
             });
         }
         let (mut elsewhere, oldest) = (Vec::new(), slot.generation);
-        for pool in self.pools()? {
-            let pooled = pool::read(&pool, machine, &wanted);
-            let pooled = pooled.map_err(|e| failed("read", &pool, e))?;
+        let own = self.pool_path();
+        for pool in pools {
+            let pooled = pool::read(pool, machine, &wanted);
+            let pooled = pooled.map_err(|e| failed("read", pool, e))?;
             is_damaged |= pooled.is_damaged;
             match pooled.newest {
-                Some(newer) if pool == self.pool_path() => {
+                Some(newer) if *pool == own => {
                     slot = std::cmp::max_by_key(newer, slot, |it| it.generation);
                 }
                 // A fixed machine ID begins above what any pool issued.
@@ -157,7 +180,7 @@ impl StateFolder {
     }
 
     /// Pool files of all stores.
-    fn pools(&self) -> Result<Vec<PathBuf>, BuildError> {
+    pub(super) fn pools(&self) -> Result<Vec<PathBuf>, BuildError> {
         let list = |e| failed("list", &self.path, e);
         let mut pools = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(list)? {

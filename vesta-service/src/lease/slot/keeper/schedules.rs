@@ -153,6 +153,7 @@ impl Model {
             pid: 1,
             start_at: 0,
             guard: false,
+            keeps_owners: false,
             may_forget: None,
             usual_window: unit * 3,
             doubtful_window: crate::lease::USUAL_DOUBTFUL_WINDOW,
