@@ -59,7 +59,7 @@ impl Tree {
 
 #[test]
 fn numbers_of_another_system_are_imported_and_kept_from_members_of_a_registry() {
-    let (tree, folders) = (Tree::new("snowflake"), [(); 3].map(|()| folder()));
+    let (tree, folders) = (Tree::new("workers"), [(); 3].map(|()| folder()));
     tree.create("0");
     let url = tree.url();
     let flags = ["--layout=snowflake", "--machine-store", &url];
