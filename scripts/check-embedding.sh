@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks builds with default features. Embedding costs no async runtime, no network stack, no database and at most 25
-# crates. `cargo run -- serve` can be a member of a registry.
+# crates. `cargo run -- serve` can be a member of a registry. The lock file of the wheel is up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,3 +24,6 @@ grep -q '^vesta-store .*features:.*registry' <<<"$features" || {
   echo "a default build of vesta cannot be a member of a registry" >&2
   exit 1
 }
+
+# The wheel is built with its own lock file, which knows what the crates need.
+cargo tree --locked --manifest-path clients/python/Cargo.toml >/dev/null
