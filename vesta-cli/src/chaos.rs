@@ -1,4 +1,4 @@
-//! `chaos`: real servers on loopback that are killed, paused, given wrong clocks and cut off from their registry. Each ID
+//! `chaos`: real servers on loopback that are killed, paused, given wrong clocks and cut off from their store or registry. Each ID
 //! that they make is compared with all others.
 
 mod seen;
@@ -7,7 +7,8 @@ mod way;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _, stdin};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, exit, id};
 use std::sync::Arc;
@@ -134,7 +135,9 @@ struct Chaos<'a> {
     folder: &'a Path,
     /// Address of the registry, if there is one.
     registry: Option<SocketAddr>,
-    /// The way of each server to it.
+    /// Where the store's URL has its server, if it names one.
+    at: Option<Range<usize>>,
+    /// The way of each server to the registry, or to that server.
     ways: Vec<Way>,
     over: CancellationToken,
 }
@@ -148,12 +151,15 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     let seed = args.seed.unwrap_or(CLOCK.random() as u64 % 1_000_000);
     let registry = args.registry.then(free_address).transpose();
     let registry = registry.map_err(failed)?;
-    let ways = (0..args.processes).filter_map(|_| Some(Way::to(registry?)));
+    let store = args.store.as_deref().and_then(one_server);
+    let server = registry.or(store.as_ref().map(|it| it.1));
+    let ways = (0..args.processes).filter_map(|_| Some(Way::to(server?)));
     let chaos = Chaos {
         args,
         folder: folder.path(),
         ways: ways.collect::<io::Result<_>>().map_err(failed)?,
         registry,
+        at: store.map(|it| it.0),
         over: told.child_token(),
     };
     let ChaosArgs {
@@ -204,6 +210,21 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     }
 }
 
+/// The one server of a store's URL: where it is named, and its address. `None` for a file, for several servers, for one
+/// without a port, and for one whose certificate names it.
+fn one_server(url: &str) -> Option<(Range<usize>, SocketAddr)> {
+    let start = url.find("://")? + 3;
+    let end = url[start..]
+        .find(['/', '?'])
+        .map_or(url.len(), |at| start + at);
+    let start = url[start..end]
+        .rfind('@')
+        .map_or(start, |at| start + at + 1);
+    let named = !url.contains("tls") && !url.contains("ssl");
+    let address = url[start..end].to_socket_addrs().ok()?.next();
+    Some((start..end, address.filter(|_| named)?))
+}
+
 /// An address of loopback that was free a moment ago.
 fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
@@ -221,7 +242,7 @@ impl Chaos<'_> {
 
     /// Keeps a server in each slot, and kills them, pauses them and steps their clocks at random, until
     /// the time is up, an ID repeats, or a stop is requested. Returns the IDs, and the counts of kills,
-    /// pauses, clock steps, cuts from the registry and failed requests.
+    /// pauses, clock steps, cuts from the store or registry, and failed requests.
     fn disturb(&self, dice: &mut Dice) -> Result<(Seen, [u64; 5]), Error> {
         let ChaosArgs {
             processes, minutes, ..
@@ -378,7 +399,14 @@ impl Chaos<'_> {
             .arg("--machine-store");
         let file_store = format!("sqlite:{}", self.folder.join("pool.db").display());
         match (&self.args.store, self.registry) {
-            (Some(store), _) => command.arg(store),
+            (Some(store), _) => {
+                let mut store = store.clone();
+                if let (Some(at), Some(way)) = (self.at.clone(), self.ways.get(usize::from(number)))
+                {
+                    store.replace_range(at, &way.address.to_string());
+                }
+                command.arg(store)
+            }
             (None, Some(_)) if serves.is_some() => command
                 .args([&file_store, "--registry-namespaces"])
                 .arg(self.namespace()),
@@ -414,6 +442,29 @@ impl Chaos<'_> {
         match status.code() {
             Some(code @ (64 | 69)) => Error::lasting(code == 64, said),
             _ => Error::Software(said),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_of_one_server_shows_where_it_is() {
+        let url = "mysql://a:p%40b@127.0.0.1:3306/x?y=z";
+        let (at, address) = one_server(url).expect("it names one");
+        assert_eq!(
+            (&url[at], address.to_string()),
+            ("127.0.0.1:3306", "127.0.0.1:3306".into())
+        );
+        for url in [
+            "sqlite:pool.db",
+            "etcd://127.0.0.1",
+            "zookeeper://127.0.0.1:1,127.0.0.1:2/x",
+            "postgres://127.0.0.1:1/x?sslmode=verify-full",
+        ] {
+            assert_eq!(one_server(url), None, "{url}");
         }
     }
 }

@@ -17,6 +17,15 @@ fn no_id_repeats_through_a_registry_that_is_killed_too() {
     check("0.3", &["--registry"]);
 }
 
+/// Single processes are cut off from the database.
+#[test]
+fn no_id_repeats_while_processes_of_mysql_are_cut_off() {
+    check(
+        "0.3",
+        &["--store", &vesta_testkit::fleet::store_url("mysql")],
+    );
+}
+
 fn check(minutes: &str, more: &[&str]) {
     let is_full = std::env::var_os("VESTA_TEST_FULL").is_some();
     let minutes = if is_full { "1" } else { minutes };
