@@ -296,13 +296,14 @@ fn found(claims: usize, [skew, window, end]: [u8; 3], fault: Option<Fault>) -> V
     found
 }
 
-/// In seconds and in half seconds; with a third claim in the full run.
+/// In seconds and in half seconds; in the full run with a longer window, and with a third claim.
 #[test]
 fn nothing_repeats_when_a_successor_is_forgotten() {
-    for size in [SECONDS, LONGER, HALVES] {
+    for size in [SECONDS, HALVES] {
         assert_eq!(found(2, size, None), [FORGOTTEN]);
     }
     if is_full_run() {
+        assert_eq!(found(2, LONGER, None), [FORGOTTEN]);
         assert_eq!(found(3, SECONDS, None), [FORGOTTEN]);
     }
 }
