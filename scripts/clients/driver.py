@@ -105,7 +105,7 @@ def c_fork() -> int:
     """As C code does it: Python does not know. It does so between fetches: Python's own locks do not survive the fork
     of a process in which another thread runs."""
     while len(os.listdir("/proc/self/task")) > 1:
-        time.sleep(0.001)
+        os.sched_yield()
     return ctypes.PyDLL(None).fork()
 
 

@@ -1,5 +1,5 @@
-//! `chaos`: real servers on loopback that are killed, paused, given wrong clocks and cut off from their store or registry. Each ID
-//! that they make is compared with all others.
+//! `chaos`: real servers on loopback that are killed, paused, given wrong clocks and cut off from their store or
+//! registry. Each ID that they make is compared with all others.
 
 mod seen;
 mod way;

@@ -190,10 +190,10 @@ fn store(config: &Config, report: &mut Report) {
     let name = store.describe();
     let asked = leases
         .find()
-        .and_then(|namespace| leases.doubt(namespace.as_ref()));
-    let doubt = match asked {
+        .and_then(|namespace| Ok((leases.doubt(namespace.as_ref())?, namespace)));
+    let (doubt, namespace) = match asked {
         Err(error) => return report.fail(what, format!("{name}: {error}")),
-        Ok(doubt) => doubt,
+        Ok(asked) => asked,
     };
     doubted(report, what, &name, doubt.as_ref().map(|doubt| &*doubt.why));
     if let Some(Writer {
@@ -223,10 +223,7 @@ fn store(config: &Config, report: &mut Report) {
             }
         }
     }
-    let found = match leases
-        .find()
-        .and_then(|found| found.map(|_| leases.snapshot()).transpose())
-    {
+    let found = match namespace.map(|_| leases.snapshot()).transpose() {
         Ok(found) => found,
         Err(error) => return report.fail("pool", error),
     };

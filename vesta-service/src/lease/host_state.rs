@@ -147,42 +147,42 @@ impl HostState {
 
     /// Locks claimed machine IDs; `false` for one that another process has locked meanwhile.
     pub(crate) fn keep(&mut self, machines: &[u64], clock: &dyn Clock) -> Vec<bool> {
-        if let Some(folder) = &self.folder
-            && let Err(error) = folder.create_missing(machines)
-        {
-            tracing::debug!(%error, "state files could not be created together");
-        }
-        let pools = self.folder.as_ref().map(StateFolder::pools);
+        let together = |folder: &StateFolder| {
+            folder.create_missing(machines)?;
+            folder.pools()
+        };
+        let pools = match self.folder.as_ref().map(together).transpose() {
+            Ok(pools) => pools,
+            Err(error) => {
+                tracing::debug!(%error, "state files could not be created together");
+                None
+            }
+        };
         machines
             .iter()
-            .map(|machine| self.keep_one(*machine, pools.as_ref(), clock))
+            .map(|machine| self.keep_one(*machine, pools.as_deref(), clock))
             .collect()
     }
 
-    fn keep_one(
-        &mut self,
-        machine: u64,
-        pools: Option<&Result<Vec<PathBuf>, BuildError>>,
-        clock: &dyn Clock,
-    ) -> bool {
-        let (Some(folder), Some(pools)) = (&self.folder, pools) else {
+    fn keep_one(&mut self, machine: u64, pools: Option<&[PathBuf]>, clock: &dyn Clock) -> bool {
+        let Some(folder) = &self.folder else {
             return true;
         };
         let found = self.free.iter().position(|file| file.machine == machine);
         let opened = match found {
             Some(found) => Ok(self.free.swap_remove(found)),
             None => match pools {
-                Ok(pools) => folder.open_beside(machine, pools, clock),
-                Err(error) => {
-                    will_not_remember(error);
-                    return true;
-                }
+                Some(pools) => folder.open_beside(machine, pools, clock),
+                None => folder.open(machine, clock),
             },
         };
         match opened {
             Ok(file) => drop(self.kept.insert(machine, file)),
             Err(BuildError::InUse(_)) => return false,
-            Err(error) => will_not_remember(&error),
+            Err(error) => tracing::warn!(
+                %error,
+                "this host will not remember its machine ID: a restart takes another one"
+            ),
         }
         true
     }
@@ -227,13 +227,6 @@ impl HostState {
             }
         }
     }
-}
-
-fn will_not_remember(error: &BuildError) {
-    tracing::warn!(
-        %error,
-        "this host will not remember its machine ID: a restart takes another one"
-    );
 }
 
 /// Machine IDs whose state files are in a folder, by name alone. Reading a file takes its lock, which could
@@ -325,6 +318,52 @@ mod tests {
         }
         assert_eq!(adopted(folder.path(), "a layout"), [7]);
         assert!(adopted(folder.path(), "another layout").is_empty());
+    }
+
+    /// The release arrived after its process had given up: the host knows only the bound before it.
+    #[test]
+    fn a_release_that_took_effect_counts_for_the_claim_that_it_ended() {
+        let record = Record {
+            namespace: 1,
+            birth: 2,
+            epoch: 3,
+            owner: 4,
+            bound: 100,
+            ..Record::default()
+        };
+        let released = Record {
+            owner: 0,
+            released: true,
+            bound: 60,
+            ..record.clone()
+        };
+        let elsewhere = Record {
+            bound: 80,
+            ..record.clone()
+        };
+        let local = |is_damaged, elsewhere| Local {
+            machine: 7,
+            record: record.clone(),
+            is_damaged,
+            elsewhere,
+        };
+        assert_eq!(local(false, vec![]).bound_beside(Some(&released)), 0);
+        assert_eq!(
+            local(false, vec![elsewhere]).bound_beside(Some(&released)),
+            80
+        );
+        assert_eq!(local(true, vec![]).bound_beside(Some(&released)), 100);
+        assert_eq!(local(false, vec![]).bound_beside(None), 100);
+        for change in [
+            |it: &mut Record| it.released = false,
+            |it: &mut Record| it.epoch = 2,
+            |it: &mut Record| it.birth = 9,
+            |it: &mut Record| it.namespace = 9,
+        ] {
+            let mut other = released.clone();
+            change(&mut other);
+            assert_eq!(local(false, vec![]).bound_beside(Some(&other)), 100);
+        }
     }
 
     #[test]

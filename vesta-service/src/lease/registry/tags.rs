@@ -1,10 +1,8 @@
 //! Changes of segment and serial tags: ranges only rise, but for what the last taker gives back.
 
-use super::{Put, Refusal};
+use super::{Put, Refusal, definitions};
 use crate::lease::codec::Entry as _;
 use crate::segment::kv::{Written, entry_key};
-#[cfg(all(feature = "serial", not(any(loom, shuttle))))]
-use crate::serial::Definition;
 
 pub(super) fn check_range(put: &Put) -> Result<(), Refusal> {
     let read = |text: &str| Written::decode(text).map_err(Refusal::undecoded);
@@ -31,15 +29,7 @@ pub(super) fn check_range(put: &Put) -> Result<(), Refusal> {
 
 /// A serial's definition never changes.
 pub(super) fn check_definition(put: &Put) -> Result<(), Refusal> {
-    #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
-    {
-        let new = Definition::decode(&put.new).map_err(Refusal::undecoded)?;
-        if entry_key(new.tag()) != put.key {
-            return Err(Refusal::of(ANOTHER_TAG));
-        }
-    }
-    #[cfg(any(loom, shuttle, not(feature = "serial")))]
-    crate::lease::Fields::parse(&put.new).map_err(Refusal::undecoded)?;
+    definitions::check(put)?;
     let changes = put.old.as_ref().is_some_and(|old| *old != put.new);
     if changes {
         Err(Refusal::of(
@@ -50,4 +40,4 @@ pub(super) fn check_definition(put: &Put) -> Result<(), Refusal> {
     }
 }
 
-const ANOTHER_TAG: &str = "it is the entry of another tag";
+pub(super) const ANOTHER_TAG: &str = "it is the entry of another tag";
