@@ -8,7 +8,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _, stdin};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, exit, id};
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use vesta_boot::{CancellationToken, Error, Invocation, Role};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 use vesta_service::clock::{Clock, SystemClock};
+use vesta_store::StoreUrl;
 
 use seen::{Dice, Origin, Seen};
 use way::Way;
@@ -135,9 +135,9 @@ struct Chaos<'a> {
     folder: &'a Path,
     /// Address of the registry, if there is one.
     registry: Option<SocketAddr>,
-    /// Where the store's URL has its server, if it names one.
-    at: Option<Range<usize>>,
-    /// The way of each server to the registry, or to that server.
+    /// URL of the store, if one is given.
+    store: Option<StoreUrl>,
+    /// The way of each server to the registry, or to the one server of the store.
     ways: Vec<Way>,
     over: CancellationToken,
 }
@@ -151,15 +151,18 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
     let seed = args.seed.unwrap_or(CLOCK.random() as u64 % 1_000_000);
     let registry = args.registry.then(free_address).transpose();
     let registry = registry.map_err(failed)?;
-    let store = args.store.as_deref().and_then(one_server);
-    let server = registry.or(store.as_ref().map(|it| it.1));
+    // A malformed URL is the servers' to refuse.
+    let store: Option<StoreUrl> = args.store.as_ref().and_then(|url| url.parse().ok());
+    let named = store.as_ref().and_then(StoreUrl::one_server);
+    let named = named.and_then(|at| at.to_socket_addrs().ok()?.next());
+    let server = registry.or(named);
     let ways = (0..args.processes).filter_map(|_| Some(Way::to(server?)));
     let chaos = Chaos {
         args,
         folder: folder.path(),
         ways: ways.collect::<io::Result<_>>().map_err(failed)?,
         registry,
-        at: store.map(|it| it.0),
+        store,
         over: told.child_token(),
     };
     let ChaosArgs {
@@ -208,21 +211,6 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
         0 => Ok(Answer::Yes),
         _ => Ok(Answer::No),
     }
-}
-
-/// The one server of a store's URL: where it is named, and its address. `None` for a file, for several servers, for one
-/// without a port, and for one whose certificate names it.
-fn one_server(url: &str) -> Option<(Range<usize>, SocketAddr)> {
-    let start = url.find("://")? + 3;
-    let end = url[start..]
-        .find(['/', '?'])
-        .map_or(url.len(), |at| start + at);
-    let start = url[start..end]
-        .rfind('@')
-        .map_or(start, |at| start + at + 1);
-    let named = !url.contains("tls") && !url.contains("ssl");
-    let address = url[start..end].to_socket_addrs().ok()?.next();
-    Some((start..end, address.filter(|_| named)?))
 }
 
 /// An address of loopback that was free a moment ago.
@@ -400,12 +388,10 @@ impl Chaos<'_> {
         let file_store = format!("sqlite:{}", self.folder.join("pool.db").display());
         match (&self.args.store, self.registry) {
             (Some(store), _) => {
-                let mut store = store.clone();
-                if let (Some(at), Some(way)) = (self.at.clone(), self.ways.get(usize::from(number)))
-                {
-                    store.replace_range(at, &way.address.to_string());
-                }
-                command.arg(store)
+                let way = self.ways.get(usize::from(number));
+                let by_way = self.store.as_ref().zip(way);
+                let by_way = by_way.and_then(|(url, way)| url.by_way_of(way.address));
+                command.arg(by_way.as_ref().map_or(&**store, StoreUrl::expose))
             }
             (None, Some(_)) if serves.is_some() => command
                 .args([&file_store, "--registry-namespaces"])
@@ -442,29 +428,6 @@ impl Chaos<'_> {
         match status.code() {
             Some(code @ (64 | 69)) => Error::lasting(code == 64, said),
             _ => Error::Software(said),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_of_one_server_shows_where_it_is() {
-        let url = "mysql://a:p%40b@127.0.0.1:3306/x?y=z";
-        let (at, address) = one_server(url).expect("it names one");
-        assert_eq!(
-            (&url[at], address.to_string()),
-            ("127.0.0.1:3306", "127.0.0.1:3306".into())
-        );
-        for url in [
-            "sqlite:pool.db",
-            "etcd://127.0.0.1",
-            "zookeeper://127.0.0.1:1,127.0.0.1:2/x",
-            "postgres://127.0.0.1:1/x?sslmode=verify-full",
-        ] {
-            assert_eq!(one_server(url), None, "{url}");
         }
     }
 }

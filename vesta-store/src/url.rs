@@ -1,6 +1,7 @@
 //! Store URLs: parsed once, and displayed without their secrets.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -74,6 +75,46 @@ impl StoreUrl {
     /// The URL as typed, including secrets, for drivers that parse it themselves.
     pub fn expose(&self) -> &str {
         &self.text
+    }
+
+    /// Host and port of the one server that the URL names. `None` if it names another number of servers, no port, or
+    /// options about the server: a TLS certificate has to fit the name.
+    pub fn one_server(&self) -> Option<String> {
+        let [
+            Host {
+                name,
+                port: Some(port),
+            },
+        ] = &*self.hosts
+        else {
+            return None;
+        };
+        let with_tls = ["rediss", "etcds", "vestas"]
+            .into_iter()
+            .any(|scheme| self.has_scheme(scheme));
+        let about_server = |name: &str| {
+            ["ssl", "host", "port", "socket", "ca"]
+                .iter()
+                .any(|part| name.starts_with(part))
+        };
+        let is_plain = !with_tls && !self.options.iter().any(|(name, _)| about_server(name));
+        is_plain.then(|| format!("{name}:{port}"))
+    }
+
+    /// The same store by way of another address, such as that of a proxy in front of its
+    /// [one server](Self::one_server).
+    pub fn by_way_of(&self, address: SocketAddr) -> Option<Self> {
+        self.one_server()?;
+        let start = self.text.find("//")? + 2;
+        let end = self.text[start..]
+            .find(['/', '?'])
+            .map_or(self.text.len(), |at| start + at);
+        let start = self.text[start..end]
+            .rfind('@')
+            .map_or(start, |at| start + at + 1);
+        let mut text = self.text.clone();
+        text.replace_range(start..end, &address.to_string());
+        text.parse().ok()
     }
 
     /// True if the URL has this scheme, ignoring case.

@@ -220,3 +220,39 @@ fn a_planted_secret_never_shows() {
         assert!(shown.contains(HIDDEN), "{url} shows as {shown}");
     }
 }
+
+#[test]
+fn one_plain_server_may_be_reached_by_another_way() {
+    let way = "127.0.0.1:7".parse().expect("an address");
+    for (url, moved) in [
+        (
+            "mysql://a:p%40b@db:3306/x?charset=utf8",
+            "mysql://a:p%40b@127.0.0.1:7/x?charset=utf8",
+        ),
+        (
+            "redis://tls:ssl@[::1]:6379/0",
+            "redis://tls:ssl@127.0.0.1:7/0",
+        ),
+        ("etcd://etcd1:2379", "etcd://127.0.0.1:7"),
+    ] {
+        let by_way = StoreUrl::from_str(url).expect("a URL").by_way_of(way);
+        assert_eq!(by_way.expect("it names one").expose(), moved);
+    }
+    for url in [
+        "sqlite:pool.db",
+        "etcd://etcd1",
+        "zookeeper://a:1,b:2/x",
+        "rediss://cache:6379/0",
+        "etcds://etcd1:2379",
+        "vestas://ids:50051",
+        "postgres://db:5432/x?sslmode=verify-full",
+        "mysql://db:3306/x?socket=/tmp/s",
+    ] {
+        let url = StoreUrl::from_str(url).expect("a URL");
+        assert_eq!(
+            (url.one_server(), url.by_way_of(way)),
+            (None, None),
+            "{url}"
+        );
+    }
+}
