@@ -219,7 +219,7 @@ impl Holding {
             }
             Answer::Clock(pair) => {
                 (self.compared, self.clock) = (true, pair);
-                self.look_for_a_gap(plan, now);
+                self.check_for_successors(plan, now);
                 return Event::None;
             }
             Answer::Doubt(look) => {
@@ -296,13 +296,13 @@ impl Holding {
         let announced = self.announced.unwrap_or(now.monotonic);
         self.announced = self.unwritten.is_none().then_some(announced);
         self.doubt = namespace.doubt;
-        self.look_for_a_gap(plan, now);
+        self.check_for_successors(plan, now);
         Event::None
     }
 
     /// Under a doubt a lease is not extended once another process may have taken its record over: a store that
     /// forgot the takeover would accept the extend, and both would issue the same positions (SAFETY.md, rule 12).
-    fn look_for_a_gap(&mut self, plan: &Plan, now: &Now) {
+    fn check_for_successors(&mut self, plan: &Plan, now: &Now) {
         let theirs = self.clock.map(|pair| pair.theirs);
         // A process that stands by takes over before the bound (rule 11).
         let window = plan.standby.as_ref().map(|standby| standby.window);
