@@ -109,35 +109,42 @@ impl Driver {
 
     /// Seals and releases a lease that is to be given up.
     fn look_around(&mut self, slot: &MachineSlot, held: &HeldLease, clock: &AnyClock) {
-        let plan = &self.machine.plan;
         if slot.stopping() {
             self.machine.release(held.seal("it was shut down"));
             self.machine.stop();
-        } else if self.machine.is_overdue() {
+        } else if let Some((kind, reason, text)) = self.reason_to_give_up(held, clock) {
             let machine = held.machine;
-            let text = "the store may have forgotten a successor: claiming a machine ID again";
             tracing::warn!(machine, "{text}");
-            slot.keeper
-                .journal
-                .note(clock.wall(), EventKind::NotRenewed, machine, text);
-            self.machine
-                .release(held.seal("the store may have forgotten a successor"));
-        } else if self.machine.is_holding() && matches!(plan.choice, Choice::Any(_)) {
-            let distance = Plan::distance(self.machine.doubt.as_ref(), clock.wall());
-            if held.ticks.read().lead > MAX_LEAD + distance {
-                let machine = held.machine;
-                tracing::warn!(machine, "the clock is far behind: changing the machine ID");
-                let text = "the clock is far behind what was issued: changing the machine ID";
-                slot.keeper
-                    .journal
-                    .note(clock.wall(), EventKind::Clock, machine, text);
-                self.machine
-                    .release(held.seal("the clock is far behind what it issued"));
-            }
+            slot.keeper.journal.note(clock.wall(), kind, machine, text);
+            self.machine.release(held.seal(reason));
         }
         if held.sealed_reason().is_some() && self.machine.is_holding() {
             self.lock = None;
         }
+    }
+
+    /// Reason for giving a lease up, and the text of the event, while the process goes on.
+    fn reason_to_give_up(
+        &self,
+        held: &HeldLease,
+        clock: &AnyClock,
+    ) -> Option<(EventKind, &'static str, &'static str)> {
+        let Self { machine, .. } = self;
+        if machine.is_overdue() {
+            return Some((
+                EventKind::NotRenewed,
+                "the store may have forgotten a successor",
+                "the store may have forgotten a successor: claiming a machine ID again",
+            ));
+        }
+        let may_change = machine.is_holding() && matches!(machine.plan.choice, Choice::Any(_));
+        let distance = Plan::distance(machine.doubt.as_ref(), clock.wall());
+        let is_behind = may_change && held.ticks.read().lead > MAX_LEAD + distance;
+        is_behind.then_some((
+            EventKind::Clock,
+            "the clock is far behind what it issued",
+            "the clock is far behind what was issued: changing the machine ID",
+        ))
     }
 
     /// The present, as the state machine sees it.
