@@ -121,7 +121,7 @@ const POSTGRES: &[Check] = &[
     },
     MAX_WORKER,
     Check {
-        begins: "ALTER SEQUENCE worker_node_id_seq RESTART",
+        begins: "SELECT setval(pg_get_serial_sequence",
         ..NEXT_WORKER
     },
     ALL_TAGS,
