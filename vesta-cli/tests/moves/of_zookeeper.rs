@@ -74,7 +74,7 @@ fn numbers_of_another_system_are_imported_and_kept_from_members_of_a_registry() 
         folders[1].path(),
         &[&flags[..], &offers].concat(),
     );
-    // Made after the import: seen when it is claimed. The registry has a number of its own.
+    // Made after the import: seen when it is claimed. The registry holds one number.
     let made = (1..3).find(|number| *number != registry.machine());
     let made = made.expect("it holds one");
     tree.create(&made.to_string());

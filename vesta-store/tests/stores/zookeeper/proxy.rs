@@ -95,7 +95,7 @@ impl Shared {
 
     fn replies(&self, mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
         let welcome = read_frame(&mut from)?;
-        // A client that asks for an expired session again is told of session 0.
+        // The answer to a client that asks for an expired session is session 0.
         if welcome[8..16] != [0; 8] {
             self.change(|state| state.welcome = welcome.clone());
         }
