@@ -69,6 +69,22 @@ fn next_after_clock(lease: &mut Holding, theirs: Option<UnixMillis>, now: &Now) 
     lease.next(&plan(), now)
 }
 
+/// The store's clock is read, then its doubt is asked for.
+fn asks_after_clock(lease: &mut Holding, theirs: Option<UnixMillis>, now: &Now) {
+    let next = next_after_clock(lease, theirs, now);
+    assert!(matches!(next, Action::Ask(Ask::Doubt)));
+}
+
+/// The store is looked at after 60 s, and there is no doubt.
+fn nothing_is_seen_at_60(lease: &mut Holding) {
+    asks_after_clock(lease, None, &now(60, 10));
+    lease.on_answer(
+        &plan(),
+        looked(60, Some(namespace(None)), None),
+        &now(60, 10),
+    );
+}
+
 fn unknown() -> Answer {
     Answer::Failed(StoreError::unavailable(
         "no reply",
@@ -164,13 +180,7 @@ fn extend_delayed_by_an_outage_is_followed_by_the_next_at_once() {
         held_up.bound < RULES.position(160),
         "its bound is past by now"
     );
-    let next = next_after_clock(&mut lease, None, &now(60, 10));
-    assert!(matches!(next, Action::Ask(Ask::Doubt)));
-    lease.on_answer(
-        &plan(),
-        looked(60, Some(namespace(None)), None),
-        &now(60, 10),
-    );
+    nothing_is_seen_at_60(&mut lease);
     let (_, next) = written(lease.next(&plan(), &now(60, 10)));
     assert_eq!(next.bound, RULES.position(163));
 }
@@ -352,8 +362,7 @@ fn lost_or_replaced_namespace_ends_the_lease_without_a_floor() {
         (Some(other.clone()), Answer::Namespace(other)),
     ] {
         let mut lease = lease();
-        let next = next_after_clock(&mut lease, None, &now(40, 10));
-        assert!(matches!(next, Action::Ask(Ask::Doubt)));
+        asks_after_clock(&mut lease, None, &now(40, 10));
         let event = lease.on_answer(&plan(), looked(40, seen, None), &now(40, 10));
         assert!(matches!(event, Event::WentBack(None)));
         assert!(matches!(
@@ -386,15 +395,13 @@ fn a_refusal_ends_no_lease() {
 #[test]
 fn refused_check_of_the_namespace_ends_no_lease_and_buys_nothing() {
     let mut lease = lease();
-    let next = next_after_clock(&mut lease, None, &now(40, 10));
-    assert!(matches!(next, Action::Ask(Ask::Doubt)));
+    asks_after_clock(&mut lease, None, &now(40, 10));
     let refused = Answer::Failed(StoreError::permanent("it replicates from another server"));
     assert!(matches!(
         lease.on_answer(&plan(), refused, &now(40, 10)),
         Event::Unsure(_)
     ));
-    let next = next_after_clock(&mut lease, None, &now(41, 10));
-    assert!(matches!(next, Action::Ask(Ask::Doubt)));
+    asks_after_clock(&mut lease, None, &now(41, 10));
 }
 
 #[test]
@@ -419,8 +426,7 @@ fn wide() -> Plan {
 /// Window of the next extend, in ticks, after a check that shows this namespace.
 fn extended(lease: &mut Holding, seconds: u64, seen: &Namespace) -> u64 {
     lease.checked = Duration::ZERO;
-    let next = next_after_clock(lease, None, &now(seconds, 10));
-    assert!(matches!(next, Action::Ask(Ask::Doubt)));
+    asks_after_clock(lease, None, &now(seconds, 10));
     let asked = u32::try_from(seconds).unwrap();
     lease.on_answer(
         &wide(),

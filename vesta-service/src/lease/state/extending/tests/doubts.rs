@@ -207,8 +207,7 @@ fn a_holder_asks_the_stores_clock_while_its_own_is_suspect() {
 fn the_reach_of_a_doubt_counts_from_the_later_clock() {
     for (theirs, from) in [(None, 0), (Some(UnixMillis(9_000)), 9_000)] {
         let mut lease = lease();
-        let next = next_after_clock(&mut lease, theirs, &now(41, 10));
-        assert!(matches!(next, Action::Ask(Ask::Doubt)));
+        asks_after_clock(&mut lease, theirs, &now(41, 10));
         let seen = Some(Suspicion {
             why: "a replica lags".into(),
             took_over: false,
@@ -231,13 +230,7 @@ fn the_reach_of_a_doubt_counts_from_the_later_clock() {
 #[test]
 fn cleared_doubt_no_longer_applies() {
     let mut lease = doubted();
-    let next = next_after_clock(&mut lease, None, &now(60, 10));
-    assert!(matches!(next, Action::Ask(Ask::Doubt)));
-    lease.on_answer(
-        &plan(),
-        looked(60, Some(namespace(None)), None),
-        &now(60, 10),
-    );
+    nothing_is_seen_at_60(&mut lease);
     assert_eq!(
         written(lease.next(&plan(), &now(60, 10))).1.bound,
         RULES.position(163)
@@ -251,8 +244,7 @@ fn doubt_is_noticed_in_a_minute_and_written_before_the_next_window() {
     waits(lease.next(&plan(), &now(0, 10)));
     written(lease.next(&plan(), &now(40, 10)));
     lease.on_answer(&plan(), done(), &now(40, 10));
-    let next = next_after_clock(&mut lease, None, &now(41, 10));
-    assert!(matches!(next, Action::Ask(Ask::Doubt)));
+    asks_after_clock(&mut lease, None, &now(41, 10));
     // Asked at 41 s and answered late: the facts are as old as the request.
     let seen = Some(Suspicion {
         why: "a replica lags".into(),
@@ -294,8 +286,7 @@ fn unanswered_check_of_the_store_is_not_repeated_at_once() {
         tick: 200,
         ..now(60, 10)
     };
-    let next = next_after_clock(&mut lease, None, &ahead);
-    assert!(matches!(next, Action::Ask(Ask::Doubt)));
+    asks_after_clock(&mut lease, None, &ahead);
     assert!(matches!(
         lease.on_answer(&plan(), unknown(), &ahead),
         Event::Unsure(_)
