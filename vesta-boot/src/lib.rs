@@ -13,37 +13,48 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+mod assemble;
+mod caller;
 pub mod commands;
+mod container;
+mod error;
+mod metrics;
 pub mod net;
 mod new_serial;
+mod offered;
 mod opaque_key;
+pub mod output;
+mod role;
+mod running;
+mod serial_keys;
 pub mod settings;
 mod start;
+mod stores;
 mod text_format;
+mod ticks;
+mod version;
 
 pub use tokio_util::sync::CancellationToken;
 
-pub use admin::metrics::{Call, Metrics, Outcome};
-pub use commands::output;
+pub use assemble::{Assembled, assemble};
+pub use container::lost_state;
+pub use error::Error;
+pub use metrics::{Call, Metrics, Outcome};
 pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use new_serial::NewSerialRequest;
+pub use offered::{Offered, Seen};
 pub use opaque_key::read as read_opaque_key;
+pub use role::Role;
+pub use running::{NOT_STARTED, Running, SEGMENTS_OFF, SERIALS_OFF, Waiting, not_ready_because};
+pub use settings::Config;
 pub use settings::moment::{self, moment, period};
-pub use settings::{Config, Role};
-pub use start::assemble::{Assembled, assemble};
-pub use start::container::lost_state;
-pub use start::error::Error;
 pub use start::invocation::{Invocation, Parsed, arguments, command, parse, serving, values};
-pub use start::offered::{Offered, Seen};
 pub use start::program::{Front, main, start};
-pub use start::running::{
-    NOT_STARTED, Running, SEGMENTS_OFF, SERIALS_OFF, Waiting, not_ready_because,
-};
 pub use start::shutdown::on_signal;
-pub use start::stores::{ask_stores, host_name};
 pub use start::traces::{Span, may_be_traced};
-pub use start::version::VERSION;
+pub use stores::{ask_stores, host_name};
 pub use text_format::TextFormat;
+pub use version::VERSION;
 
 // The examples of the documents compile. They are here because this crate depends on every other
 // one.

@@ -7,7 +7,7 @@ use vesta_intf::{IdError, Pattern, Reset};
 use vesta_service::BuildError;
 use vesta_service::serial::NewSerialTag;
 
-use crate::start::running::Running;
+use crate::running::Running;
 
 /// Refusal where every caller could create tags.
 const NEEDS_TOKENS: &str = "without tokens, callers cannot create tags: set [[auth.tokens]] with the scope admin, or \

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use vesta_intf::{Shuffle, ShuffleKey};
 
+use crate::error::Error;
 use crate::net::sha256;
-use crate::settings::serial_keys::{make, read_private};
-use crate::start::error::Error;
+use crate::serial_keys::{make, read_private};
 
 /// Kind and version of the file.
 const HEADER: &str = "vesta-opaque-key-1";

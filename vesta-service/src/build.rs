@@ -6,7 +6,7 @@ use std::time::Duration;
 use vesta_intf::{Field, Id, IdError};
 
 use crate::backlog::Backlog;
-use crate::builder::{Builder, MAX_BORROW_MILLIS};
+use crate::builder::Builder;
 use crate::clock::AnyClock;
 use crate::error::{BuildError, ask_store};
 use crate::file_system::check_local;
@@ -15,10 +15,12 @@ use crate::lease::{
     MachineSlot, Own, Plan, Rounds, Signals, Slots, Standby, StateFolder, Timing,
 };
 use crate::machine::{self, MachineSource, Resolved, WorkerNodeStore};
+use crate::number::{millis, number};
 use crate::populator::PopulatorKind;
 use crate::random;
+use crate::sequence::MAX_BORROW_MILLIS;
 use crate::sequence::Rules;
-use crate::service::{LocalIdService, in_place, millis, number};
+use crate::service::{LocalIdService, in_place};
 
 /// Maximum machine IDs per process; more would only be a mistake.
 const MAX_MACHINES: u64 = 1024;

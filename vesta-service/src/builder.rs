@@ -13,9 +13,6 @@ use crate::populator::PopulatorKind;
 use crate::state_dir::default_state_dir;
 use crate::wait::Drive;
 
-/// Maximum time that IDs may be made ahead of the clock, in milliseconds.
-pub const MAX_BORROW_MILLIS: u64 = 10_000;
-
 /// Builds a [`LocalIdService`](crate::LocalIdService). Only [`machine`](Self::machine) has no default.
 #[derive(Debug, Clone)]
 pub struct Builder {

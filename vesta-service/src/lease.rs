@@ -67,6 +67,6 @@ pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,
 };
 pub(crate) use state::{CLAIM_TIMEOUT, Plan, USUAL_DOUBTFUL_WINDOW};
+pub(crate) use timing::LONGEST_RETRY_AFTER;
 pub use timing::Timing;
-pub(crate) use timing::{LONGEST_RETRY_AFTER, RETRY_AFTER};
 pub use writer::Writer;

@@ -54,6 +54,7 @@ mod host_guard;
 mod id;
 pub mod lease;
 mod machine;
+mod number;
 pub mod options;
 mod os;
 #[cfg(all(test, any(loom, shuttle)))]

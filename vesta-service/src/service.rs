@@ -10,6 +10,7 @@ use vesta_intf::{ErrorKind, Field, GenMethod, Id, IdError, IdMeta, IdRun, IdServ
 use crate::backlog::{Backlog, Batch};
 use crate::builder::Builder;
 use crate::lease::{HeldLease, Reserved, Slots};
+use crate::number::number;
 use crate::sequence::{Claim, Rules};
 use crate::wait::Wait;
 
@@ -236,15 +237,6 @@ pub(crate) fn put_in_order(ids: &mut [u64]) {
     if !ids.is_sorted() {
         ids.sort_unstable();
     }
-}
-
-/// Converts a count, which never exceeds 64 bits.
-pub(crate) fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 vesta_intf::inherent_calls!(LocalIdService);

@@ -10,8 +10,8 @@ use crate::LocalIdService;
 use crate::builder::Builder;
 use crate::clock::{MAX_LEAD, Reading};
 use crate::lease::{Doubt, Event, MachineSlot};
+use crate::number::millis;
 use crate::populator::PopulatorKind;
-use crate::service::millis;
 
 /// Status of a service. Dereferences to [`all`](Self::all).
 #[derive(Debug, Clone)]

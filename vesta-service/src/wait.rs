@@ -10,10 +10,12 @@ use std::time::Duration;
 use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::clock::AnyClock;
-use crate::lease::RETRY_AFTER;
 
 pub(crate) use back_off::{LONGEST_PAUSE, back_off, pause_at_lock, retry_pause};
 pub(crate) use notify::Notify;
+
+/// Retry delay while waiting for a store's answer. Short, because a store usually answers in milliseconds.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// Driver of background work: renewing a lease, fetching segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -16,10 +16,10 @@ use super::state::AdminState;
 use super::status::window_left;
 use super::tags::{Whole, left};
 use super::{segments, serials};
-use crate::admin::metrics::{BOUNDS, Latency, Metrics};
-use crate::commands::ticks::millis;
+use crate::assemble::Assembled;
+use crate::metrics::{BOUNDS, Latency, Metrics};
 use crate::net::Security;
-use crate::start::assemble::Assembled;
+use crate::ticks::millis;
 use Kind::{Counter, Gauge, Seconds};
 
 /// Type of a metric.

@@ -2,11 +2,8 @@
 
 mod format;
 mod gauges;
-pub(crate) mod metered;
-pub(crate) mod metrics;
 mod origin;
 mod page;
-pub(crate) mod pool;
 mod responses;
 mod segments;
 mod serials;
@@ -35,7 +32,7 @@ use serde_json::json;
 use vesta_intf::IdError;
 
 use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Requests, Scopes};
-use crate::start::running::SERIALS_OFF;
+use crate::running::SERIALS_OFF;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY, TABLE};
 use responses::{off, refused, respond};

@@ -15,7 +15,7 @@ use super::responses::{Refusal, off, respond};
 use super::state::AdminState;
 use super::tags::{Whole, joined, length, lines, supply};
 use crate::commands::segment::new_tag;
-use crate::start::running::SEGMENTS_OFF;
+use crate::running::SEGMENTS_OFF;
 
 /// Status of segment mode, behind `GET /segments` and the page.
 pub(super) fn status(segments: &SegmentService) -> Value {

@@ -9,12 +9,12 @@ use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::SerialService;
 
-use crate::admin::metrics::Metrics;
-use crate::admin::pool::{Pool, Usage};
+use crate::assemble::Assembled;
+use crate::metrics::Metrics;
 use crate::net::Security;
-use crate::settings::role::Role;
-use crate::start::assemble::Assembled;
-use crate::start::running::not_ready_because;
+use crate::role::Role;
+use crate::running::not_ready_because;
+use crate::stores::pool::{Pool, Usage};
 
 /// State of a program from start to end, as shown by the admin listener. Clones share all state.
 #[derive(Clone, Debug)]

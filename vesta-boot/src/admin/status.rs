@@ -10,7 +10,7 @@ use vesta_service::options::MachineStatus;
 use super::state::AdminState;
 use super::tags::joined;
 use super::{segments, serials};
-use crate::commands::ticks::millis;
+use crate::ticks::millis;
 
 /// Lease of one machine ID, or of all together.
 fn lease(status: &MachineStatus) -> Value {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use vesta_service::segment::SegmentStatus;
 
-use crate::commands::ticks::millis;
+use crate::ticks::millis;
 
 /// Segment mode or serials as a whole.
 pub(super) struct Whole {

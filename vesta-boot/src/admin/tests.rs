@@ -16,7 +16,7 @@ use vesta_service::testing::{ManualClock, MemorySegmentStore, MemoryStore};
 use vesta_service::{LocalIdService, MachineSource};
 
 use super::{AdminState, router};
-use crate::start::assemble::Origin;
+use crate::assemble::Origin;
 use crate::{
     Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security,
     assemble,

@@ -4,8 +4,8 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use vesta_intf::plain_lines;
 
-use crate::commands::output::Output;
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::output::Output;
 
 /// Report of a command whose prompt was declined.
 pub(super) const UNCHANGED: &str = "Nothing was changed.\n";

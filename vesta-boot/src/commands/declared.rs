@@ -8,8 +8,8 @@ use vesta_intf::{Reset, UnixMillis};
 use vesta_service::segment::NewSegmentTag;
 use vesta_store::StoreUrl;
 
-use super::output::Output;
 use crate::net::{Scopes, checked_name};
+use crate::output::Output;
 use crate::settings::moment::instant;
 
 /// Command that runs instead of a server.

@@ -4,12 +4,10 @@
 
 mod console;
 mod declared;
-pub mod output;
 mod report;
 pub(crate) mod segment;
 mod serial;
 pub(crate) mod store;
-pub(crate) mod ticks;
 mod token;
 
 pub(crate) use console::print;
@@ -20,11 +18,11 @@ pub use declared::{
 pub use store::leases;
 pub(crate) use token::make_token;
 
+use crate::error::Error;
 use crate::opaque_key;
+use crate::output::Output;
 use crate::settings::Config;
-use crate::start::error::Error;
 use console::Console;
-use output::Output;
 use report::report;
 
 /// Makes a key file of opaque IDs. Needs no settings.

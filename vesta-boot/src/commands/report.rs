@@ -2,8 +2,8 @@
 
 use vesta_service::lease::StoreError;
 
-use super::output::{Output, Table};
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::output::{Output, Table};
 
 /// Report of a command that changed something.
 pub(super) fn report(output: Output, said: String) -> String {

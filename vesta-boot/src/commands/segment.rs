@@ -8,11 +8,11 @@ use vesta_service::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
 use super::console::Console;
 use super::declared::SegmentCommand;
-use super::output::{Cell, Output, Table};
 use super::report::{counted, failed, report};
+use crate::error::Error;
+use crate::output::{Cell, Output, Table};
 use crate::settings::Config;
-use crate::start::error::Error;
-use crate::start::stores::open_segments;
+use crate::stores::open_segments;
 use tags::tags;
 pub(crate) use tags::{new_tag, titled};
 

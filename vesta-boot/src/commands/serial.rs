@@ -9,13 +9,13 @@ use vesta_store::StoreUrl;
 use super::declared::{NewSerial, SerialCommand};
 use super::report::{counted, failed, report};
 use super::segment::titled;
-use crate::commands::output::{Output, Table};
+use crate::error::Error;
 use crate::new_serial::NewSerialRequest;
+use crate::output::{Output, Table};
+use crate::running::SERIALS_OFF;
+use crate::serial_keys;
 use crate::settings::Config;
-use crate::settings::serial_keys;
-use crate::start::error::Error;
-use crate::start::running::SERIALS_OFF;
-use crate::start::stores::serials;
+use crate::stores::serials;
 
 pub(super) fn run(
     config: &Config,

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::declared::TokenCommand;
-use crate::commands::output::{Output, Table};
+use crate::error::Error;
 use crate::net::sha256;
-use crate::start::error::Error;
+use crate::output::{Output, Table};
 
 /// Prints a new token, and the table that admits it. The token is not stored, and no settings are
 /// needed.

@@ -11,7 +11,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::either::Either;
 
-use crate::start::error::Error;
+use crate::error::Error;
 
 /// Address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]

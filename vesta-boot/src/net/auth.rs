@@ -1,5 +1,6 @@
 //! Authorization: bearer tokens and their scopes. A server stores only digests of tokens.
 
+use crate::caller::Caller;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::Arc;
 
@@ -128,10 +129,6 @@ impl Debug for Token {
         write!(f, "{} ({})", self.name, self.scopes)
     }
 }
-
-/// Caller identity: index of its token in the settings, or anonymous.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Caller(pub(crate) Option<usize>);
 
 /// The tokens of a server. With an `Auth`, every call needs one of them.
 #[derive(Debug, Clone)]

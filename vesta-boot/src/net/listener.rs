@@ -20,7 +20,7 @@ use super::address::{Accepted, Acceptor};
 use super::connection::{Connection, Limits, Place};
 use super::permit::{Addresses, Permit, Seat};
 use super::requests::Requests;
-use crate::admin::metrics::Metrics;
+use crate::metrics::Metrics;
 
 /// Pause after a failed accept, for example when no file descriptor is free.
 const BACK_OFF: Duration = Duration::from_millis(50);

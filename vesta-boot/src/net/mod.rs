@@ -20,10 +20,11 @@ use std::time::Duration;
 
 use vesta_intf::Shuffle;
 
-use crate::settings::role::Role;
+use crate::role::Role;
 
+pub use crate::caller::Caller;
 pub use address::{Accepted, Address, Listening};
-pub use auth::{Auth, Caller, Denied, Scopes, Token};
+pub use auth::{Auth, Denied, Scopes, Token};
 pub use connection::{Connection, Limits};
 pub use hosts::Hosts;
 pub use listener::Limiter;

@@ -18,8 +18,8 @@ use vesta_service::clock::{Clock as _, SystemClock};
 use super::Security;
 use super::address::Accepted;
 use super::pem::{Pems, TlsFiles};
-use crate::commands::ticks::millis;
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::ticks::millis;
 
 /// Interval of file reads.
 const RELOAD_EVERY: Duration = Duration::from_secs(10);

@@ -6,8 +6,8 @@ use clap::{Arg, ArgAction};
 
 use super::values::Values;
 use super::{Ids, Limits, Log, Registry, Segments, Serials, Store, ids, listeners, machine};
-use crate::settings::role::Role;
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::role::Role;
 
 /// All settings, each parsed by its own parser.
 #[derive(Debug)]

@@ -13,10 +13,10 @@ use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 use super::declared::toml_type;
 use super::parse::did_you_mean;
+use crate::error::Error;
 use crate::net::Token;
+use crate::role::Role;
 use crate::settings::moment::instant;
-use crate::settings::role::Role;
-use crate::start::error::Error;
 
 /// The contents of a file.
 #[derive(Debug, Default)]
@@ -223,7 +223,7 @@ fn without_text(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::role::Role;
+    use crate::role::Role;
     use crate::settings::settings;
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use texts::{Changes, damaged, kept};
 use urls::{Around, SECRET, with_secret};
 
-use crate::settings::role::Role;
+use crate::role::Role;
 use crate::settings::{Config, settings};
 use crate::start::invocation::{Invocation, command};
 

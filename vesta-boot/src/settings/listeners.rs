@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::Config;
 use super::parse::{Parsed, choice, path, truth};
 use super::values::Values;
+use crate::error::Error;
 use crate::net::{Address, TlsFiles};
-use crate::start::error::Error;
 
 section! {
     /// Listeners: `listen`, `[admin]` and `[tls]`.

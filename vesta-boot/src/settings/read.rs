@@ -12,8 +12,8 @@ use super::ids;
 use super::listeners::Compat;
 use super::parse::did_you_mean;
 use super::values::{DEFAULT, Value, Values};
-use crate::settings::role::Role;
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::role::Role;
 
 impl Values {
     /// The defaults of a program.

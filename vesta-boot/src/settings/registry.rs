@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use vesta_store::Kind;
 
+use super::Machine;
 use super::parse::Parsed;
-use super::{Machine, Role};
+use crate::error::Error;
 use crate::net::checked_namespace;
-use crate::start::error::Error;
+use crate::role::Role;
 
 section! {
     /// The registry: which namespaces others may use.

@@ -37,7 +37,7 @@ macro_rules! section {
             pub(super) fn read(
                 $values: &$crate::settings::Values,
                 $layout: &vesta_intf::IdMeta,
-            ) -> Result<Self, $crate::start::error::Error> {
+            ) -> Result<Self, $crate::error::Error> {
                 Ok(Self {
                     $($field: $values.read($name, $parse)?$(.expect($default))?$(.expect($why))?,)*
                 })

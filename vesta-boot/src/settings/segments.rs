@@ -2,7 +2,7 @@
 
 use super::Serials;
 use super::parse::{number, store_url, truth};
-use crate::start::error::Error;
+use crate::error::Error;
 use vesta_store::{SegmentTable, StoreUrl};
 
 /// Maximum numbers per fetch.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use vesta_store::StoreUrl;
 
 use super::parse::{folder, store_url};
-use crate::start::error::Error;
+use crate::error::Error;
 
 section! {
     /// Serials: the store of their tags, and the keys.

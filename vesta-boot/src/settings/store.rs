@@ -8,7 +8,7 @@ use vesta_service::lease::Timing;
 use super::machine::Machine;
 use super::parse::{LONGEST_WAIT, millis, truth};
 use super::values::Values;
-use crate::start::error::Error;
+use crate::error::Error;
 use vesta_store::Kind;
 
 /// Maximum grace, in milliseconds: a day.

@@ -5,9 +5,9 @@ use std::fmt;
 
 use vesta_intf::LayoutSpec;
 
+use crate::error::Error;
 use crate::net::Token;
-use crate::settings::role::Role;
-use crate::start::error::Error;
+use crate::role::Role;
 
 /// Origin of a value that was not set.
 pub(super) const DEFAULT: &str = "default";

@@ -7,12 +7,12 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches as _, Subcommand as _};
 
-use crate::commands::output::Output;
 use crate::commands::{Command, Format, KeyCommand, TokenCommand};
-use crate::settings::role::Role;
+use crate::error::Error;
+use crate::output::Output;
+use crate::role::Role;
 use crate::settings::{Values, settings, shown};
-use crate::start::error::Error;
-use crate::start::version::VERSION;
+use crate::version::VERSION;
 
 /// Flags that are not settings.
 #[derive(Debug, Args)]

@@ -1,8 +1,8 @@
 //! Stub of `traces` for programs without the feature `otel`: nothing is traced.
 
+use crate::error::Error;
+use crate::role::Role;
 use crate::settings::Config;
-use crate::settings::role::Role;
-use crate::start::error::Error;
 
 pub(crate) struct Traces;
 

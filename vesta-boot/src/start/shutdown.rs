@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use vesta_service::LocalIdService;
 
 use crate::admin::{self, AdminState};
+use crate::error::Error;
 use crate::net::{self, Listening};
-use crate::start::error::Error;
 
 /// Starts the control thread, which waits for signals, serves the admin listener and reloads
 /// certificates, independent of the request path. On return its signal handlers are installed.

@@ -8,12 +8,12 @@ use vesta_intf::{IdMeta, SequenceStart, UnixMillis};
 use vesta_service::lease::Doubt;
 use vesta_service::options::Status;
 
+use crate::assemble::Assembled;
 use crate::net::{Address, Security, Tls};
-use crate::settings::role::Role;
+use crate::role::Role;
 use crate::settings::{Config, LogFormat};
-use crate::start::assemble::Assembled;
-use crate::start::stores::host_name;
-use crate::start::version::VERSION;
+use crate::stores::host_name;
+use crate::version::VERSION;
 
 /// The start-up summary.
 #[derive(Debug, Clone)]

@@ -17,9 +17,9 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span as SdkSpan};
 use ureq::Agent;
 
+use crate::error::Error;
+use crate::role::Role;
 use crate::settings::Config;
-use crate::settings::role::Role;
-use crate::start::error::Error;
 
 /// Set if traces are exported.
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();

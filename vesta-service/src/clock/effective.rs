@@ -5,7 +5,7 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::ClockPair;
-use crate::service::millis;
+use crate::number::millis;
 
 /// With more lead than this, generation stops and the effective clock stands still: the wall clock
 /// then catches up at full speed.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::Clock;
-use crate::service::millis;
+use crate::number::millis;
 
 /// The largest difference at which two clocks count as agreeing. Beyond it one of them is wrong.
 const AGREE: Duration = Duration::from_secs(60);

@@ -16,6 +16,9 @@
 //! Depending on the settings, a new tick starts some way into its sequence numbers. Claims of more than one
 //! leave the last sixteenth of the positions reached by the clock to claims of one.
 
+/// Maximum time that IDs may be made ahead of the clock, in milliseconds.
+pub const MAX_BORROW_MILLIS: u64 = 10_000;
+
 /// The rules for positions that a layout and the settings define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {

@@ -7,9 +7,9 @@ use vesta_intf::{IdMeta, UnixMillis};
 
 use super::state::{DOUBT_CHECK, MAX_SKEW};
 use super::{HostState, Leases, Local, Own, Plan, Snapshot, StateFolder, USUAL_DOUBTFUL_WINDOW};
-use crate::builder::MAX_BORROW_MILLIS;
 use crate::clock::MAX_LEAD;
 use crate::error::BuildError;
+use crate::sequence::MAX_BORROW_MILLIS;
 
 impl Leases {
     /// The refusal of a start on this host, if the store does not know what it once acknowledged to it. `None` is a

@@ -29,9 +29,8 @@ use super::{
     Amendment, BuildError, Cas, Choice, ClaimOrder, Doubt, Local, Look, Marks, Namespace, Record,
     Snapshot, Standby, StoreError, Suspicion, Timing, block_of,
 };
-use crate::builder::MAX_BORROW_MILLIS;
 use crate::clock::{ClockPair, MAX_LEAD};
-use crate::sequence::Rules;
+use crate::sequence::{MAX_BORROW_MILLIS, Rules};
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(in crate::lease) use attempt::{Attempt, Ground, Step, Verdict};
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use vesta_intf::IdError;
 
-/// Retry delay while waiting for a store's answer. Short, because a store usually answers in milliseconds.
-pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
-
 /// Longest retry delay, once a store has been unreachable for long.
 pub(crate) const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(2);
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::service::number;
+use crate::number::number;
 
 /// Enough lists for those of ten thousand names to be a few entries long; 64 KiB.
 const LISTS: usize = 4096;

@@ -8,8 +8,8 @@ use vesta_intf::plain;
 use super::tags::tags as standing_tags;
 use crate::commands::declared::{LegacySegments, SegmentImport};
 use crate::commands::report::{counted, failed};
-use crate::start::error::Error;
-use crate::start::stores::not_opened;
+use crate::error::Error;
+use crate::stores::not_opened;
 
 /// The tags that continue the segments of a legacy system.
 pub(super) fn tags(asked: &SegmentImport) -> Result<Vec<NewSegmentTag>, Error> {

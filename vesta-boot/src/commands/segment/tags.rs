@@ -3,9 +3,9 @@
 use vesta_intf::IdError;
 use vesta_service::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
-use crate::commands::output::{Output, Table};
 use crate::commands::report::{counted, failed};
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::output::{Output, Table};
 
 /// Validates the description of a tag.
 pub(crate) fn new_tag(

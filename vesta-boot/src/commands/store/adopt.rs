@@ -7,9 +7,9 @@ use vesta_service::lease::{KvStore, Leases, Namespace, StoreError, adopt, identi
 use super::opened::{MARGIN_MS, Opened};
 use crate::commands::console::{Console, UNCHANGED};
 use crate::commands::report::counted;
-use crate::commands::ticks::millis;
+use crate::error::Error;
 use crate::settings::Config;
-use crate::start::error::Error;
+use crate::ticks::millis;
 
 /// Namespaces whose floors are raised, beside that of the settings.
 fn offered(config: &Config, store: &dyn KvStore) -> Result<Vec<String>, Error> {
@@ -130,7 +130,7 @@ mod tests {
 
     use super::super::testing::{NOW, World, at};
     use super::*;
-    use crate::commands::ticks::TickConverter;
+    use crate::ticks::TickConverter;
 
     fn run(world: &World, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();

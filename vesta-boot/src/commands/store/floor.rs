@@ -4,7 +4,7 @@ use vesta_intf::UnixMillis;
 
 use super::opened::{MARGIN_MS, Opened};
 use crate::commands::console::{Console, UNCHANGED};
-use crate::start::error::Error;
+use crate::error::Error;
 
 /// Maximum distance of a floor: it delays every claim until that moment, and is never lowered.
 const FURTHEST_MS: u64 = 86_400_000;

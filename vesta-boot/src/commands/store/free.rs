@@ -5,9 +5,9 @@ use vesta_service::lease::{Cas, Record};
 use vesta_store::import::change;
 
 use super::opened::{Opened, attempt};
-use super::state::State;
 use crate::commands::console::{Console, UNCHANGED};
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::stores::state::State;
 
 pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<String, Error> {
     opened.insist_on_layout()?;

@@ -15,9 +15,9 @@ use super::opened::{Opened, attempt};
 use crate::commands::console::Console;
 use crate::commands::declared::{LegacySystem, StoreImport};
 use crate::commands::report::counted;
+use crate::error::Error;
 use crate::settings::Config;
-use crate::start::error::Error;
-use crate::start::stores::{not_opened, options};
+use crate::stores::{not_opened, options};
 
 pub(super) fn run(
     config: &Config,

@@ -4,10 +4,10 @@ use vesta_store::{Options, StoreUrl};
 
 use super::opened::Opened;
 use crate::commands::report::failed;
+use crate::error::Error;
 use crate::settings::Config;
 use crate::settings::Machine;
-use crate::start::error::Error;
-use crate::start::stores::{self, host_name, options};
+use crate::stores::{self, host_name, options};
 
 pub(super) fn run(config: &Config) -> Result<String, Error> {
     let creating = Options {

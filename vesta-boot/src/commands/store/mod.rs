@@ -11,7 +11,6 @@ mod opened;
 mod repair;
 mod reserve;
 mod show;
-mod state;
 mod trust;
 
 use std::sync::Arc;
@@ -22,15 +21,14 @@ use vesta_store::Options;
 
 use super::console::Console;
 use super::declared::StoreCommand;
-use super::output::Output;
 use super::report::report;
-use super::ticks::TickConverter;
 use super::{segment, serial};
+use crate::error::Error;
+use crate::output::Output;
 use crate::settings::Config;
-use crate::start::error::Error;
-use crate::start::stores::options;
+use crate::stores::options;
+use crate::ticks::TickConverter;
 use opened::Opened;
-pub(crate) use state::State;
 
 /// Runs a command.
 ///

@@ -8,10 +8,10 @@ use vesta_service::lease::{KvStore, Leases, Namespace, Snapshot, StoreError};
 use vesta_store::Options;
 
 use crate::commands::report::failed;
-use crate::commands::ticks::{TickConverter, millis};
+use crate::error::Error;
 use crate::settings::{Config, Machine};
-use crate::start::error::Error;
-use crate::start::stores::open;
+use crate::stores::open;
+use crate::ticks::{TickConverter, millis};
 
 /// An open namespace.
 #[derive(Debug)]

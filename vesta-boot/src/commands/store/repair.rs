@@ -6,7 +6,7 @@ use vesta_store::import::put;
 
 use super::opened::{MARGIN_MS, Opened, attempt};
 use crate::commands::console::{Console, UNCHANGED};
-use crate::start::error::Error;
+use crate::error::Error;
 
 pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<String, Error> {
     opened.insist_on_layout()?;

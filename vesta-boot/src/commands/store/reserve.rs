@@ -7,9 +7,9 @@ use vesta_service::lease::{Cas, Record};
 use vesta_store::import::{ForeignOwner, Outcome, Target, change, plan, put};
 
 use super::opened::{Opened, attempt};
-use super::state::State;
 use crate::commands::console::UNCHANGED;
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::stores::state::State;
 
 pub(super) fn run(opened: &Opened, machine: u64, holder: &str) -> Result<String, Error> {
     opened.insist_on_layout()?;

@@ -6,10 +6,10 @@ use vesta_intf::UnixMillis;
 use vesta_service::lease::{Doubt, Namespace, Snapshot};
 
 use super::opened::Opened;
-use super::state::State;
-use crate::commands::output::{Cell, Output, Table, facts};
-use crate::commands::ticks::millis;
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::output::{Cell, Output, Table, facts};
+use crate::stores::state::State;
+use crate::ticks::millis;
 
 /// The namespace as JSON. A position is text: it may exceed the range of JSON numbers.
 pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {

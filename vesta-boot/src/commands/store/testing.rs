@@ -11,8 +11,8 @@ use vesta_store::import::put;
 
 use super::opened::Opened;
 use crate::commands::console::Console;
-use crate::commands::ticks::TickConverter;
-use crate::start::error::Error;
+use crate::error::Error;
+use crate::ticks::TickConverter;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);

@@ -2,7 +2,7 @@
 
 use super::opened::Opened;
 use crate::commands::console::{Console, UNCHANGED};
-use crate::start::error::Error;
+use crate::error::Error;
 
 pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Error> {
     let (name, store) = (opened.name(), opened.store().describe());

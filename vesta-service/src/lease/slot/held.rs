@@ -14,11 +14,11 @@ use crate::clock::{AnyClock, ClockKind};
 use crate::fork;
 use crate::id::gate::Gate;
 use crate::id::runs::Runs;
-use crate::lease::RETRY_AFTER;
 use crate::populator::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::ticks::Ticks;
+use crate::wait::RETRY_AFTER;
 
 /// Successive leases of one machine slot; the last one is in force.
 #[derive(Debug)]

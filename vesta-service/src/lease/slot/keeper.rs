@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::machine::MachineSlot;
 use super::rounds::Rounds;
 use super::signals::Signals;
-use crate::lease::RETRY_AFTER;
 use crate::sync::{Mutex, thread};
 use crate::wait::Drive;
+use crate::wait::RETRY_AFTER;
 
 /// Does a round. After a panic the state of the drivers is unknown, so all leases in force are sealed: the
 /// service then reports itself unhealthy until it is restarted.

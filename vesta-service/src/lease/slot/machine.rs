@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use super::held::{HeldLease, HeldLeases};
 use super::signals::Signals;
-use crate::lease::{Doubt, LONGEST_RETRY_AFTER, RETRY_AFTER};
+use crate::lease::{Doubt, LONGEST_RETRY_AFTER};
 use crate::sync::Mutex;
+use crate::wait::RETRY_AFTER;
 use vesta_intf::{NotReady, NotReadyReason};
 
 /// Slot for one machine ID at a time, with the state shared with its keeper.

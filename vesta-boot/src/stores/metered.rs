@@ -9,7 +9,7 @@ use vesta_intf::UnixMillis;
 use vesta_service::clock::{Clock, ClockPair, SystemClock};
 use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Suspicion, Timing, Writer};
 
-use crate::admin::metrics::{Latency, Series};
+use crate::metrics::{Latency, Series};
 
 /// Kinds of requests to a store.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use vesta_service::lease::{
     KvStore, StoreError, StoreIdentity, TWO_STORES, identity, note_older, refusal,
 };
 
-use crate::admin::metered::Metered;
+use crate::stores::metered::Metered;
 
 /// Age at which a reading of the store's clock is renewed.
 const CLOCK_AGE: Duration = Duration::from_secs(60);

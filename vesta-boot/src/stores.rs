@@ -1,5 +1,9 @@
 //! Opens the stores that the settings name, and checks their durability.
 
+pub(crate) mod metered;
+pub(crate) mod pool;
+pub(crate) mod state;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,9 +14,9 @@ use vesta_service::segment::SegmentStore;
 use vesta_service::serial::SerialService;
 use vesta_store::{OpenError, Options, StoreUrl};
 
-use super::error::Error;
-use super::running::SEGMENTS_OFF;
-use crate::settings::serial_keys;
+use crate::error::Error;
+use crate::running::SEGMENTS_OFF;
+use crate::serial_keys;
 use crate::settings::{Config, Machine};
 
 /// This host's name, according to the kernel.

@@ -10,10 +10,10 @@ use vesta_service::LocalIdService;
 use vesta_service::segment::SegmentService;
 use vesta_service::serial::{SerialService, SerialTag};
 
-use crate::admin::metrics::Metrics;
+use crate::metrics::Metrics;
 use crate::net::{Security, Threads, TinyidTokens};
+use crate::offered::Offered;
 use crate::settings::Config;
-use crate::start::offered::Offered;
 
 /// Refusal while segment mode is off.
 pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
@@ -193,7 +193,7 @@ mod tests {
     use vesta_service::MachineSource;
 
     use super::*;
-    use crate::settings::role::Role;
+    use crate::role::Role;
 
     const SECOND: Duration = Duration::from_secs(1);
 

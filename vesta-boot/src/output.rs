@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, TableStyl
 use serde_json::Value;
 use vesta_intf::plain;
 
-use crate::start::error::Error;
+use crate::error::Error;
 
 /// Format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

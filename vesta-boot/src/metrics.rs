@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 use vesta_intf::{ErrorKind, IdError};
 
-use crate::net::Caller;
+use crate::caller::Caller;
 
 /// Upper bounds of the latency buckets, in microseconds; above the last one is `+Inf`.
 pub(crate) const BOUNDS: [u64; 15] = [

@@ -11,9 +11,10 @@ use tokio::time::timeout;
 use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::lease::{KvStore as _, Leases};
 
-use crate::admin::metered::Metered;
-use crate::commands::store::{State, shown};
-use crate::commands::ticks::TickConverter;
+use crate::error::Error;
+use crate::stores::metered::Metered;
+use crate::stores::state::State;
+use crate::ticks::TickConverter;
 
 /// Minimum pause between two reads of the pool.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -41,6 +42,9 @@ fn usage(states: &BTreeMap<u64, State>, range: &RangeInclusive<u64>) -> Usage {
     usage
 }
 
+/// Writes the namespace of a pool as JSON.
+type Show = fn(Leases, TickConverter, Arc<dyn Clock>) -> Result<Value, Error>;
+
 /// Observer of a pool of machine IDs.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -48,6 +52,7 @@ pub(crate) struct Pool {
     leases: Leases,
     range: RangeInclusive<u64>,
     ticks: TickConverter,
+    show: Show,
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
     /// The last result and its time by the monotonic clock; one caller reads at a time.
@@ -67,6 +72,7 @@ impl Pool {
         namespace: &str,
         range: RangeInclusive<u64>,
         ticks: TickConverter,
+        show: Show,
     ) -> Self {
         let leases = Leases::new(Arc::clone(&store) as _, namespace);
         let clock = Arc::new(SystemClock::new());
@@ -76,6 +82,7 @@ impl Pool {
             leases,
             range,
             ticks,
+            show,
             clock,
             seen,
             shown,
@@ -100,7 +107,7 @@ impl Pool {
             return Ok(shown.clone());
         }
         let this = Arc::clone(&self);
-        let read = move || shown(this.leases.clone(), this.ticks, this.clock.clone());
+        let read = move || (this.show)(this.leases.clone(), this.ticks, this.clock.clone());
         let read = timeout(FRESH, spawn_blocking(read)).await;
         let read = read.map_err(|_| "the store does not answer".to_owned())?;
         let mut shown = read
@@ -195,7 +202,9 @@ mod tests {
 
     fn empty_pool() -> Pool {
         let store = Metered::new(Arc::new(MemoryStore::new()), None);
-        Pool::new(store, "default", 1..=9, ticks())
+        Pool::new(store, "default", 1..=9, ticks(), |_, _, _| {
+            Ok(serde_json::json!({}))
+        })
     }
 
     fn pool(clock: &ManualClock) -> Arc<Pool> {

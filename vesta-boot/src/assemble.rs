@@ -12,17 +12,17 @@ use vesta_service::serial::SerialService;
 use vesta_service::{LocalIdService, MachineSource};
 use vesta_store::StoreUrl;
 
-use super::error::Error;
-use super::offered::Offered;
-use super::stores::{
+use crate::error::Error;
+use crate::net::TinyidTokens;
+use crate::offered::Offered;
+use crate::settings::{Compat, Config, Machine, Number, Registry};
+use crate::stores::metered::Metered;
+use crate::stores::pool::Pool;
+use crate::stores::{
     host_name, not_opened, open, open_segments, options, options_of_tags, refuse_unfit, serials,
     worker_nodes,
 };
-use crate::admin::metered::Metered;
-use crate::admin::pool::Pool;
-use crate::commands::ticks::TickConverter;
-use crate::net::TinyidTokens;
-use crate::settings::{Compat, Config, Machine, Number, Registry};
+use crate::ticks::TickConverter;
 
 /// A service with its pool, segments and facts about its store.
 #[derive(Debug, Clone)]
@@ -151,6 +151,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
             &config.ids.namespace,
             range.clone().unwrap_or(layout.machines()),
             TickConverter::new(*layout),
+            crate::commands::store::shown,
         )));
     }
     let service = builder
