@@ -14,7 +14,7 @@ usage: scripts/bench.sh [all | compare | keep | PART] [ARGUMENT..]
              into docs/inside/benchmarks.md and the READMEs
 
 parts:
-  questions  overlap of two sets of IDs, and the owner of an ID (criterion, vesta-intf)
+  questions  overlap of two sets of IDs, and the owner of an ID (criterion, vesta-explain)
   numbers    check symbols, shuffled numbers, serials (criterion, vesta-intf, vesta-service)
   segments   a number of a segment tag, by handle and by name (criterion and slices, vesta-service)
   inproc     the generator inside a process, against its floors and another generator, in pinned and
@@ -40,7 +40,7 @@ TEXT
 }
 
 questions() {
-  cargo bench -p vesta-intf --bench questions -- "$@" | tee "$results/questions.txt"
+  cargo bench -p vesta-explain --bench questions -- "$@" | tee "$results/questions.txt"
   echo "results: $results/questions.txt, details: $CRITERION_HOME"
 }
 

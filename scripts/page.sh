@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the page that vesta-boot serves: compiles vesta-intf to wasm, and combines it with markup, style and
+# Builds the page that vesta-boot serves: compiles vesta-intf and vesta-explain to wasm, and combines it with markup, style and
 # script into one file, with the hashes that its Content-Security-Policy allows. `--check` writes nothing and
 # fails if a source has changed since; it needs neither the wasm target nor a build.
 #
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 # Digest of everything that the page is made of.
 digest() {
-  find vesta-intf/src scripts/page -type f ! -path '*/generated/*' ! -path '*/tests/*' -print0 |
+  find vesta-intf/src vesta-explain/src scripts/page -type f ! -path '*/generated/*' ! -path '*/tests/*' -print0 |
     LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1
 }
 

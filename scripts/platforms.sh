@@ -42,7 +42,7 @@ check() {
 }
 for target in x86_64-pc-windows-gnu x86_64-unknown-freebsd; do
   echo "embedding and the client for $target"
-  check "$target" -p vesta-intf -p vesta-service -p vesta-client --features vesta-service/async
+  check "$target" -p vesta-intf -p vesta-explain -p vesta-service -p vesta-client --features vesta-service/async
 done
 echo "the programs and the tests for $mac"
 check $mac --workspace --exclude vesta-load --lib --bins --examples --tests --all-features

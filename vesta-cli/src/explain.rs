@@ -6,10 +6,11 @@ use std::io::{self, BufRead as _, Write as _};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use vesta_boot::{Error, TextFormat, read_opaque_key};
-use vesta_intf::{
-    Field, Form, GenMethod, Guess, Id, IdFormat, IdMeta, Rounded, Shuffle, UnixMillis, UuidV7,
-    guess, in_javascript, is_friendly, rounded,
+use vesta_explain::layouts;
+use vesta_explain::{
+    Form, Guess, Rounded, friendly, guess, in_javascript, is_friendly, parse_friendly, rounded,
 };
+use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, Shuffle, UnixMillis, UuidV7};
 
 use crate::cli::ExplainArgs;
 use crate::output::{Output, csv_line, has_colour, print, say, written};
@@ -44,10 +45,10 @@ impl Explained {
 
     /// The friendly form of CosId's IDs.
     fn friendly(&self, zone: &TimeZone) -> Option<String> {
-        let is_cosids = IdMeta::COSID_LAYOUTS.contains(&self.layout);
+        let is_cosids = layouts::COSID_LAYOUTS.contains(&self.layout);
         let local = |moment| moved(moment, zone, &TimeZone::UTC);
         is_cosids
-            .then(|| self.layout.friendly(self.raw, local).ok())
+            .then(|| friendly(&self.layout, self.raw, local).ok())
             .flatten()
     }
 }
@@ -81,9 +82,7 @@ fn raw_of(text: &str, layout: &IdMeta, reading: &Reading<'_>) -> Result<u64, Err
             (id, _) => Ok(id),
         };
     }
-    layout
-        .parse_friendly(text, |local| moved(local, &TimeZone::UTC, zone))
-        .map_err(Error::setting)
+    parse_friendly(layout, text, |local| moved(local, &TimeZone::UTC, zone)).map_err(Error::setting)
 }
 
 pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
@@ -126,7 +125,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
                 ));
             }
             (text, None) => match id_and_form(text)? {
-                (raw, Form::Tid) => (raw, IdMeta::BLUESKY),
+                (raw, Form::Tid) => (raw, layouts::BLUESKY),
                 (raw, Form::UuidV7(layout)) => (raw, layout),
                 (raw, _) => {
                     outcome = guessing(raw, args, output)?;

@@ -2,6 +2,7 @@
 
 use vesta_boot::settings::{layout_table, read_layout};
 use vesta_boot::{Error, period};
+use vesta_explain::layouts;
 use vesta_intf::{Field, IdMeta, SequenceStart, UnixMillis};
 
 use crate::cli::LayoutCommand;
@@ -108,7 +109,7 @@ fn fitting(digits: u32, [years, machines, per_second]: [Option<u64>; 3], output:
 
 fn list(output: Output) -> Done {
     let mut table = Table::new(["name", "bits", "unit", "ends", "about"]);
-    for layout in IdMeta::all_known() {
+    for layout in layouts::all() {
         let fields = layout
             .fields()
             .into_iter()
@@ -123,7 +124,7 @@ fn list(output: Output) -> Done {
                 bits,
                 unit,
                 day(layout.end()),
-                layout.about().to_owned(),
+                layouts::about(&layout).to_owned(),
             ]
             .map(Cell::from),
         );

@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use vesta_boot::settings::{layout_of, quoted};
 use vesta_boot::{Error, moment};
-use vesta_intf::{Field, IdError, IdMeta, IdSet, UnixMillis, overlap};
+use vesta_explain::{IdSet, overlap};
+use vesta_intf::{Field, IdError, IdMeta, UnixMillis};
 
 use crate::Done;
 use crate::cli::PlanCommand;

@@ -10,7 +10,9 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use vesta_boot::Error;
 use vesta_boot::settings::{quoted, read_layout};
-use vesta_intf::{Field, Form, Id, IdMeta, UnixMillis, Written, read};
+use vesta_explain::layouts;
+use vesta_explain::{Form, Written, read};
+use vesta_intf::{Field, Id, IdMeta, UnixMillis};
 use vesta_service::clock::{Clock as _, SystemClock};
 
 /// Time zone in which Vesta's layouts begin at midnight; shown if the system's zone is UTC.
@@ -101,8 +103,8 @@ pub(crate) fn layout(text: &str) -> Result<IdMeta, String> {
     if Path::new(text).extension().is_some_and(|it| it == "toml") {
         return read_layout(Path::new(text)).map_err(|error| error.to_string());
     }
-    IdMeta::known(text).map_err(|_| {
-        let names: Vec<_> = IdMeta::all_known().map(|layout| layout.name()).collect();
+    layouts::named(text).map_err(|_| {
+        let names: Vec<_> = layouts::all().map(|layout| layout.name()).collect();
         let typed = quoted(text);
         format!(
             "{typed} is not one of {}, nor a file that ends in .toml",

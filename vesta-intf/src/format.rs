@@ -46,26 +46,27 @@ pub enum IdFormat {
 }
 
 /// Digits of a format, and the value of each byte; `NONE` for a byte that is not a digit.
-pub(crate) struct Digits {
+#[derive(Debug)]
+pub struct Digits {
     pub(crate) symbols: &'static [u8],
     values: [u8; 256],
 }
 
 const NONE: u8 = u8::MAX;
 pub(crate) static DECIMAL: Digits = Digits::new(b"0123456789");
-/// Digits of a TID.
-pub(crate) static TID: Digits = Digits::new(b"234567abcdefghijklmnopqrstuvwxyz");
 static HEX: Digits = Digits::new(b"0123456789abcdef").same(b"ABCDEF", b"abcdef");
 pub(crate) static BASE36: Digits = Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     .same(b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-pub(crate) static BASE62: Digits =
+/// Digits, upper-case and lower-case letters in ASCII order.
+pub static BASE62: Digits =
     Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
 pub(crate) static CROCKFORD: Digits = Digits::new(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
     .same(b"abcdefghjkmnpqrstvwxyz", b"ABCDEFGHJKMNPQRSTVWXYZ")
     .same(b"IiLlOo", b"111100");
 
 impl Digits {
-    const fn new(symbols: &'static [u8]) -> Self {
+    /// These symbols, the first for 0.
+    pub const fn new(symbols: &'static [u8]) -> Self {
         let (mut values, mut i) = ([NONE; 256], 0);
         while i < symbols.len() {
             #[allow(
@@ -80,7 +81,7 @@ impl Digits {
     }
 
     /// The value of a character, if it is a digit.
-    pub(crate) fn value(&self, character: char) -> Option<u8> {
+    pub fn value(&self, character: char) -> Option<u8> {
         let value = self.values[usize::from(u8::try_from(character).ok()?)];
         (value != NONE).then_some(value)
     }

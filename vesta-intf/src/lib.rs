@@ -27,19 +27,14 @@
     clippy::cast_precision_loss
 )]
 
-mod any_form;
 mod check;
-mod cosid;
 mod error;
 mod format;
-mod guess;
 mod id;
 mod make_id;
 mod meta;
-mod overlap;
 mod plain;
 mod preset;
-mod rounded;
 mod serial;
 mod service;
 #[cfg(feature = "shuffle")]
@@ -52,18 +47,13 @@ mod vesta_id;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 
-pub use any_form::{Form, Written, read};
 pub use check::CheckSymbol;
-pub use cosid::is_friendly;
 pub use error::{ErrorKind, IdError, NotReady, NotReadyReason};
 pub use format::{IdFormat, IdText};
-pub use guess::{Guess, Guesses, guess};
 pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make_id::MakeId;
 pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
-pub use overlap::{IdSet, overlap};
 pub use plain::{is_control, plain, plain_lines};
-pub use rounded::{Rounded, in_javascript, rounded};
 pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset, YearStart};
 pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]
@@ -73,6 +63,14 @@ pub use uuid_v7::UuidV7;
 pub use vesta_id::VestaId;
 #[cfg(feature = "serde")]
 pub use vesta_id::serialized::number as id_as_number;
+
+/// What `vesta-explain` and `vesta-numbers` share with this crate; not for others, and it may change with any version.
+#[doc(hidden)]
+pub mod inside {
+    pub use crate::format::{BASE62, Digits};
+    pub use crate::time::{civil_from_days, days_from_civil};
+    pub use crate::uuid::{id_of, parse_any};
+}
 
 /// The gRPC protocol in Protocol Buffers: `vesta/v1/vesta.proto`.
 pub const PROTO: &str = include_str!("../proto/vesta/v1/vesta.proto");

@@ -97,6 +97,15 @@ impl IdMeta {
         }
     }
 
+    /// A constant layout with a name, for explaining the IDs of another system; checked when it is compiled.
+    ///
+    /// # Panics
+    /// If [`foreign`](Self::foreign) refuses the layout.
+    pub const fn named(name: &'static str, spec: LayoutSpec) -> Self {
+        assert!(Self::validation_error(&spec).is_none());
+        Self::unchecked(name, 0, spec)
+    }
+
     pub(crate) const fn unchecked(name: &'static str, id_type: u64, spec: LayoutSpec) -> Self {
         Self {
             name,

@@ -1,11 +1,6 @@
 //! Named layouts.
 
-mod foreign;
-mod known;
-
-pub(crate) use known::{Known, Spread, known};
-
-use crate::{FieldOrder, IdError, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
+use crate::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 /// 2015-01-01T00:00:00+08:00, as in the Java Vesta (`IdConverterImpl`/`TimeUtils.EPOCH`).
 const VESTA_EPOCH: UnixMillis = UnixMillis(1_420_041_600_000);
@@ -108,30 +103,5 @@ impl IdMeta {
     /// The layout with this name among [`PRESETS`](Self::PRESETS).
     pub fn preset(name: &str) -> Option<Self> {
         Self::PRESETS.into_iter().find(|meta| meta.name() == name)
-    }
-
-    /// Every named layout: [`PRESETS`](Self::PRESETS), then [`FOREIGN`](Self::FOREIGN).
-    pub fn all_known() -> impl Iterator<Item = Self> {
-        Self::PRESETS.into_iter().chain(Self::FOREIGN)
-    }
-
-    /// The layout with this name among all named ones, for explaining an ID. Some of them cannot
-    /// generate IDs: see [`check_generates`](Self::check_generates).
-    ///
-    /// # Errors
-    /// [`IdError::Invalid`] for `layout`, with the known names.
-    pub fn known(name: &str) -> Result<Self, IdError> {
-        Self::all_known()
-            .find(|meta| meta.name() == name)
-            .ok_or_else(|| {
-                let names: Vec<_> = Self::all_known().map(|meta| meta.name()).collect();
-                let reason = format!("`{name}` is not one of {}", names.join(", "));
-                IdError::invalid("layout", reason)
-            })
-    }
-
-    /// One-line description of the layout.
-    pub fn about(&self) -> &'static str {
-        known(self).map_or("a custom layout", |it| it.4)
     }
 }

@@ -39,7 +39,7 @@ impl fmt::Display for UnixMillis {
 
 /// Year, month and day of the Gregorian calendar, from days since 1970-01-01.
 /// Counts in 400-year eras of 146,097 days that begin on 1 March, so that the leap day comes last.
-pub(crate) fn civil_from_days(days: u64) -> (u64, u64, u64) {
+pub fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468; // 0000-03-01
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era =
@@ -56,7 +56,7 @@ pub(crate) fn civil_from_days(days: u64) -> (u64, u64, u64) {
 }
 
 /// Days since 1970-01-01 of a date in 1970 or later: the inverse of [`civil_from_days`].
-pub(crate) fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
+pub fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     let (year, from_march) = if month > 2 {
         (year, month - 3)
     } else {
@@ -105,7 +105,7 @@ impl TimeUnit {
     }
 
     /// Ticks per millisecond; 1 if a tick is a millisecond or longer.
-    pub(crate) const fn per_milli(self) -> u64 {
+    pub const fn per_milli(self) -> u64 {
         match 1000 / self.micros() {
             0 => 1,
             ticks => ticks,

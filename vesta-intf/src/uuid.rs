@@ -31,7 +31,7 @@ pub(crate) const fn of_id(id: u64) -> Halves {
 }
 
 /// The ID of a UUID of version 8, if it is that of an ID.
-pub(crate) fn id_of((high, low): Halves) -> Option<u64> {
+pub fn id_of((high, low): Halves) -> Option<u64> {
     let id = high >> 16 << 16 | (high & 0xfff) << 4 | low >> 56 & 0xf;
     (of_id(id) == (high, low)).then_some(id)
 }
@@ -62,7 +62,7 @@ pub(crate) fn parse(text: &str) -> Result<Halves, IdError> {
 }
 
 /// The UUID of a text in five groups, or without hyphens; `None` for a text of another shape.
-pub(crate) fn parse_any(text: &str) -> Option<Result<Halves, IdError>> {
+pub fn parse_any(text: &str) -> Option<Result<Halves, IdError>> {
     let groups: Vec<_> = text.split('-').map(str::len).collect();
     if !matches!(groups[..], [32] | [8, 4, 4, 4, 12]) {
         return None;

@@ -84,7 +84,9 @@ impl UuidV7 {
         Ok((millis << 16 | HIGH | id >> 52, LOW | (id & LOW_BITS) << 8))
     }
 
-    pub(crate) fn id_of(&self, (high, low): Halves) -> Option<u64> {
+    /// The ID of a UUID as two halves, if it is one of this layout.
+    #[doc(hidden)]
+    pub fn id_of(&self, (high, low): Halves) -> Option<u64> {
         let id = (high & 0xfff) << 52 | low >> 8 & LOW_BITS;
         let right = self.halves(id).ok()?;
         (right == (high, low)).then_some(id)

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 
 use actix_web::web::Query;
 use vesta_boot::TextFormat;
+use vesta_explain::layouts;
 use vesta_intf::{Field, Id, IdFormat, IdMeta, MakeId, UnixMillis};
 
 use crate::openapi::params::Param;
@@ -191,8 +192,8 @@ fn is_known(known: &[Param], name: &str) -> bool {
 
 /// Layouts for explaining IDs: the named ones, preceded by the server's own if it has no name.
 pub(crate) fn layouts(own: &IdMeta) -> Vec<IdMeta> {
-    let unnamed = IdMeta::known(own.name()).is_err().then_some(*own);
-    unnamed.into_iter().chain(IdMeta::all_known()).collect()
+    let unnamed = layouts::named(own.name()).is_err().then_some(*own);
+    unnamed.into_iter().chain(layouts::all()).collect()
 }
 
 /// Problem of an unknown name.

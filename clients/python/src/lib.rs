@@ -10,6 +10,7 @@ use std::{mem, process};
 use once_cell::sync::OnceCell;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
+use vesta_explain::layouts;
 use vesta_service::contract::IdError;
 use vesta_service::lease::KvStore;
 use vesta_service::options::{default_state_dir, lost_with_container};
@@ -214,7 +215,7 @@ impl Core {
         layout: &str,
         namespace: &str,
     ) -> PyResult<Self> {
-        let layout = IdMeta::known(layout).map_err(error)?;
+        let layout = layouts::named(layout).map_err(error)?;
         layout.check_generates().map_err(error)?;
         let state_dir = state_dir.unwrap_or_else(default_state_dir);
         let pool = || format!("sqlite:{}/vesta.db", state_dir.display());

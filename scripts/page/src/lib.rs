@@ -3,9 +3,10 @@
 //! A question is text, one line per argument; the answer is JSON in which 64-bit numbers are strings,
 //! because JavaScript would round them. An error in the question is in the field `error`.
 
+use vesta_explain::layouts;
+use vesta_explain::{Form, Guess, Rounded, Written, guess, read, rounded};
 use vesta_intf::{
-    Field, FieldOrder, Form, Guess, Id, IdError, IdFormat, IdMeta, LayoutSpec, Rounded, TimeUnit,
-    UnixMillis, UuidV7, Written, guess, read, rounded,
+    Field, FieldOrder, Id, IdError, IdFormat, IdMeta, LayoutSpec, TimeUnit, UnixMillis, UuidV7,
 };
 
 #[cfg(target_arch = "wasm32")]
@@ -56,11 +57,11 @@ fn explain(
     };
     let found = guess(raw, now, made);
     let layout = match (layout, form, found.candidates.first()) {
-        ("", Form::Tid, _) => IdMeta::BLUESKY,
+        ("", Form::Tid, _) => layouts::BLUESKY,
         ("", Form::UuidV7(layout), _) => layout,
         ("", _, Some(first)) => first.layout,
         ("", _, None) => IdMeta::MAX_PEAK,
-        (name, _, _) => IdMeta::known(name)?,
+        (name, _, _) => layouts::named(name)?,
     };
     let layout = layout.explaining(raw);
     let id = layout.unpack(raw)?;
@@ -125,7 +126,7 @@ fn candidate(it: &Guess) -> String {
     };
     object([
         ("layout", text(it.layout.name())),
-        ("about", text(it.layout.about())),
+        ("about", text(layouts::about(&it.layout))),
         ("probability", format!("{:.4}", it.probability)),
         ("moment", it.moment.0.to_string()),
         ("machine", of(Field::Machine, it.id.machine)),
@@ -134,7 +135,7 @@ fn candidate(it: &Guess) -> String {
 }
 
 fn layouts() -> String {
-    list(IdMeta::all_known().map(|layout| list([text(layout.name()), text(layout.about())])))
+    list(layouts::all().map(|layout| list([text(layout.name()), text(layouts::about(&layout))])))
 }
 
 fn layout(values: [&str; 5]) -> Result<String, IdError> {

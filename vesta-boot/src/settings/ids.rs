@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use vesta_explain::layouts;
 use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart, TimeUnit};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
@@ -146,7 +147,7 @@ pub(super) fn layout(values: &Values) -> Result<IdMeta, Error> {
         )),
         _ => preset(name).map_err(|must| {
             let refusal = values.refuse("layout", must);
-            match IdMeta::known(name) {
+            match layouts::named(name) {
                 Ok(_) => Error::setting(format!("{refusal}, which is for explaining IDs only")),
                 Err(_) => refusal,
             }
@@ -156,8 +157,8 @@ pub(super) fn layout(values: &Values) -> Result<IdMeta, Error> {
 
 fn preset(name: &str) -> Parsed<IdMeta> {
     let makes_ids = |meta: &IdMeta| meta.check_generates().is_ok();
-    IdMeta::known(name).ok().filter(makes_ids).ok_or_else(|| {
-        let able = IdMeta::all_known().filter(makes_ids);
+    layouts::named(name).ok().filter(makes_ids).ok_or_else(|| {
+        let able = layouts::all().filter(makes_ids);
         format!(
             "must be {}",
             either(able.map(|meta| meta.name()).chain(["custom"]))

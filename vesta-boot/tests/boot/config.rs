@@ -9,6 +9,7 @@ use std::time::Duration;
 use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand, StoreImport};
 use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
 use vesta_boot::{Config, Error, Invocation, Role};
+use vesta_explain::layouts;
 use vesta_intf::{GenMethod, IdMeta, SequenceStart, UnixMillis};
 use vesta_service::lease::{ClaimOrder, Timing};
 use vesta_store::SegmentTable;
@@ -144,7 +145,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 
 #[test]
 fn layouts_of_other_systems_can_be_chosen() {
-    for meta in IdMeta::FOREIGN
+    for meta in layouts::FOREIGN
         .into_iter()
         .filter(|meta| meta.check_generates().is_ok())
     {
@@ -157,7 +158,7 @@ fn layouts_of_other_systems_can_be_chosen() {
     let file = "layout = \"sonyflake\"\n[machine]\nid = 65535\n";
     assert_eq!(
         with_file(file, &[]).expect("right settings").ids.layout,
-        IdMeta::SONYFLAKE
+        layouts::SONYFLAKE
     );
 }
 

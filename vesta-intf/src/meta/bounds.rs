@@ -90,7 +90,10 @@ impl IdMeta {
     }
 
     /// The first tick of the millisecond of a moment inside the layout.
-    pub(crate) fn tick_within(&self, moment: UnixMillis) -> Result<u64, IdError> {
+    ///
+    /// # Errors
+    /// [`IdError::Invalid`] for a moment outside of the layout's time.
+    pub fn tick_within(&self, moment: UnixMillis) -> Result<u64, IdError> {
         let epoch = self.spec.epoch;
         let tick = match moment.since(epoch) {
             None => Err(format!(

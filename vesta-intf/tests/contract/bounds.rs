@@ -1,13 +1,14 @@
 //! Bounds by time hold for every ID of every layout that sorts by time.
 
 use proptest::prelude::*;
+use vesta_explain::layouts;
 use vesta_intf::{ErrorKind, Field, GenMethod, Id, IdMeta, UnixMillis};
 
 use crate::any::{any_layout, parts};
 
 /// Any layout that sorts by time, with a preference for named ones.
 fn layouts() -> impl Strategy<Value = IdMeta> {
-    let known: Vec<_> = IdMeta::all_known().collect();
+    let known: Vec<_> = layouts::all().collect();
     prop_oneof![any_layout(), proptest::sample::select(known)]
         .prop_filter("sorts by time", |meta| meta.spec().order.sorts_by_time())
 }
@@ -52,7 +53,7 @@ fn golden_bounds() {
     );
 
     // 2016-04-30T11:18:25.796Z: the moment of Discord's documented example.
-    let meta = IdMeta::DISCORD;
+    let meta = layouts::DISCORD;
     let moment = UnixMillis(1_462_015_105_796);
     assert_eq!(
         meta.lower_bound(moment, &meta.blank()).unwrap(),
@@ -66,7 +67,7 @@ fn golden_bounds() {
 
 #[test]
 fn a_moment_outside_the_layouts_time_has_no_bound() {
-    for meta in IdMeta::all_known().filter(|meta| meta.spec().order.sorts_by_time()) {
+    for meta in layouts::all().filter(|meta| meta.spec().order.sorts_by_time()) {
         let base = meta.blank();
         let (epoch, end) = (meta.spec().epoch, meta.end());
         assert_eq!(
@@ -132,7 +133,7 @@ fn a_base_of_another_layout_is_refused() {
         },
     );
 
-    let error = IdMeta::VESTA_OLD
+    let error = layouts::VESTA_OLD
         .lower_bound(moment, &Id::default())
         .unwrap_err();
     assert!(error.to_string().contains("no bounds by time"), "{error}");

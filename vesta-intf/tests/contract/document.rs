@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use vesta_explain::layouts;
 use vesta_intf::{Field, IdFormat, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 /// The name of a page in docs/use and its text.
@@ -102,14 +103,14 @@ fn bits_capacity_and_dates_of_every_layout() {
         says(LAYOUTS, &row(&meta));
         says(LAYOUTS, &picture(&meta));
     }
-    for meta in IdMeta::FOREIGN {
+    for meta in layouts::FOREIGN {
         says(OTHER_LAYOUTS, &row(&meta));
     }
 }
 
 #[test]
 fn foreign_layouts_that_generate_are_documented() {
-    for meta in IdMeta::FOREIGN {
+    for meta in layouts::FOREIGN {
         let makes = if meta.check_generates().is_ok() {
             "yes"
         } else {
@@ -130,7 +131,7 @@ fn foreign_layouts_that_generate_are_documented() {
 #[test]
 fn documented_dates_are_right() {
     let day = |moment: UnixMillis| moment.to_string()[..10].to_owned();
-    for (meta, sign) in [(IdMeta::DISCORD, 1 << 41), (IdMeta::INSTAGRAM, 1 << 40)] {
+    for (meta, sign) in [(layouts::DISCORD, 1 << 41), (layouts::INSTAGRAM, 1 << 40)] {
         assert_eq!(
             meta.lower_bound(meta.moment_of(sign).unwrap(), &meta.blank())
                 .unwrap(),
@@ -149,7 +150,7 @@ fn documented_dates_are_right() {
     let start = UnixMillis(1_735_689_600_000); // 2025-01-01T00:00:00Z
     let v2 = IdMeta::new(LayoutSpec {
         epoch: start,
-        ..*IdMeta::SONYFLAKE.spec()
+        ..*layouts::SONYFLAKE.spec()
     })
     .unwrap();
     says(OTHER_LAYOUTS, &format!("{} at 10 ms a step", day(v2.end())));

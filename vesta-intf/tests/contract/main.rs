@@ -6,14 +6,9 @@ mod design;
 mod detection;
 mod document;
 mod exhaustive;
-mod foreign;
 mod formats;
-mod friendly;
 mod fuzz;
-mod guesses;
 mod layouts;
-mod overlap;
-mod rounded;
 mod serials;
 mod sharding;
 #[cfg(feature = "shuffle")]

@@ -1,9 +1,9 @@
 //! UUIDs that contain an ID: exact, sorted, and refused if they are not that of an ID.
 
 use proptest::prelude::*;
-use vesta_intf::{
-    FieldOrder, Form, Id, IdFormat, IdMeta, LayoutSpec, TimeUnit, UnixMillis, UuidV7, Written, read,
-};
+use vesta_explain::layouts;
+use vesta_explain::{Form, Written, read};
+use vesta_intf::{FieldOrder, Id, IdFormat, IdMeta, LayoutSpec, TimeUnit, UnixMillis, UuidV7};
 
 /// A random UUID, the examples of RFC 9562, and almost those of IDs.
 const FOREIGN: [&str; 8] = [
@@ -167,7 +167,7 @@ fn layouts() -> Vec<IdMeta> {
         TimeUnit::Microsecond,
     ]
     .map(own);
-    let named = IdMeta::all_known().filter(|layout| UuidV7::new(layout).is_ok());
+    let named = layouts::all().filter(|layout| UuidV7::new(layout).is_ok());
     named.chain(units).collect()
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use vesta_explain::layouts;
 use vesta_intf::{Field, Id, IdMeta};
 
 /// Definition of a layout, independent of the server that uses it.
@@ -133,7 +134,7 @@ impl KnownLayout {
     pub fn new(meta: &IdMeta, own: &IdMeta) -> Self {
         Self {
             shape: meta.into(),
-            about: meta.about(),
+            about: layouts::about(meta),
             makes_ids: meta.check_generates().is_ok(),
             own: meta.name() == own.name(),
         }

@@ -2,7 +2,8 @@
 
 use actix_web::HttpResponse;
 use vesta_boot::TextFormat;
-use vesta_intf::{AsyncIdService, Id, IdError, IdFormat, MAX_RUN_IDS_PER_CALL, MakeId, rounded};
+use vesta_explain::rounded;
+use vesta_intf::{AsyncIdService, Id, IdError, IdFormat, MAX_RUN_IDS_PER_CALL, MakeId};
 use vesta_service::LocalIdService;
 
 use super::{Answer, decimal, new_id, new_ids};

@@ -4,6 +4,7 @@ use serde_json::Value;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, Required, Schema, SchemaFormat, Type};
 use vesta_boot::TextFormat;
+use vesta_explain::layouts;
 use vesta_intf::{Field, IdMeta, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
 
 /// A parameter of a query or a path.
@@ -96,7 +97,7 @@ const ID_TEXT: &str = "^[0-9A-Za-z*~$=-]{1,36}$";
 const ONCE_TEXT: &str = "^[0-9A-Za-z._~-]{1,64}$";
 const ANY: &str = "^[^/]+$";
 const FORMATS: Kind = Kind::OneOf(|| TextFormat::names().collect());
-const LAYOUTS: Kind = Kind::OneOf(|| IdMeta::all_known().map(|meta| meta.name()).collect());
+const LAYOUTS: Kind = Kind::OneOf(|| layouts::all().map(|meta| meta.name()).collect());
 
 macro_rules! params {
     ($($constant:ident = $name:literal $required:literal $kind:expr, $description:literal $example:literal;)*) => {$(

@@ -1,6 +1,7 @@
 //! docs/use/rest.md matches the server.
 
-use vesta_intf::{ErrorKind, IdFormat, IdMeta};
+use vesta_explain::layouts;
+use vesta_intf::{ErrorKind, IdFormat};
 use vesta_rest::app::ENDPOINTS;
 
 const GUIDE: &str = include_str!("../../../docs/use/rest.md");
@@ -57,7 +58,7 @@ fn it_names_every_format_with_an_example_and_every_layout() {
         );
     }
     let (_, layouts) = GUIDE.split_once("### IDs from other systems").unwrap();
-    for meta in IdMeta::all_known() {
+    for meta in layouts::all() {
         assert!(layouts.contains(&format!("`{}`", meta.name())), "{meta}");
     }
 }

@@ -6,6 +6,7 @@ use actix_web::test::TestRequest;
 use actix_web::web::Data;
 use serde_json::{Value, json};
 use vesta_boot::settings::Compat;
+use vesta_explain::layouts;
 use vesta_intf::{ErrorKind, IdMeta};
 use vesta_rest::app::{ENDPOINTS, Verb};
 
@@ -203,7 +204,7 @@ async fn ids_are_strings_in_it() {
 async fn it_names_every_format_and_every_layout() {
     let document = document().await;
     let formats = vesta_boot::TextFormat::names().collect::<Vec<_>>();
-    let layouts: Vec<_> = IdMeta::all_known().map(|meta| meta.name()).collect();
+    let layouts: Vec<_> = layouts::all().map(|meta| meta.name()).collect();
     let mut takes = BTreeMap::new();
     for ((path, method), operation) in operations(&document) {
         for parameter in operation["parameters"].as_array().into_iter().flatten() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::START;
+use vesta_explain::layouts;
 use vesta_service::contract::{SequenceStart, UnixMillis};
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::testing::ManualClock;
@@ -25,7 +26,7 @@ fn service(layout: IdMeta, start: SequenceStart, clock: &ManualClock) -> LocalId
 #[test]
 fn every_generating_layout_explains_its_ids() {
     let mut made = 0;
-    for layout in IdMeta::all_known() {
+    for layout in layouts::all() {
         let begun = START.0.max(layout.spec().epoch.0 + 2_000_000);
         let now = UnixMillis(layout.end().0.min(begun) - 1_000_000);
         let clock = ManualClock::at(now);

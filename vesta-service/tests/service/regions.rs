@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::START;
-use vesta_intf::{IdSet, overlap};
+use vesta_explain::{IdSet, overlap};
 use vesta_service::options::Drive;
 use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_service::{BuildError, IdError, IdMeta, LocalIdService, MachineSource};

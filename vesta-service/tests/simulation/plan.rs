@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use vesta_explain::layouts;
 use vesta_intf::{Field, FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::IdMeta;
 use vesta_service::clock::ClockKind;
@@ -117,7 +118,7 @@ impl Plan {
             (20, (IdMeta::SNOWFLAKE, false)),
             (15, (IdMeta::UID, false)),
             (5, (IdMeta::JS_SAFE, false)),
-            (5, (IdMeta::SONYFLAKE, false)),
+            (5, (layouts::SONYFLAKE, false)),
             (15, tiny),
         ]);
         let mut class = rng.weighed(&[

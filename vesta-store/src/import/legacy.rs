@@ -1,5 +1,6 @@
 //! Legacy systems whose machine IDs can be taken over, and the stores of each.
 
+use vesta_explain::layouts;
 use vesta_service::IdMeta;
 #[cfg(feature = "remote")]
 use vesta_service::lease::StoreError;
@@ -61,7 +62,7 @@ impl Legacy<'_> {
                 kinds: &[Kind::Redis, Kind::Mysql, Kind::Zookeeper],
                 example: "redis://:password@host:6379/0, mysql://user:password@host:3306/database or \
                           zookeeper://host:2181",
-                layouts: &IdMeta::COSID_LAYOUTS,
+                layouts: &layouts::COSID_LAYOUTS,
             },
         }
     }

@@ -11,6 +11,7 @@ mod zookeeper;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use vesta_explain::layouts;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::Leases;
 use vesta_service::options::Drive;
@@ -61,7 +62,7 @@ fn places() -> impl Iterator<Item = Box<dyn Place>> {
         })
 }
 
-const LAYOUT: IdMeta = IdMeta::COSID_JS;
+const LAYOUT: IdMeta = layouts::COSID_JS;
 const MAX_MACHINE: u64 = 7;
 
 fn url(place: &dyn Place) -> StoreUrl {

@@ -2,6 +2,7 @@
 
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection as _, Row as _};
+use vesta_explain::layouts;
 use vesta_intf::IdMeta;
 
 use super::databases::Database;
@@ -107,7 +108,7 @@ fn from_cosids_machine_ids_and_back() {
     let from = ["cosid", "--cosid-namespace=shop", "--from", &url];
     let import = Some((&from[..], "512-1023"));
     Fleet {
-        layout: IdMeta::COSID,
+        layout: layouts::COSID,
         start: &start,
         flags: &flags,
         import,
@@ -145,7 +146,7 @@ fn from_uid_generator_and_back() {
         &url,
     ];
     Fleet {
-        layout: IdMeta::UID_BOOT,
+        layout: layouts::UID_BOOT,
         start: &start,
         flags: &flags,
         import: None,

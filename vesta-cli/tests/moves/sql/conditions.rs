@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use vesta_explain::layouts;
 use vesta_intf::{Field, Id, IdMeta, UnixMillis};
 
 use super::databases::Database;
@@ -85,7 +86,7 @@ const fn case(
 
 impl Case {
     fn layout(&self) -> IdMeta {
-        IdMeta::known(self.layout).expect("a layout")
+        layouts::named(self.layout).expect("a layout")
     }
 
     fn word(&self, name: &str) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! The functions and statements of `vesta sql`, at every boundary of a layout.
 
+use vesta_explain::layouts;
 use vesta_intf::{Field, Id, IdMeta, UnixMillis};
 
 use super::databases::Database;
@@ -170,7 +171,7 @@ fn the_answers_are_those_of_the_library(mut make: impl FnMut() -> Database) {
     for version in [0, 1] {
         // Both in one database.
         let mut database = make();
-        let layouts = LAYOUTS.map(|name| IdMeta::known(name).expect("a layout"));
+        let layouts = LAYOUTS.map(|name| layouts::named(name).expect("a layout"));
         let layouts: Vec<_> = layouts
             .into_iter()
             .filter(|it| it.max(Field::Version) >= version)

@@ -9,6 +9,7 @@ use std::fs;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use vesta_explain::layouts;
 use vesta_intf::{Field, Id, IdMeta, UnixMillis};
 use vesta_testkit::fleet::store_url;
 use vesta_testkit::folder;
@@ -67,7 +68,7 @@ fn layouts() -> Vec<IdMeta> {
         };
         layout.pack(&id).expect("an ID")
     };
-    IdMeta::all_known()
+    layouts::all()
         .filter(|layout| layout.check_generates().is_ok() && last(layout) < 1 << 63)
         .filter(|layout| layout.name() != "uid")
         .collect()

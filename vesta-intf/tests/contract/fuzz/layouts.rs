@@ -1,6 +1,7 @@
 //! Layouts of arbitrary numbers: every accepted layout packs, unpacks, explains and bounds without a
 //! panic and without losing a bit.
 
+use vesta_explain::layouts;
 use vesta_intf::{
     Field, FieldOrder, Id, IdError, IdMeta, LayoutSpec, SequenceStart, TimeUnit, UnixMillis,
 };
@@ -110,7 +111,7 @@ fn check((mode, widths, order, unit, epoch, seeds, raw, moment): &Numbers) {
     let _ = (
         meta.to_string(),
         meta.fingerprint(),
-        meta.about(),
+        layouts::about(&meta),
         meta.capacity_per_second(),
     );
     let _ = (meta.end().to_string(), meta.end().to_system_time());

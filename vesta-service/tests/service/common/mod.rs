@@ -6,6 +6,7 @@ pub mod setting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use vesta_explain::layouts;
 use vesta_intf::{FieldOrder, LayoutSpec, TimeUnit};
 use vesta_service::IdMeta;
 use vesta_service::contract::{Id, UnixMillis};
@@ -45,7 +46,7 @@ pub fn generating_layouts() -> Vec<IdMeta> {
     let short = own(40, 4, 3, FieldOrder::TimeSeqMachine, TimeUnit::Millisecond);
     let alone = own(39, 9, 0, FieldOrder::TimeMachineSeq, TimeUnit::TenMillis);
     // The other foreign layouts add no further shape.
-    let foreign = [IdMeta::DISCORD, IdMeta::INSTAGRAM, IdMeta::SONYFLAKE];
+    let foreign = [layouts::DISCORD, layouts::INSTAGRAM, layouts::SONYFLAKE];
     let known = IdMeta::PRESETS.into_iter().chain(foreign);
     let layouts: Vec<_> = known
         .chain([short, alone].map(|spec| IdMeta::new(spec).expect("it adds up")))

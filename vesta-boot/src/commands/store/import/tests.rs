@@ -2,6 +2,7 @@
 
 use super::super::testing::{NOW, World, at, held};
 use super::*;
+use vesta_explain::layouts;
 
 fn found(machine: u64, host: &str) -> ForeignOwner {
     ForeignOwner {
@@ -73,11 +74,11 @@ fn a_layout_other_than_the_legacy_systems_is_reported() {
         (Legacy::Leaf, region, ""),
         (Legacy::Leaf, IdMeta::SNOWFLAKE, ""),
         (Legacy::Leaf, IdMeta::UID, of_leaf),
-        (Legacy::Leaf, IdMeta::COSID, of_leaf),
-        (COSID, IdMeta::COSID, ""),
-        (COSID, IdMeta::COSID_SECOND, ""),
-        (COSID, IdMeta::COSID_JS, ""),
-        (COSID, IdMeta::COSID.in_region(3, 7).expect("a region"), ""),
+        (Legacy::Leaf, layouts::COSID, of_leaf),
+        (COSID, layouts::COSID, ""),
+        (COSID, layouts::COSID_SECOND, ""),
+        (COSID, layouts::COSID_JS, ""),
+        (COSID, layouts::COSID.in_region(3, 7).expect("a region"), ""),
         (COSID, IdMeta::SNOWFLAKE, of_cosid),
         (Legacy::VestaDb, IdMeta::SNOWFLAKE, ""),
     ] {
@@ -89,7 +90,7 @@ fn a_layout_other_than_the_legacy_systems_is_reported() {
 
 #[test]
 fn the_cosid_namespace_is_for_cosid_only() {
-    let layout = IdMeta::COSID_JS;
+    let layout = layouts::COSID_JS;
     let asked = |system, namespace| legacy(system, namespace, &layout).map_err(|it| it.to_string());
     let cosid = Legacy::CosId {
         namespace: "shop",

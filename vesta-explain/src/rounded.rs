@@ -15,7 +15,7 @@ pub struct Rounded {
 /// fewest digits.
 ///
 /// ```
-/// assert_eq!(vesta_intf::in_javascript(1_785_223_470_585_921_538), "1785223470585921500");
+/// assert_eq!(vesta_explain::in_javascript(1_785_223_470_585_921_538), "1785223470585921500");
 /// ```
 pub fn in_javascript(id: u64) -> String {
     double(id).to_string()

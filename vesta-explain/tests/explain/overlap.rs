@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use vesta_intf::{Field, FieldOrder, Id, IdMeta, IdSet, LayoutSpec, TimeUnit, UnixMillis, overlap};
+use vesta_explain::layouts;
+use vesta_explain::{IdSet, overlap};
+use vesta_intf::{Field, FieldOrder, Id, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 /// A small pseudo-random number generator: the same on every run.
 struct Random(u64);
@@ -235,7 +237,7 @@ fn other_migrations_overlap_or_not_as_expected() {
     );
     assert!(overlap(&IdSet::counter(1..=u64::MAX), &vesta).is_some());
 
-    let cosid = ids(IdMeta::COSID, "2020-01-01", "2027-01-01", 0..=0);
+    let cosid = ids(layouts::COSID, "2020-01-01", "2027-01-01", 0..=0);
     let fine = ids(IdMeta::MIN_GRANULARITY, "2026-11-22", "", 0..=2);
     assert_eq!(overlap(&cosid, &fine), None);
 }
@@ -266,7 +268,7 @@ fn two_regions_never_overlap_and_one_overlaps_itself() {
 
 #[test]
 fn the_regions_of_a_layout_partition_its_machine_ids() {
-    for layout in IdMeta::all_known() {
+    for layout in layouts::all() {
         for bits in 0..=layout.bits(Field::Machine).min(6) {
             let regions = (0..1 << bits).map(|it| layout.in_region(bits, it).unwrap().machines());
             let next = regions.fold(0, |next, machines| {

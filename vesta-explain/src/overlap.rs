@@ -2,12 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Field, Id, IdError, IdMeta, UnixMillis};
+use vesta_intf::{Field, Id, IdError, IdMeta, UnixMillis};
 
 /// A set of numbers: the IDs of a layout whose fields are in given ranges, or a range of plain numbers.
 ///
 /// ```
-/// use vesta_intf::{Field, IdMeta, IdSet, overlap};
+/// use vesta_explain::{IdSet, overlap};
+/// use vesta_intf::{Field, IdMeta};
 ///
 /// let old = IdSet::of(&IdMeta::SNOWFLAKE).with(Field::Machine, 0..=39)?;
 /// let new = IdSet::of(&IdMeta::SNOWFLAKE).with(Field::Machine, 40..=1023)?;

@@ -1,8 +1,10 @@
 //! IDs of more than 64 bits.
 
 use super::{Form, Written, unknown};
-use crate::format::BASE62;
-use crate::{IdError, IdFormat, IdMeta, UnixMillis, UuidV7, uuid};
+use vesta_intf::inside::{BASE62, id_of, parse_any};
+use vesta_intf::{IdError, IdFormat, UnixMillis, UuidV7};
+
+use crate::layouts;
 
 /// Milliseconds between 1582-10-15, the epoch of version 1 UUIDs, and 1970.
 const GREGORIAN: u64 = 12_219_292_800_000;
@@ -91,13 +93,13 @@ fn uuid(text: &str) -> Result<Written, IdError> {
         .strip_prefix('{')
         .and_then(|text| text.strip_suffix('}'));
     let text = urn.map(|it| it.1).or(braced).unwrap_or(text);
-    let halves = uuid::parse_any(text).ok_or_else(unknown)??;
+    let halves = parse_any(text).ok_or_else(unknown)??;
     let of_layout = |layout| Some((UuidV7::new(&layout).ok()?.id_of(halves)?, layout));
-    if let Some(id) = uuid::id_of(halves) {
+    if let Some(id) = id_of(halves) {
         let form = Form::Format(IdFormat::Uuid);
         return Ok(Written::Id { id, form });
     }
-    if let Some((id, layout)) = IdMeta::all_known().find_map(of_layout) {
+    if let Some((id, layout)) = layouts::all().find_map(of_layout) {
         let form = Form::UuidV7(layout);
         return Ok(Written::Id { id, form });
     }

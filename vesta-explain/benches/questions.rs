@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use vesta_intf::{Field, IdMeta, IdSet, UnixMillis, guess, overlap};
+use vesta_explain::{IdSet, guess, overlap};
+use vesta_intf::{Field, IdMeta, UnixMillis};
 
 /// 2026-11-22T00:00:00Z.
 const NOW: UnixMillis = UnixMillis(1_795_305_600_000);

@@ -1,7 +1,7 @@
 //! Rounded IDs, and how often other IDs look like them.
 
 use proptest::prelude::*;
-use vesta_intf::{in_javascript, rounded};
+use vesta_explain::{in_javascript, rounded};
 
 /// As printed by JavaScript engines, from public issues about rounded IDs.
 #[test]

@@ -2,9 +2,11 @@
 
 use std::ops::RangeInclusive;
 
-use crate::preset::{Known, Spread, known};
-use crate::time::civil_from_days;
-use crate::{Field, Id, IdMeta, UnixMillis};
+use vesta_intf::inside::civil_from_days;
+use vesta_intf::{Field, Id, IdMeta, UnixMillis};
+
+use crate::layouts;
+use crate::layouts::known::{Known, Spread, known};
 
 /// Result of a guess.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +61,8 @@ const ANY_NUMBER: f64 = 20.0;
 /// fits best regardless of the time, plus a share for numbers of any size.
 ///
 /// ```
-/// use vesta_intf::{UnixMillis, guess};
+/// use vesta_explain::guess;
+/// use vesta_intf::UnixMillis;
 ///
 /// let now = UnixMillis(1_795_305_600_000); // 2026-11-22
 /// let found = guess(2_407_837_855_670_862_845, now, None);
@@ -70,7 +73,7 @@ pub fn guess(raw: u64, now: UnixMillis, made: Option<RangeInclusive<UnixMillis>>
     let latest = now.0.saturating_add(AHEAD);
     let mut twin = 0f64;
     let mut candidates = Vec::new();
-    for (layout, known) in IdMeta::all_known().filter_map(|it| known(&it).map(|of| (it, of))) {
+    for (layout, known) in layouts::all().filter_map(|it| known(&it).map(|of| (it, of))) {
         let Some(id) = layout.unpack(raw).ok().filter(|id| is_usual(&layout, id)) else {
             continue;
         };

@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 
 use proptest::prelude::*;
-use vesta_intf::{Form, Guesses, IdMeta, UnixMillis, Written, guess, read};
+use vesta_explain::layouts;
+use vesta_explain::{Form, Guesses, Written, guess, read};
+use vesta_intf::{IdMeta, UnixMillis};
 
 /// 2026-11-22T00:00:00Z.
 const NOW: UnixMillis = UnixMillis(1_795_305_600_000);
@@ -134,7 +136,7 @@ fn number(text: &str) -> u64 {
 
 /// True if this layout comes first, or one with the same bits and the same fields.
 fn is_first(found: &Guesses, name: &str) -> bool {
-    let right = IdMeta::known(name).unwrap();
+    let right = layouts::named(name).unwrap();
     found
         .candidates
         .first()
@@ -148,7 +150,7 @@ fn around(moment: UnixMillis, length: u64) -> RangeInclusive<UnixMillis> {
 #[test]
 fn published_ids_have_the_time_that_was_published() {
     for (name, text, time) in PUBLISHED {
-        let layout = IdMeta::known(name).unwrap();
+        let layout = layouts::named(name).unwrap();
         let moment = layout
             .moment_of(layout.unpack(number(text)).unwrap().time)
             .unwrap();
@@ -204,7 +206,7 @@ fn tweets_are_not_called_discord_or_cosid() {
         let found = guess(number(text), NOW, None);
         let first = found.candidates[0].layout;
         assert!(
-            ![IdMeta::DISCORD, IdMeta::COSID].contains(&first),
+            ![layouts::DISCORD, layouts::COSID].contains(&first),
             "{text}: {first}"
         );
     }
@@ -232,7 +234,7 @@ fn only_an_agreeing_time_makes_a_guess_nearly_certain() {
     let moment = UnixMillis(1_462_015_105_796);
     let shares = [None, Some(12 * MONTH), Some(MONTH), Some(DAY)].map(|length| {
         let found = guess(id, NOW, length.map(|length| around(moment, length)));
-        assert_eq!(found.candidates[0].layout, IdMeta::DISCORD, "{length:?}");
+        assert_eq!(found.candidates[0].layout, layouts::DISCORD, "{length:?}");
         found.candidates[0].probability
     });
     assert!(
@@ -290,7 +292,7 @@ fn a_tid_is_read_as_text_and_guessed_as_bluesky() {
         panic!("it is an ID")
     };
     assert_eq!(form, Form::Tid);
-    assert_eq!(guess(id, NOW, None).candidates[0].layout, IdMeta::BLUESKY);
+    assert_eq!(guess(id, NOW, None).candidates[0].layout, layouts::BLUESKY);
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use Spread::{Any, Few, Log};
 
-use crate::IdMeta;
+use vesta_intf::IdMeta;
 
 /// How the values of a field are distributed.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Published IDs of other systems, explained. Where a source states only when an ID was made, the
 //! other fields are checked by arithmetic on its bits.
 
+use vesta_explain::layouts;
 use vesta_intf::{Field, FieldOrder, Id, IdMeta, LayoutSpec, UnixMillis};
 
 #[track_caller]
@@ -21,7 +22,7 @@ fn explains(meta: IdMeta, raw: u64, moment: &str, machine: u64, seq: u64) -> Id 
 /// twilight-util, `Snowflake::timestamp`.
 #[test]
 fn discord() {
-    let meta = IdMeta::DISCORD;
+    let meta = layouts::DISCORD;
     let id = explains(
         meta,
         175928847299117063,
@@ -81,7 +82,7 @@ fn uid_generator() {
 /// their moments: Stack Overflow, question 63684126, "Instagram media ID to timestamp conversion".
 #[test]
 fn instagram() {
-    let meta = IdMeta::INSTAGRAM;
+    let meta = layouts::INSTAGRAM;
     let id = Id {
         time: 1_387_263_000,
         machine: 31341 % 2000,
@@ -106,7 +107,7 @@ fn instagram() {
 /// database makes the ID at a slightly different moment than the program's own time.
 #[test]
 fn mastodon() {
-    let meta = IdMeta::MASTODON;
+    let meta = layouts::MASTODON;
     let id = explains(
         meta,
         103270115826048975,
@@ -130,7 +131,7 @@ fn mastodon() {
 /// 15350111788 * 10 ms after 2014-09-01 is 2019-07-13T15:11:57.88Z.
 #[test]
 fn sonyflake() {
-    let meta = IdMeta::SONYFLAKE;
+    let meta = layouts::SONYFLAKE;
     let id = explains(
         meta,
         257532141091473317,
@@ -148,7 +149,7 @@ fn sonyflake() {
 #[test]
 fn sonyflake_2() {
     let raw = 57_281_442_159_919_111;
-    explains(IdMeta::SONYFLAKE_2, raw, "2026-01-31T04:00:00.120Z", 7, 42);
+    explains(layouts::SONYFLAKE_2, raw, "2026-01-31T04:00:00.120Z", 7, 42);
 }
 
 /// The README of wujun234/uid-generator-spring-boot-starter prints
@@ -156,14 +157,14 @@ fn sonyflake_2() {
 #[test]
 fn uid_boot() {
     explains(
-        IdMeta::UID_BOOT,
+        layouts::UID_BOOT,
         450_795_408_770,
         "2019-02-20T06:55:39.000Z",
         27,
         2,
     );
     assert!(
-        IdMeta::UID_BOOT.unpack(1 << 54).is_err(),
+        layouts::UID_BOOT.unpack(1 << 54).is_err(),
         "its IDs end at 54 bits"
     );
 }
@@ -173,11 +174,17 @@ fn uid_boot() {
 #[test]
 fn cosid() {
     let (moment, second) = ("2026-01-31T04:00:00.123Z", "2026-01-31T04:00:00.000Z");
-    explains(IdMeta::COSID, 807_943_746_871_128_106, moment, 7, 42);
-    explains(IdMeta::COSID_SECOND, 827_334_396_297_084_970, second, 7, 42);
-    explains(IdMeta::COSID_JS, 789_007_565_307_434, moment, 7, 42);
+    explains(layouts::COSID, 807_943_746_871_128_106, moment, 7, 42);
+    explains(
+        layouts::COSID_SECOND,
+        827_334_396_297_084_970,
+        second,
+        7,
+        42,
+    );
+    explains(layouts::COSID_JS, 789_007_565_307_434, moment, 7, 42);
     assert!(
-        IdMeta::COSID_JS.unpack(1 << 53).is_err(),
+        layouts::COSID_JS.unpack(1 << 53).is_err(),
         "its IDs end at 53 bits"
     );
 }
@@ -186,7 +193,7 @@ fn cosid() {
 #[test]
 fn yitter() {
     explains(
-        IdMeta::YITTER,
+        layouts::YITTER,
         768_801_169_911_877,
         "2026-01-31T04:00:00.123Z",
         1,
@@ -197,7 +204,7 @@ fn yitter() {
 /// Printed by Seata's own `IdWorker` at that time for worker 7, sequence 42.
 #[test]
 fn seata() {
-    let meta = IdMeta::SEATA;
+    let meta = layouts::SEATA;
     explains(
         meta,
         63_793_396_076_490_794,
@@ -220,7 +227,7 @@ fn golden_ids_by_shifts() {
     const SECOND: u64 = 1_769_832_000;
     for (meta, time, machine, seq, shifted, golden) in [
         (
-            IdMeta::COSID,
+            layouts::COSID,
             MILLI - 1_577_203_200_000,
             7,
             42,
@@ -228,7 +235,7 @@ fn golden_ids_by_shifts() {
             807_943_746_871_128_106,
         ),
         (
-            IdMeta::COSID_SECOND,
+            layouts::COSID_SECOND,
             SECOND - 1_577_203_200,
             7,
             42,
@@ -236,7 +243,7 @@ fn golden_ids_by_shifts() {
             827_334_396_297_084_970,
         ),
         (
-            IdMeta::COSID_JS,
+            layouts::COSID_JS,
             MILLI - 1_577_203_200_000,
             7,
             42,
@@ -244,7 +251,7 @@ fn golden_ids_by_shifts() {
             789_007_565_307_434,
         ),
         (
-            IdMeta::YITTER,
+            layouts::YITTER,
             MILLI - 1_582_136_402_000,
             1,
             5,
@@ -252,7 +259,7 @@ fn golden_ids_by_shifts() {
             768_801_169_911_877,
         ),
         (
-            IdMeta::SEATA,
+            layouts::SEATA,
             MILLI - 1_588_435_200_000,
             7,
             42,
@@ -260,7 +267,7 @@ fn golden_ids_by_shifts() {
             63_793_396_076_490_794,
         ),
         (
-            IdMeta::UID_BOOT,
+            layouts::UID_BOOT,
             SECOND - 1_550_592_000,
             7,
             42,
@@ -268,7 +275,7 @@ fn golden_ids_by_shifts() {
             1_839_118_417_920_938,
         ),
         (
-            IdMeta::SONYFLAKE_2,
+            layouts::SONYFLAKE_2,
             (MILLI - 1_735_689_600_000) / 10,
             7,
             42,
@@ -276,7 +283,7 @@ fn golden_ids_by_shifts() {
             57_281_442_159_919_111,
         ),
         (
-            IdMeta::COCKROACH,
+            layouts::COCKROACH,
             (MILLI - 1_420_070_400_000) * 100 + 45,
             7,
             0,
@@ -284,7 +291,7 @@ fn golden_ids_by_shifts() {
             1_146_098_811_284_520_967,
         ),
         (
-            IdMeta::TSO,
+            layouts::TSO,
             MILLI,
             0,
             42,
@@ -307,7 +314,7 @@ fn golden_ids_by_shifts() {
 /// `unique_rowid()`: `(10 µs since 2015-01-01) << 15 | node`. Its time is finer than a moment here.
 #[test]
 fn cockroach() {
-    let meta = IdMeta::COCKROACH;
+    let meta = layouts::COCKROACH;
     let raw = 1_146_098_811_284_520_967;
     let id = explains(meta, raw, "2026-01-31T04:00:00.123Z", 7, 0);
     assert_eq!(id.time % 100, 45, "450 µs after it");
@@ -334,7 +341,7 @@ fn cockroach() {
 #[test]
 fn tso() {
     explains(
-        IdMeta::TSO,
+        layouts::TSO,
         395_181_938_313_123_110,
         "2017-10-08T21:50:59.507Z",
         0,
@@ -346,7 +353,7 @@ fn tso() {
 #[test]
 fn tsid() {
     explains(
-        IdMeta::TSID,
+        layouts::TSID,
         38_352_658_567_418_867,
         "2020-04-15T19:59:46.360Z",
         421,
@@ -358,7 +365,7 @@ fn tsid() {
 /// 2023-06-15T09:35:34.752Z.
 #[test]
 fn linkedin() {
-    let meta = IdMeta::LINKEDIN;
+    let meta = layouts::LINKEDIN;
     explains(
         meta,
         6_685_980_502_161_199_104,
@@ -379,7 +386,7 @@ fn linkedin() {
 #[test]
 fn clickhouse() {
     let raw = 7_199_081_390_080_409_600;
-    explains(IdMeta::CLICKHOUSE, raw, "2024-05-22T16:19:15.859Z", 484, 0);
+    explains(layouts::CLICKHOUSE, raw, "2024-05-22T16:19:15.859Z", 484, 0);
 }
 
 /// The example of obsidianforensics/unfurl: 2020-07-29 02:06:13. Its upper ten bits below the time are 872 ms.
@@ -387,7 +394,7 @@ fn clickhouse() {
 fn tiktok() {
     let raw = 6_854_717_870_488_702_213;
     let id = explains(
-        IdMeta::TIKTOK,
+        layouts::TIKTOK,
         raw,
         "2020-07-29T02:06:13.000Z",
         0,
@@ -399,7 +406,7 @@ fn tiktok() {
 /// Posts with their `created_at`: Fri Mar 31 23:47:24 +0800 2017, Thu Nov 13 21:18:29 +0800 2025.
 #[test]
 fn weibo() {
-    let meta = IdMeta::WEIBO;
+    let meta = layouts::WEIBO;
     explains(
         meta,
         4_091_509_081_366_576,
@@ -419,7 +426,7 @@ fn weibo() {
 /// The README of @atcute/tid: 3l25zusnsfctk is 1724171495793000 µs, clock 816. Its time is finer than a moment.
 #[test]
 fn bluesky() {
-    let meta = IdMeta::BLUESKY;
+    let meta = layouts::BLUESKY;
     let raw = 1_724_171_495_793_000 << 10 | 816;
     explains(meta, raw, "2024-08-20T16:31:35.793Z", 816, 0);
     let upper = meta
@@ -439,7 +446,7 @@ fn bluesky() {
 #[test]
 fn shardingsphere() {
     explains(
-        IdMeta::SHARDINGSPHERE,
+        layouts::SHARDINGSPHERE,
         12_582_913,
         "2016-10-31T16:00:00.003Z",
         0,
@@ -450,7 +457,7 @@ fn shardingsphere() {
 /// The widths of the older documents, by arithmetic: 1420041600 + 94990103 is 1515031703.
 #[test]
 fn vesta_old() {
-    let meta = IdMeta::VESTA_OLD;
+    let meta = layouts::VESTA_OLD;
     let raw = 2 << 60 | 1021 << 50 | 94_990_103 << 20 | 42;
     let id = explains(meta, raw, "2018-01-04T02:08:23.000Z", 1021, 42);
     assert_eq!((id.version, id.id_type, id.gen_method), (0, 0, 2));
@@ -466,22 +473,22 @@ fn vesta_old() {
 #[test]
 fn every_named_layout_is_found_and_described() {
     let mut names = Vec::new();
-    for meta in IdMeta::all_known() {
-        assert_eq!(IdMeta::known(meta.name()).unwrap(), meta);
-        assert_ne!(meta.about(), "a custom layout", "{meta}");
-        assert!(!meta.about().contains('\n') && meta.about().len() < 80);
+    for meta in layouts::all() {
+        assert_eq!(layouts::named(meta.name()).unwrap(), meta);
+        assert_ne!(layouts::about(&meta), "a custom layout", "{meta}");
+        assert!(!layouts::about(&meta).contains('\n') && layouts::about(&meta).len() < 80);
         names.push(meta.name());
     }
     assert_eq!(names.len(), 26);
     names.dedup();
     assert_eq!(names.len(), 26);
-    let error = IdMeta::known("Discord").unwrap_err().to_string();
+    let error = layouts::named("Discord").unwrap_err().to_string();
     assert!(
         error.contains("max-peak") && error.contains("sonyflake"),
         "{error}"
     );
     let custom = IdMeta::new(*IdMeta::SNOWFLAKE.spec()).unwrap();
-    assert_eq!(custom.about(), "a custom layout");
+    assert_eq!(layouts::about(&custom), "a custom layout");
 }
 
 #[test]
@@ -490,7 +497,7 @@ fn layouts_that_generate_are_known() {
         meta.check_generates().unwrap();
         assert_eq!(IdMeta::preset(meta.name()), Some(meta));
     }
-    let able: Vec<_> = IdMeta::FOREIGN
+    let able: Vec<_> = layouts::FOREIGN
         .into_iter()
         .filter(|meta| meta.check_generates().is_ok())
         .map(|meta| meta.name())

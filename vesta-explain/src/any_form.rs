@@ -2,8 +2,11 @@
 
 mod long;
 
-use crate::format::TID;
-use crate::{IdError, IdFormat, IdMeta, UnixMillis, UuidV7};
+use vesta_intf::inside::Digits;
+use vesta_intf::{IdError, IdFormat, IdMeta, UnixMillis, UuidV7};
+
+/// Digits of a TID.
+static TID: Digits = Digits::new(b"234567abcdefghijklmnopqrstuvwxyz");
 
 /// A recognised text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +42,7 @@ pub enum Form {
     JavaLong,
     /// A TID of the AT Protocol, as in Bluesky.
     Tid,
-    /// A UUID of version 7 of this layout, which is a named one: see [`UuidV7`](crate::UuidV7).
+    /// A UUID of version 7 of this layout, which is a named one: see [`UuidV7`](UuidV7).
     UuidV7(IdMeta),
 }
 
@@ -75,7 +78,8 @@ impl Form {
 /// are a TID.
 ///
 /// ```
-/// use vesta_intf::{Form, IdFormat, Written, read};
+/// use vesta_explain::{Form, Written, read};
+/// use vesta_intf::IdFormat;
 ///
 /// let form = Form::Format(IdFormat::Base62);
 /// assert_eq!(read("2rrvDihMXHR")?, Written::Id { id: 2_407_837_855_670_862_845, form });

@@ -1,8 +1,10 @@
 //! CosId's friendly IDs: written as its own parser does, round trips, and refusal of every other text.
 
 use proptest::prelude::*;
+use vesta_explain::layouts;
+use vesta_explain::{friendly, is_friendly, parse_friendly};
 use vesta_intf::Field::{Machine, Seq};
-use vesta_intf::{Id, IdMeta, UnixMillis, is_friendly};
+use vesta_intf::{Id, IdMeta, UnixMillis};
 
 const HOUR: i64 = 3_600_000;
 
@@ -11,8 +13,7 @@ fn ahead(hours: i64) -> impl Fn(UnixMillis) -> Option<UnixMillis> {
 }
 
 fn refused(layout: IdMeta, text: &str) -> String {
-    layout
-        .parse_friendly(text, Some)
+    parse_friendly(&layout, text, Some)
         .expect_err(text)
         .to_string()
 }
@@ -23,43 +24,43 @@ fn refused(layout: IdMeta, text: &str) -> String {
 fn known_ids() {
     for (layout, raw, hours, text) in [
         (
-            IdMeta::COSID,
+            layouts::COSID,
             807_943_746_871_128_106,
             8,
             "20260131120000123-7-42",
         ),
         (
-            IdMeta::COSID_SECOND,
+            layouts::COSID_SECOND,
             827_334_396_297_084_970,
             8,
             "20260131120000-7-42",
         ),
         (
-            IdMeta::COSID_JS,
+            layouts::COSID_JS,
             789_007_565_307_434,
             8,
             "20260131120000123-7-42",
         ),
         (
-            IdMeta::COSID,
+            layouts::COSID,
             807_943_746_871_128_106,
             0,
             "20260131040000123-7-42",
         ),
         (
-            IdMeta::COSID,
+            layouts::COSID,
             i64::MAX.unsigned_abs(),
             0,
             "20890830074735551-1023-4095",
         ),
     ] {
         assert_eq!(
-            layout.friendly(raw, ahead(hours)).expect("an ID"),
+            friendly(&layout, raw, ahead(hours)).expect("an ID"),
             text,
             "{layout}"
         );
         assert_eq!(
-            layout.parse_friendly(text, ahead(-hours)).expect(text),
+            parse_friendly(&layout, text, ahead(-hours)).expect(text),
             raw,
             "{layout}"
         );
@@ -73,7 +74,7 @@ fn numbers_may_be_padded() {
         "20260131120000123-7-42",
         "20260131120000123-0007-00000000000000000000000042",
     ] {
-        let id = IdMeta::COSID.parse_friendly(text, ahead(-8)).expect(text);
+        let id = parse_friendly(&layouts::COSID, text, ahead(-8)).expect(text);
         assert_eq!(id, 807_943_746_871_128_106);
     }
 }
@@ -97,7 +98,7 @@ fn other_texts_do_not_look_like_friendly_ids() {
         "-9223372036854775808",
     ] {
         assert!(!is_friendly(text), "{text}");
-        let said = refused(IdMeta::COSID, text);
+        let said = refused(layouts::COSID, text);
         assert_eq!(
             said,
             "id: a friendly ID of cosid is yyyyMMddHHmmssSSS-MACHINE-SEQUENCE"
@@ -107,7 +108,7 @@ fn other_texts_do_not_look_like_friendly_ids() {
 
 #[test]
 fn refusals_name_the_defect() {
-    let (cosid, second) = (IdMeta::COSID, IdMeta::COSID_SECOND);
+    let (cosid, second) = (layouts::COSID, layouts::COSID_SECOND);
     for (layout, text, says) in [
         (
             cosid,
@@ -191,7 +192,7 @@ fn refusals_name_the_defect() {
             "seq must be 0 to 4095",
         ),
         (
-            IdMeta::SONYFLAKE,
+            layouts::SONYFLAKE,
             "20260131120000123-7-42",
             "between two ticks of sonyflake (one: 10 ms)",
         ),
@@ -199,21 +200,15 @@ fn refusals_name_the_defect() {
         let said = refused(layout, text);
         assert!(said.contains(says), "{text}: {said}");
     }
+    assert!(parse_friendly(&layouts::COSID, "20260131120000123-7-42", |_| None).is_err());
+    assert!(friendly(&layouts::COSID, 7, |_| None).is_err());
     assert!(
-        IdMeta::COSID
-            .parse_friendly("20260131120000123-7-42", |_| None)
-            .is_err()
-    );
-    assert!(IdMeta::COSID.friendly(7, |_| None).is_err());
-    assert!(
-        IdMeta::COSID_JS.friendly(1 << 53, Some).is_err(),
+        friendly(&layouts::COSID_JS, 1 << 53, Some).is_err(),
         "its IDs end at 53 bits"
     );
-    let leap = IdMeta::COSID
-        .parse_friendly("20280229120000123-7-42", Some)
-        .expect("a leap day");
+    let leap = parse_friendly(&layouts::COSID, "20280229120000123-7-42", Some).expect("a leap day");
     assert_eq!(
-        IdMeta::COSID.friendly(leap, Some).expect("an ID"),
+        friendly(&layouts::COSID, leap, Some).expect("an ID"),
         "20280229120000123-7-42"
     );
 }
@@ -222,21 +217,21 @@ proptest! {
     /// Within the years 1971 to 9998, so that no time zone leaves them.
     #[test]
     fn every_id_round_trips(at in 31_536_000_000..253_339_228_800_000u64, parts: (u64, u64), hours in -12..15i64) {
-        for layout in IdMeta::all_known() {
+        for layout in layouts::all() {
             let Ok(time) = layout.tick_at(UnixMillis(at)) else { continue };
             let (machine, seq) = (parts.0 & layout.max(Machine), parts.1 & layout.max(Seq));
             let raw = layout.pack(&Id { time, machine, seq, ..layout.blank() }).unwrap();
-            let text = layout.friendly(raw, ahead(hours)).unwrap();
+            let text = friendly(&layout, raw, ahead(hours)).unwrap();
             prop_assert!(is_friendly(&text));
-            prop_assert_eq!(layout.parse_friendly(&text, ahead(-hours)).unwrap(), raw, "{} {}", layout, text);
+            prop_assert_eq!(parse_friendly(&layout, &text, ahead(-hours)).unwrap(), raw, "{} {}", layout, text);
         }
     }
 
     #[test]
     fn any_text_is_read_or_refused(text in "[0-9]{14}-[0-9]{1,4}-[0-9]{1,4}|[0-9]{17}-[0-9]{1,4}-[0-9]{1,4}|[0-9-]{0,30}|\\PC{0,30}") {
-        for layout in IdMeta::all_known() {
-            if let Ok(raw) = layout.parse_friendly(&text, Some) {
-                let again = layout.friendly(raw, Some).unwrap();
+        for layout in layouts::all() {
+            if let Ok(raw) = parse_friendly(&layout, &text, Some) {
+                let again = friendly(&layout, raw, Some).unwrap();
                 let numbers = |text: &str| -> Vec<u128> { text.split('-').map(|it| it.parse().unwrap()).collect() };
                 prop_assert_eq!(numbers(&again), numbers(&text));
             }

@@ -1,0 +1,36 @@
+//! What a number from elsewhere is: the form it is written in, the layouts that may have made it, what rounding
+//! did to it, and whether two sets of IDs can meet. Pure.
+//!
+//! ```
+//! use vesta_explain::{Form, Written, layouts, read};
+//! use vesta_intf::IdFormat;
+//!
+//! let written = read("1WxWNOqQKdL")?;
+//! let Written::Id { id, form } = written else { panic!("of more than 64 bits") };
+//! assert_eq!((id, form), (1_285_482_222_412_933_127, Form::Format(IdFormat::Base62)));
+//! assert_eq!(layouts::named("discord")?, layouts::DISCORD);
+//! # Ok::<(), vesta_intf::IdError>(())
+//! ```
+//!
+//! Like `vesta-intf`, it has no clock, no thread and no I/O.
+#![forbid(unsafe_code)]
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_lossless,
+    clippy::cast_precision_loss
+)]
+
+mod any_form;
+mod cosid;
+mod guess;
+pub mod layouts;
+mod overlap;
+mod rounded;
+
+pub use any_form::{Form, Written, read};
+pub use cosid::{friendly, is_friendly, parse_friendly};
+pub use guess::{Guess, Guesses, guess};
+pub use overlap::{IdSet, overlap};
+pub use rounded::{Rounded, in_javascript, rounded};
