@@ -15,8 +15,8 @@ usage: scripts/bench.sh [all | compare | keep | PART] [ARGUMENT..]
 
 parts:
   questions  overlap of two sets of IDs, and the owner of an ID (criterion, vesta-explain)
-  numbers    check symbols, shuffled numbers, serials (criterion, vesta-intf, vesta-service)
-  segments   a number of a segment tag, by handle and by name (criterion and slices, vesta-service)
+  numbers    check symbols, shuffled numbers, serials (criterion, vesta-numbers)
+  segments   a number of a segment tag, by handle and by name (criterion and slices, vesta-numbers)
   inproc     the generator inside a process, against its floors and another generator, in pinned and
              undisturbed slices (vesta-service)
   capacity   callers that want more than a machine ID has (vesta-service)
@@ -45,13 +45,13 @@ questions() {
 }
 
 numbers() {
-  cargo bench -p vesta-intf --features shuffle --bench numbers -- "$@" | tee "$results/numbers.txt"
-  cargo bench -p vesta-service --features serial --bench serials -- "$@" | tee -a "$results/numbers.txt"
+  cargo bench -p vesta-numbers --features serial --bench numbers -- "$@" | tee "$results/numbers.txt"
+  cargo bench -p vesta-numbers --features serial --bench serials -- "$@" | tee -a "$results/numbers.txt"
   echo "results: $results/numbers.txt, details: $CRITERION_HOME"
 }
 
 segments() {
-  cargo bench -p vesta-service --bench segments -- "$@" | tee "$results/segments.txt"
+  cargo bench -p vesta-numbers --bench segments -- "$@" | tee "$results/segments.txt"
   echo "results: $results/segments.txt, details: $CRITERION_HOME"
 }
 

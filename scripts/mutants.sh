@@ -61,7 +61,7 @@ done
 # the ones that run, at greater length.
 skipped=()
 for test in every_sequence_lock every_sequence_sync every_sequence_atomic every_sequence_from \
-  lease::model:: fuzz:: segment:: serial:: every_planted uniqueness:: layouts:: many_machine_ids:: regions::; do
+  lease::model:: fuzz:: every_planted uniqueness:: layouts:: many_machine_ids:: regions::; do
   skipped+=(--skip "$test")
 done
 

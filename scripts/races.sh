@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Races in vesta-service: every interleaving of a few threads (loom), and many random schedules of many
+# Races in vesta-service and vesta-numbers: every interleaving of a few threads (loom), and many random schedules of many
 # (shuttle). The tests are the modules `races` and `schedules`, which only such a build has. Each
 # prints the number of its executions. `--full` runs more: loom one more interruption, shuttle ten
 # times as many schedules.
@@ -21,7 +21,7 @@ check() {
   local checker=$1 module=$2
   echo "-- $checker"
   if ! RUSTFLAGS="${RUSTFLAGS-} --cfg $checker" CARGO_TARGET_DIR="$target/$checker" CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=2 \
-    RUST_BACKTRACE=0 cargo test --quiet -p vesta-service --features serial --lib -- "$module::" --nocapture &>"$log"; then
+    RUST_BACKTRACE=0 cargo test --quiet -p vesta-service -p vesta-numbers --lib -- "$module::" --nocapture &>"$log"; then
     cat "$log" >&2
     exit 1
   fi

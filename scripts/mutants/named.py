@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 SERVICE = "cargo test --quiet -p vesta-service"
+NUMBERS = "cargo test --quiet -p vesta-numbers"
 
 # name: (file, text that occurs there once, replacement, command that must fail)
 FAULTS = {
@@ -74,16 +75,16 @@ FAULTS = {
         f"{SERVICE} --lib lease::leases::tests::first_doubt",
     ),
     "last-file-of-ends-counts": (
-        "vesta-service/src/segment/ends.rs",
+        "vesta-numbers/src/segment/ends.rs",
         "                    *highest = end.max(*highest);",
         "                    *highest = end;",
-        f"{SERVICE} --lib segment::ends::tests::the_highest_end",
+        f"{NUMBERS} --lib segment::ends::tests::the_highest_end",
     ),
     "earlier-ends-dropped": (
-        "vesta-service/src/segment/ends.rs",
+        "vesta-numbers/src/segment/ends.rs",
         "let mut ends = self.before.clone();",
         "let mut ends = BTreeMap::new();",
-        f"{SERVICE} --lib segment::ends::tests::ends_of_earlier",
+        f"{NUMBERS} --lib segment::ends::tests::ends_of_earlier",
     ),
     "creations-sent-again-in-halves": (
         "vesta-service/src/lease/bulk.rs",
@@ -128,7 +129,7 @@ FAULTS = {
         f"{SERVICE} --test fork child_issues_no_id",
     ),
     "segment-numbers-at-hand-in-a-child": (
-        "vesta-service/src/segment/cursor.rs",
+        "vesta-numbers/src/segment/cursor.rs",
         "        self.end.store(0, Ordering::Relaxed);\n",
         "",
         f"{SERVICE} --test fork forked_child_issues_no_segment",

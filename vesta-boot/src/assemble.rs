@@ -4,11 +4,11 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use vesta_intf::{IdError, IdMeta};
+use vesta_numbers::segment::{SegmentService, SegmentStore};
+use vesta_numbers::serial::SerialService;
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{KvStore, refusal};
 use vesta_service::options::host_ordinal;
-use vesta_service::segment::{SegmentService, SegmentStore};
-use vesta_service::serial::SerialService;
 use vesta_service::{LocalIdService, MachineSource};
 use vesta_store::StoreUrl;
 

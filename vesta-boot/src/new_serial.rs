@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{IdError, Pattern, Reset};
+use vesta_intf::IdError;
+use vesta_numbers::serial::NewSerialTag;
+use vesta_numbers::serial::{Pattern, Reset};
 use vesta_service::BuildError;
-use vesta_service::serial::NewSerialTag;
 
 use crate::running::Running;
 

@@ -6,20 +6,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use vesta_intf::{IdError, NotReady, NotReadyReason};
+use vesta_numbers::segment::SegmentService;
+use vesta_numbers::serial::{SerialService, SerialTag};
 use vesta_service::LocalIdService;
-use vesta_service::segment::SegmentService;
-use vesta_service::serial::{SerialService, SerialTag};
 
 use crate::metrics::Metrics;
 use crate::net::{Security, Threads, TinyidTokens};
 use crate::offered::Offered;
-use crate::settings::Config;
-
-/// Refusal while segment mode is off.
-pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
-
-/// Refusal while serials are off.
-pub const SERIALS_OFF: &str = "serials are off; set serial.store (--serial-store)";
+use crate::settings::{Config, SEGMENTS_OFF, SERIALS_OFF};
 
 /// Refusal while Tinyid's clients are not served.
 const TINYID_OFF: &str =

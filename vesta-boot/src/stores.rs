@@ -7,16 +7,16 @@ pub(crate) mod state;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use vesta_numbers::segment::SegmentStore;
+use vesta_numbers::serial::SerialService;
 use vesta_service::BuildError;
 use vesta_service::lease::{KvStore, StoreError};
 use vesta_service::options::WorkerNodeStore;
-use vesta_service::segment::SegmentStore;
-use vesta_service::serial::SerialService;
 use vesta_store::{OpenError, Options, StoreUrl};
 
 use crate::error::Error;
-use crate::running::SEGMENTS_OFF;
 use crate::serial_keys;
+use crate::settings::SEGMENTS_OFF;
 use crate::settings::{Config, Machine};
 
 /// This host's name, according to the kernel.

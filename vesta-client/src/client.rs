@@ -21,7 +21,7 @@ use crate::remote::{Remote, check_count};
 use crate::secret::Secret;
 
 pub use segment::Segment;
-pub use serial::{Serial, SerialTag};
+pub use serial::SerialTag;
 pub use stream::IdStream;
 
 /// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.

@@ -49,14 +49,16 @@ mod prefetch;
 mod remote;
 mod retry;
 mod secret;
+mod serial;
 mod tls;
 
 pub use builder::Builder;
-pub use client::{Client, IdStream, Segment, Serial, SerialTag, Stats};
+pub use client::{Client, IdStream, Segment, SerialTag, Stats};
 pub use endpoints::Order;
 pub use prefetch::{Prefetch, SegmentStats};
 pub use remote::scheme_hint;
 pub use retry::Retry;
+pub use serial::Serial;
 
 // Re-exported so that a program needs only this crate to use the client.
 pub use vesta_intf::{

@@ -23,18 +23,20 @@ pub enum CheckSymbol {
 }
 
 /// One or two check symbols.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Symbols {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbols {
     bytes: [u8; 2],
     count: usize,
 }
 
 impl Symbols {
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    /// The symbols, of ASCII.
+    pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.count]
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    /// The symbols.
+    pub fn as_str(&self) -> &str {
         std::str::from_utf8(self.as_bytes()).expect("all symbols are ASCII")
     }
 
@@ -114,7 +116,7 @@ impl CheckSymbol {
 
     /// The symbols of a number.
     #[inline]
-    pub(crate) fn of_number(self, number: u64) -> Symbols {
+    pub fn of_number(self, number: u64) -> Symbols {
         #[allow(clippy::cast_possible_truncation, reason = "it is below the divisor")]
         let rest = |by: u64| (number % by) as usize;
         match self {
@@ -127,7 +129,7 @@ impl CheckSymbol {
 
     /// The symbols of a text. Characters without a value in this method are skipped: letters in a method
     /// for digits, and anything that is neither letter nor digit.
-    pub(crate) fn of_text(self, text: &[u8]) -> Symbols {
+    pub fn of_text(self, text: &[u8]) -> Symbols {
         let digits = text
             .iter()
             .filter(|byte| byte.is_ascii_digit())
@@ -158,7 +160,7 @@ impl CheckSymbol {
 
     /// True if the given symbols are the right ones, in either case; for Crockford, I and L count as 1, O
     /// as 0.
-    pub(crate) fn agrees(self, given: &str, right: &str) -> bool {
+    pub fn agrees(self, given: &str, right: &str) -> bool {
         let meant = given
             .chars()
             .map(|character| match (self, character.to_ascii_uppercase()) {
@@ -171,7 +173,7 @@ impl CheckSymbol {
 
     /// The error for wrong symbols. It does not name the right ones: they would make a wrong number
     /// look right.
-    pub(crate) fn wrong(self, field: &'static str) -> IdError {
+    pub fn wrong(self, field: &'static str) -> IdError {
         let symbols = if self.count() == 1 {
             "symbol is"
         } else {

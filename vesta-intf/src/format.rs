@@ -48,19 +48,23 @@ pub enum IdFormat {
 /// Digits of a format, and the value of each byte; `NONE` for a byte that is not a digit.
 #[derive(Debug)]
 pub struct Digits {
-    pub(crate) symbols: &'static [u8],
+    /// The symbols, the first for 0.
+    pub symbols: &'static [u8],
     values: [u8; 256],
 }
 
 const NONE: u8 = u8::MAX;
-pub(crate) static DECIMAL: Digits = Digits::new(b"0123456789");
+/// Decimal digits.
+pub static DECIMAL: Digits = Digits::new(b"0123456789");
 static HEX: Digits = Digits::new(b"0123456789abcdef").same(b"ABCDEF", b"abcdef");
-pub(crate) static BASE36: Digits = Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+/// Digits and upper-case letters; lower case is read too.
+pub static BASE36: Digits = Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     .same(b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 /// Digits, upper-case and lower-case letters in ASCII order.
 pub static BASE62: Digits =
     Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
-pub(crate) static CROCKFORD: Digits = Digits::new(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+/// The digits of Crockford's base32.
+pub static CROCKFORD: Digits = Digits::new(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
     .same(b"abcdefghjkmnpqrstvwxyz", b"ABCDEFGHJKMNPQRSTVWXYZ")
     .same(b"IiLlOo", b"111100");
 
@@ -308,7 +312,8 @@ const DIGITS: usize = 20;
 
 impl IdText {
     /// The radix is a constant so that the compiler can avoid divisions.
-    pub(crate) fn of<const RADIX: u64>(digits: &Digits, mut id: u64, least: usize) -> Self {
+    #[doc(hidden)]
+    pub fn of<const RADIX: u64>(digits: &Digits, mut id: u64, least: usize) -> Self {
         let mut bytes = [b'0'; uuid::LENGTH];
         let mut start = DIGITS;
         while id > 0 {
@@ -342,7 +347,8 @@ impl IdText {
         self
     }
 
-    pub(crate) const fn as_bytes(&self) -> &[u8] {
+    /// Its bytes, of ASCII.
+    pub const fn as_bytes(&self) -> &[u8] {
         self.bytes.split_at(self.end).0.split_at(self.start).1
     }
 

@@ -29,6 +29,7 @@
 
 mod check;
 mod error;
+mod field;
 mod format;
 mod id;
 mod make_id;
@@ -49,12 +50,13 @@ pub mod grpc;
 
 pub use check::CheckSymbol;
 pub use error::{ErrorKind, IdError, NotReady, NotReadyReason};
+pub use field::{Field, FieldOrder};
 pub use format::{IdFormat, IdText};
 pub use id::{GenMethod, Id, IdRun, IdType};
 pub use make_id::MakeId;
-pub use meta::{Field, FieldOrder, IdMeta, LayoutSpec, SequenceStart};
+pub use meta::{IdMeta, LayoutSpec, SequenceStart};
 pub use plain::{is_control, plain, plain_lines};
-pub use serial::{CivilHour, ParsedSerial, Pattern, Period, Reset, YearStart};
+pub use serial::ParsedSerial;
 pub use service::{AsyncIdService, IdService};
 #[cfg(feature = "shuffle")]
 pub use shuffle::{Shuffle, ShuffleKey};
@@ -67,7 +69,8 @@ pub use vesta_id::serialized::number as id_as_number;
 /// What `vesta-explain` and `vesta-numbers` share with this crate; not for others, and it may change with any version.
 #[doc(hidden)]
 pub mod inside {
-    pub use crate::format::{BASE62, Digits};
+    pub use crate::check::Symbols;
+    pub use crate::format::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
     pub use crate::time::{civil_from_days, days_from_civil};
     pub use crate::uuid::{id_of, parse_any};
 }

@@ -3,15 +3,13 @@
 mod bounds;
 mod describe;
 mod design;
-mod field;
 mod start;
 
-pub use field::{Field, FieldOrder};
 pub use start::SequenceStart;
 
 use std::ops::RangeInclusive;
 
-use crate::{Id, IdError, IdType, TimeUnit, UnixMillis};
+use crate::{Field, FieldOrder, Id, IdError, IdType, TimeUnit, UnixMillis};
 
 /// Definition of a layout, unchecked. [`IdMeta::new`] checks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -11,9 +11,10 @@ pub use crate::endpoint::{Endpoint, Verb};
 use crate::endpoints::OTHER;
 pub use crate::endpoints::{ENDPOINTS, METHODS};
 use crate::openapi;
-use crate::params::{MAX_BODY, Params};
+use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::{self, Call, Document, authorize};
+use crate::values::MAX_BODY;
 
 /// Adds every endpoint and the shared state to an application.
 pub fn configure(app: &mut ServiceConfig, running: web::Data<Running>) {

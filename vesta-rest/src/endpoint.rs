@@ -6,9 +6,9 @@ use actix_web::HttpResponse;
 use actix_web::http::Method;
 use vesta_boot::Scopes;
 
-use crate::openapi::content::Content;
-use crate::openapi::failures::Failures;
-use crate::openapi::params::Param;
+use crate::described::content::Content;
+use crate::described::failures::Failures;
+use crate::described::params::Param;
 use crate::problem::Problem;
 use crate::state::Call;
 

@@ -4,6 +4,9 @@
 use actix_web::HttpResponse;
 use vesta_boot::Scopes;
 
+use crate::described::content::{html, json, list, number, object, one_id, text};
+use crate::described::failures::{BAD_BATCH, CANNOT_MAKE, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED};
+use crate::described::params::*;
 use crate::dto::{
     Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, NewSerial,
     OneOrMany, OneOrManySerials, Parts, Runs, SegmentCache, SegmentRow, SerialCreated,
@@ -11,9 +14,6 @@ use crate::dto::{
 };
 use crate::endpoint::{Endpoint, Verb};
 use crate::handlers::{leaf, pages, segments, serials, tinyid, uid, v1, vesta};
-use crate::openapi::content::{html, json, list, number, object, one_id, text};
-use crate::openapi::failures::{BAD_BATCH, CANNOT_MAKE, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED};
-use crate::openapi::params::*;
 
 /// The path to route, if it differs from the request's. On the paths of other systems, repeated slashes count as one
 /// and trailing ones as none, as in Spring MVC 5. Other paths are taken as they are.

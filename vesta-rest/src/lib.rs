@@ -13,6 +13,7 @@
 use vesta_boot::{Front, Role};
 
 pub mod app;
+mod described;
 pub mod dto;
 mod endpoint;
 mod endpoints;

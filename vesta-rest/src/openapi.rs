@@ -1,9 +1,5 @@
 //! The OpenAPI document, made from the endpoint table.
 
-pub(crate) mod content;
-pub(crate) mod failures;
-pub(crate) mod params;
-
 use actix_web::http::Method;
 use actix_web::web::Bytes;
 use utoipa::OpenApi;
@@ -16,10 +12,10 @@ use vesta_boot::settings::Compat;
 use vesta_boot::{Running, Scopes};
 use vesta_intf::IdMeta;
 
+use crate::described::content::{Schemas, named};
 use crate::dto::ProblemBody;
 use crate::endpoint::Endpoint;
 use crate::endpoints::ENDPOINTS;
-use content::{Schemas, named};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -158,13 +154,13 @@ fn operation(
     if needs != Scopes::NONE {
         operation = operation.security(SecurityRequirement::new(TOKEN, [] as [&str; 0]));
     }
-    let problems = failures::problems(
+    let problems = crate::described::failures::problems(
         endpoint.failures,
         !endpoint.body.is_empty(),
         endpoint.needs != Scopes::NONE,
         needs,
     );
-    for (status, response) in failures::responses(problems) {
+    for (status, response) in crate::described::failures::responses(problems) {
         operation = operation.response(status, response);
     }
     operation.build()

@@ -9,12 +9,9 @@ use vesta_boot::TextFormat;
 use vesta_explain::layouts;
 use vesta_intf::{Field, Id, IdFormat, IdMeta, MakeId, UnixMillis};
 
-use crate::openapi::params::Param;
+use crate::described::params::Param;
 use crate::problem::{Problem, quoted};
 use crate::values::{number, period};
-
-/// Maximum body size in bytes.
-pub(crate) const MAX_BODY: usize = 16 * 1024;
 
 /// The parameters of a query string.
 #[derive(Debug)]
@@ -242,7 +239,7 @@ pub(crate) fn parts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openapi::params::{PATH_ID, SEQ, TICKS};
+    use crate::described::params::{PATH_ID, SEQ, TICKS};
 
     #[test]
     fn unknown_and_repeated_parameters_are_refused() {

@@ -6,6 +6,9 @@ use vesta_intf::UnixMillis;
 
 use crate::problem::{Problem, quoted};
 
+/// Maximum body size in bytes.
+pub(crate) const MAX_BODY: usize = 16 * 1024;
+
 /// Parses a whole number: decimal digits only, no sign, no blanks, nothing clamped.
 pub(crate) fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, Problem> {
     let is_number = is_digits(text);

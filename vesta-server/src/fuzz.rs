@@ -13,11 +13,13 @@ use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 use tonic::codegen::{Bytes, Service};
 use vesta_boot::{CancellationToken, Config, Metrics, Offered, Role, Running, Security};
-use vesta_intf::{GenMethod, Pattern, Reset, UnixMillis};
+use vesta_intf::{GenMethod, UnixMillis};
+use vesta_numbers::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_numbers::serial::{NewSerialTag, SerialService};
+use vesta_numbers::serial::{Pattern, Reset};
+use vesta_numbers::testing::MemorySegmentStore;
 use vesta_service::options::Drive;
-use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
-use vesta_service::serial::{NewSerialTag, SerialService};
-use vesta_service::testing::{ManualClock, MemorySegmentStore, MemoryStore};
+use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_service::{LocalIdService, MachineSource};
 
 use crate::routes::Services;

@@ -8,7 +8,7 @@ use vesta_boot::{Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::segment_service_server::SegmentService as Protocol;
 use vesta_intf::{IdError, MAX_RUN_IDS_PER_CALL};
-use vesta_service::segment::SegmentService;
+use vesta_numbers::segment::SegmentService;
 
 use crate::grpc::batch;
 use crate::methods::{NEXT_ID, NEXT_IDS};

@@ -6,8 +6,9 @@ use tonic::{Request, Response, Status};
 use vesta_boot::{NewSerialRequest, Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_server::SerialService as Protocol;
-use vesta_intf::{IdError, MAX_IDS_PER_CALL, Reset};
-use vesta_service::serial::SerialService;
+use vesta_intf::{IdError, MAX_IDS_PER_CALL};
+use vesta_numbers::serial::Reset;
+use vesta_numbers::serial::SerialService;
 
 use crate::deadline;
 use crate::grpc::batch;

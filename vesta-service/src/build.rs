@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use vesta_intf::{Field, Id, IdError};
 
-use crate::backlog::Backlog;
 use crate::builder::Builder;
 use crate::clock::AnyClock;
 use crate::error::{BuildError, ask_store};
 use crate::file_system::check_local;
 use crate::lease::{
     CLAIM_TIMEOUT, Choice, HeldLeaseFactory, HostGuard, HostState, Keeper, KvStore, Leases,
-    MachineSlot, Own, Plan, Rounds, Signals, Slots, Standby, StateFolder, Timing,
+    MachineSlot, Own, Plan, Rounds, Signals, Slots, Standby, StateFolder, Timing, check_namespace,
 };
 use crate::machine::{self, MachineSource, Resolved, WorkerNodeStore};
 use crate::number::{millis, number};
@@ -20,12 +19,10 @@ use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::MAX_BORROW_MILLIS;
 use crate::sequence::Rules;
-use crate::service::{LocalIdService, in_place};
+use crate::service::{Backlog, LocalIdService, in_place};
 
 /// Maximum machine IDs per process; more would only be a mistake.
 const MAX_MACHINES: u64 = 1024;
-const MAX_NAMESPACE: usize = 64;
-
 impl Builder {
     /// Builds the service: claims its machine ID, and waits for the store if necessary.
     ///
@@ -323,19 +320,6 @@ const fn number_of(random: u128) -> u64 {
 /// True if the store is a state file, which belongs to a single machine ID.
 const fn is_state_file(choice: &Choice) -> bool {
     matches!(choice, Choice::Only { alone: true, .. })
-}
-
-/// Checks a name that becomes part of file names.
-pub(crate) fn check_namespace(name: &str) -> Result<(), IdError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if (1..=MAX_NAMESPACE).contains(&name.len())
-        && name.chars().all(allowed)
-        && !name.starts_with('.')
-    {
-        return Ok(());
-    }
-    let must = format!("must be 1 to {MAX_NAMESPACE} letters, digits, `.`, `_` or `-`");
-    Err(IdError::invalid("namespace", format!("`{name}` {must}")))
 }
 
 /// Creates a machine slot without a lease.

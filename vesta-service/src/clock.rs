@@ -246,8 +246,10 @@ impl ClockKind {
 
 /// The system's clocks, or a custom one.
 #[derive(Debug, Clone)]
-pub(crate) enum AnyClock {
+pub enum AnyClock {
+    /// The system's.
     System(SystemClock),
+    /// A custom one.
     Other(Arc<dyn Clock>),
 }
 

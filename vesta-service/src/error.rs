@@ -108,9 +108,7 @@ impl Error for StoreError {
 
 /// Sends a request to a store. A panic in the store counts as an unanswered request: it must not end
 /// the thread that keeps a lease or fetches for a tag.
-pub(crate) fn ask_store<T>(
-    question: impl FnOnce() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+pub fn ask_store<T>(question: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|_| {
         Err(StoreError::unavailable(
             "the store panicked",
@@ -253,7 +251,9 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    pub(crate) fn io(doing: impl Into<String>, source: io::Error) -> Self {
+    /// A failure of the operating system while doing something.
+    #[doc(hidden)]
+    pub fn io(doing: impl Into<String>, source: io::Error) -> Self {
         Self::Io {
             doing: doing.into(),
             source,

@@ -8,7 +8,7 @@ use vesta_intf::IdError;
 
 /// The process in which a service was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process {
+pub struct Process {
     id: u32,
     /// Number of forks between the first process and this one: in another PID namespace a child may have
     /// the same ID as its parent.
@@ -16,7 +16,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn this() -> Self {
+    /// The current process.
+    pub fn this() -> Self {
         Self {
             id: std::process::id(),
             forks: system::forks(),
@@ -24,20 +25,20 @@ impl Process {
     }
 
     /// True if the current process is another one: a child forked after the service was built.
-    pub(crate) fn is_another(self) -> bool {
+    pub fn is_another(self) -> bool {
         self != Self::this()
     }
 }
 
 /// The error of every call in such a child.
-pub(crate) fn refusal() -> IdError {
+pub fn refusal() -> IdError {
     let reason = "this process was forked after the service was built; build it in the child";
     IdError::Sealed {
         reason: reason.into(),
     }
 }
 
-pub(crate) use system::AtFork;
+pub use system::AtFork;
 
 #[cfg(all(unix, not(any(loom, shuttle))))]
 mod system {
@@ -61,11 +62,11 @@ mod system {
 
     /// Registers a closure that is called in each forked child until this is dropped.
     #[derive(Debug)]
-    pub(crate) struct AtFork(usize);
+    pub struct AtFork(usize);
 
     impl AtFork {
         /// `close` must take no lock and allocate nothing.
-        pub(crate) fn call(close: impl Fn() + Send + Sync + 'static) -> Self {
+        pub fn call(close: impl Fn() + Send + Sync + 'static) -> Self {
             static HANDLER: Once = Once::new();
             HANDLER.call_once(|| {
                 // SAFETY: the handler is a function that is never unloaded before its module is, and in the
@@ -110,10 +111,10 @@ mod system {
 #[cfg(any(not(unix), loom, shuttle))]
 mod system {
     #[derive(Debug)]
-    pub(crate) struct AtFork;
+    pub struct AtFork;
 
     impl AtFork {
-        pub(crate) fn call(_: impl Fn() + Send + Sync + 'static) -> Self {
+        pub fn call(_: impl Fn() + Send + Sync + 'static) -> Self {
             Self
         }
     }

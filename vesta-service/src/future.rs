@@ -7,8 +7,7 @@ use std::time::SystemTime;
 use vesta_intf::{AsyncIdService, Id, IdError, IdRun, IdService, MakeId, VestaId};
 
 use crate::LocalIdService;
-use crate::backlog::Batch;
-use crate::service::put_in_order;
+use crate::service::{Batch, put_in_order};
 
 impl LocalIdService {
     /// [`next`](Self::next) without blocking the thread.

@@ -149,12 +149,12 @@
 //! ```
 //!
 //! # Numbers by tag
-//! Increasing numbers with few gaps, from a table that all processes share: see [`segment`](crate::segment).
+//! Increasing numbers with few gaps, from a table that all processes share, with the crate `vesta-numbers`:
 //!
 //! ```
 //! use std::sync::Arc;
-//! use vesta_service::segment::{NewSegmentTag, SegmentService};
-//! use vesta_service::testing::MemorySegmentStore;
+//! use vesta_numbers::segment::{NewSegmentTag, SegmentService};
+//! use vesta_numbers::testing::MemorySegmentStore;
 //!
 //! let segments = SegmentService::builder(Arc::new(MemorySegmentStore::new())).build()?;
 //! segments.create(&NewSegmentTag::new("orders", 1000)?)?;
@@ -164,13 +164,11 @@
 //! ```
 //!
 //! # Serials
-//! Human-readable numbers, such as `INV-261122-0000427`, with the feature `serial`:
+//! Human-readable numbers, such as `INV-261122-0000427`, with its feature `serial`:
 //!
 //! ```
-//! # #[cfg(feature = "serial")]
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
-//! use vesta_service::serial::{NewSerialTag, Pattern, Reset, SerialService};
+//! use vesta_numbers::serial::{NewSerialTag, Pattern, Reset, SerialService};
 //! use vesta_service::testing::MemoryStore;
 //!
 //! let serials = SerialService::builder(Arc::new(MemoryStore::new())).build()?;
@@ -178,10 +176,7 @@
 //! serials.create(&NewSerialTag::new("invoices", pattern, Some("Asia/Shanghai"))?)?;
 //! let serial = serials.tag("invoices")?.next()?;
 //! assert!(serial.text.starts_with("INV-"));
-//! # Ok(())
-//! # }
-//! # #[cfg(not(feature = "serial"))]
-//! # fn main() {}
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # In tests

@@ -25,8 +25,9 @@
 //! It needs no async runtime, no network and no database. `vesta-store` provides pools of machine IDs.
 //! The [`guide`] has an example for each question; all of `vesta-intf` is available as [`contract`].
 //!
-//! Features: `async` adds asynchronous calls (without a runtime), `serial` adds
-//! [`SerialService`](serial::SerialService). `serde`, `sqlx`, `diesel` and `utoipa` map a [`VestaId`] to
+//! `vesta-numbers` adds segments and serials.
+//!
+//! Features: `async` adds asynchronous calls (without a runtime). `serde`, `sqlx`, `diesel` and `utoipa` map a [`VestaId`] to
 //! JSON, to tables and to OpenAPI documents.
 #![deny(unsafe_code)] // clock.rs allows two lines and fork.rs one, each with its argument
 #![deny(
@@ -37,7 +38,6 @@
     clippy::cast_precision_loss
 )]
 
-mod backlog;
 mod build;
 mod builder;
 pub mod clock;
@@ -57,18 +57,42 @@ mod machine;
 mod number;
 pub mod options;
 mod os;
-#[cfg(all(test, any(loom, shuttle)))]
+#[cfg(any(loom, shuttle))]
 mod races;
 mod random;
-pub mod segment;
-#[cfg(all(feature = "serial", not(any(loom, shuttle))))]
-pub mod serial;
 mod service;
 mod state_dir;
 mod status;
 mod sync;
 pub mod testing;
 mod wait;
+
+/// What `vesta-numbers` shares with this crate; not for others, and it may change with any version.
+#[doc(hidden)]
+pub mod inside {
+    pub use crate::clock::AnyClock;
+    pub use crate::error::ask_store;
+    pub use crate::lease::{Area, Entry, Fields, SCHEMA};
+    pub use crate::number::number;
+    pub use crate::wait::{LONGEST_PAUSE, Notify, Wait, back_off, retry_pause};
+
+    pub mod fork {
+        pub use crate::fork::{AtFork, Process, refusal};
+    }
+    pub mod os {
+        pub use crate::os::{make_folder, private, sync_folder};
+    }
+    pub mod random {
+        pub use crate::random::{u63, u128};
+    }
+    pub mod sync {
+        pub use crate::sync::*;
+    }
+    #[cfg(any(loom, shuttle))]
+    pub mod races {
+        pub use crate::races::*;
+    }
+}
 
 use id::{populator, sequence, ticks};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Converts a count, which never exceeds 64 bits.
-pub(crate) fn number(count: usize) -> u64 {
+pub fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 

@@ -11,4 +11,4 @@ mod system;
 mod system;
 
 pub(crate) use kernel::*;
-pub(crate) use system::*;
+pub use system::*;

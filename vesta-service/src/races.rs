@@ -12,10 +12,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub(crate) use explore::*;
+pub use explore::*;
 
 /// Counts the executions of a model and prints their number at the end.
-pub(crate) struct Executions {
+pub struct Executions {
     of: String,
     count: Arc<AtomicUsize>,
 }
@@ -25,6 +25,7 @@ impl Executions {
         let path = std::any::type_name_of_val(model);
         let path = path
             .trim_start_matches("vesta_service::")
+            .trim_start_matches("vesta_numbers::")
             .replace("::{{closure}}", "");
         Self {
             of: format!("{path} {what}"),
@@ -54,7 +55,7 @@ impl Drop for Executions {
 
 /// The distinct outcomes of a model's executions: a model whose threads never interact would prove
 /// nothing. Invisible to the checker.
-pub(crate) struct Ends<T>(Arc<Mutex<BTreeSet<T>>>);
+pub struct Ends<T>(Arc<Mutex<BTreeSet<T>>>);
 
 impl<T> Clone for Ends<T> {
     fn clone(&self) -> Self {
@@ -63,22 +64,22 @@ impl<T> Clone for Ends<T> {
 }
 
 impl<T: Ord> Ends<T> {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self(Arc::default())
     }
 
-    pub(crate) fn note(&self, end: T) {
+    pub fn note(&self, end: T) {
         self.0.lock().expect("no panic meanwhile").insert(end);
     }
 
-    pub(crate) fn get(&self) -> std::sync::MutexGuard<'_, BTreeSet<T>> {
+    pub fn get(&self) -> std::sync::MutexGuard<'_, BTreeSet<T>> {
         self.0.lock().expect("no panic meanwhile")
     }
 }
 
 /// Checks what each thread got, in its order: ascending within each thread, and nothing issued
 /// twice. Returns all of it in order.
-pub(crate) fn unique_and_growing<'a>(
+pub fn unique_and_growing<'a>(
     threads: impl IntoIterator<Item = &'a Vec<Range<u64>>>,
 ) -> Vec<Range<u64>> {
     let mut all = Vec::new();

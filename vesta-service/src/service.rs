@@ -1,5 +1,7 @@
 //! The embedded service: a straight path from a call to an ID.
 
+mod backlog;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,12 +9,12 @@ use std::time::{Duration, SystemTime};
 
 use vesta_intf::{ErrorKind, Field, GenMethod, Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
-use crate::backlog::{Backlog, Batch};
 use crate::builder::Builder;
 use crate::lease::{HeldLease, Reserved, Slots};
 use crate::number::number;
 use crate::sequence::{Claim, Rules};
 use crate::wait::Wait;
+pub(crate) use backlog::{Backlog, Batch};
 
 /// Generates IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
 /// [`global`](crate::global) module; one per process is enough.

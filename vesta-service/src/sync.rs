@@ -13,4 +13,4 @@ mod primitives;
 #[path = "sync/native.rs"]
 mod primitives;
 
-pub(crate) use primitives::*;
+pub use primitives::*;

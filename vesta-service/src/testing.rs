@@ -3,11 +3,9 @@
 mod clock;
 mod flaky;
 mod intercept;
-mod segments;
 mod store;
 
 pub use clock::ManualClock;
 pub use flaky::FlakyStore;
 pub use intercept::{Answer, Intercept, Request};
-pub use segments::MemorySegmentStore;
 pub use store::MemoryStore;

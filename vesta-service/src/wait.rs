@@ -11,8 +11,9 @@ use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::clock::AnyClock;
 
-pub(crate) use back_off::{LONGEST_PAUSE, back_off, pause_at_lock, retry_pause};
-pub(crate) use notify::Notify;
+pub(crate) use back_off::pause_at_lock;
+pub use back_off::{LONGEST_PAUSE, back_off, retry_pause};
+pub use notify::Notify;
 
 /// Retry delay while waiting for a store's answer. Short, because a store usually answers in milliseconds.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(10);
@@ -29,22 +30,26 @@ pub enum Drive {
 }
 
 /// The wait of one call, over all its attempts.
-pub(crate) struct Wait<'a, M> {
-    pub(crate) clock: &'a AnyClock,
-    pub(crate) drive: Drive,
-    pub(crate) max_wait: Duration,
+#[derive(Debug)]
+pub struct Wait<'a, M> {
+    /// Tells when it has taken too long.
+    pub clock: &'a AnyClock,
+    /// Driver of due work.
+    pub drive: Drive,
+    /// Maximum duration.
+    pub max_wait: Duration,
     /// Notified when a retry makes sense. Without it, the delay comes from the errors.
-    pub(crate) notify: Option<&'a Notify>,
+    pub notify: Option<&'a Notify>,
     /// Performs due work, if no thread does. Returns the time until more is due.
-    pub(crate) maintain: M,
+    pub maintain: M,
 }
 
 impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
     /// Retries until the attempt succeeds, fails for good, or can no longer succeed in time.
-    pub(crate) fn until<T>(
-        &self,
-        mut attempt: impl FnMut() -> Result<T, IdError>,
-    ) -> Result<T, IdError> {
+    ///
+    /// # Errors
+    /// That of the last attempt.
+    pub fn until<T>(&self, mut attempt: impl FnMut() -> Result<T, IdError>) -> Result<T, IdError> {
         let mut deadline = None;
         loop {
             let seen = self.seen();

@@ -62,7 +62,12 @@ pub fn read_column(
         Kind::Mysql => remote::mysql(url, column, each)?,
         #[cfg(feature = "postgres")]
         Kind::Postgres => remote::postgres(url, column, each)?,
-        other => return Err(other.has_no("tables; an audit reads sqlite, mysql or postgres")),
+        other => {
+            return Err(OpenError::no_table(
+                other,
+                "tables; an audit reads sqlite, mysql or postgres",
+            ));
+        }
     };
     read.map_err(|source| OpenError::Store {
         store: url.to_string(),

@@ -2,7 +2,7 @@
 
 use vesta_service::lease::StoreError;
 
-use crate::Kind;
+use crate::kind::Kind;
 
 /// Why a URL could not be opened. No message shows a password.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,22 @@ pub enum OpenError {
         /// The fault and the remedy.
         source: StoreError,
     },
+}
+
+impl OpenError {
+    /// The error for a table that this kind does not have, or not in this build.
+    pub(crate) const fn no_table(kind: Kind, what: &'static str) -> Self {
+        if kind.facts().built_in {
+            Self::Unsupported {
+                backend: kind.name(),
+                what,
+            }
+        } else {
+            Self::FeatureOff {
+                feature: kind.name(),
+            }
+        }
+    }
 }
 
 fn known() -> String {

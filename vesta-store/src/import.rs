@@ -35,7 +35,6 @@ mod legacy;
 mod machine_ids;
 #[cfg(feature = "zookeeper")]
 mod nodes;
-pub(crate) mod owner;
 
 use std::collections::BTreeMap;
 
@@ -44,10 +43,10 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::lease::sequence::Rules;
 use vesta_service::lease::{Cas, Leases, Record, Snapshot, StoreError};
 
+pub use crate::foreign_owner::ForeignOwner;
 pub use cosid::{ForeignSegment, cosid_segments};
 pub use legacy::Legacy;
 pub use machine_ids::machine_ids;
-pub use owner::ForeignOwner;
 
 /// Target namespace of an import, and the time.
 #[derive(Debug, Clone, Copy)]

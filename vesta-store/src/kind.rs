@@ -1,7 +1,5 @@
 //! The kinds of stores.
 
-use crate::OpenError;
-
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names")]
@@ -95,20 +93,6 @@ impl Kind {
 
     pub(crate) const fn is_sql(self) -> bool {
         matches!(self, Self::Mysql | Self::Postgres)
-    }
-
-    /// The error for a table that this kind does not support, or not in this build.
-    pub(crate) const fn has_no(self, what: &'static str) -> OpenError {
-        if self.facts().built_in {
-            OpenError::Unsupported {
-                backend: self.name(),
-                what,
-            }
-        } else {
-            OpenError::FeatureOff {
-                feature: self.name(),
-            }
-        }
     }
 }
 

@@ -25,6 +25,7 @@ mod column;
 #[cfg(feature = "testkit")]
 pub mod conformance;
 mod error;
+mod foreign_owner;
 #[cfg(test)]
 mod fuzz;
 pub mod import;
@@ -35,11 +36,13 @@ mod options;
 mod remote;
 #[cfg(feature = "testkit")]
 pub mod segment_conformance;
+mod tinyid;
 mod url;
 
 pub use column::{Column, read_column};
 pub use error::OpenError;
 pub use kind::Kind;
-pub use open::{TinyidStore, open, open_segments, open_tinyid, open_with, open_worker_nodes};
+pub use open::{open, open_segments, open_tinyid, open_with, open_worker_nodes};
 pub use options::{Options, SegmentTable};
+pub use tinyid::TinyidStore;
 pub use url::{StoreUrl, redact};

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use vesta_service::lease::{KvStore, StoreError};
+use vesta_numbers::segment::{KvSegments, SegmentStore};
+use vesta_service::lease::KvStore;
 use vesta_service::options::WorkerNodeStore;
-use vesta_service::segment::{KvSegments, SegmentStore};
 
 #[cfg(any(feature = "remote", feature = "sqlite"))]
 use crate::backends;
 use crate::error::OpenError;
 use crate::options::Purpose;
+use crate::tinyid::TinyidStore;
 use crate::{Kind, Options, SegmentTable, StoreUrl};
 
 /// Opens the store that a URL names, with the default [`Options`].
@@ -97,7 +98,10 @@ pub fn open_worker_nodes(
         #[cfg(feature = "postgres")]
         Kind::Postgres => Arc::new(backends::postgres::Store::open(url, options, purpose)?),
         other => {
-            return Err(other.has_no("table of worker nodes; it needs sqlite, mysql or postgres"));
+            return Err(OpenError::no_table(
+                other,
+                "table of worker nodes; it needs sqlite, mysql or postgres",
+            ));
         }
     })
 }
@@ -121,15 +125,6 @@ pub fn open_segments(
         SegmentTable::Kv => Arc::new(KvSegments::new(open_kv(url, options, Purpose::Segments)?)),
         table => segment_table(url, options, table)?,
     })
-}
-
-/// Tinyid's tables: segment tags, and the tokens of its clients.
-pub trait TinyidStore: SegmentStore {
-    /// Tokens of callers, each with a tag for which it is valid.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database is unreachable, or has no such table.
-    fn tokens(&self) -> Result<Vec<(String, String)>, StoreError>;
 }
 
 /// Opens Tinyid's tables in the database that a URL names.
@@ -159,7 +154,7 @@ fn segment_table(
         _ => None,
     };
     opened.ok_or_else(|| {
-        url.kind().has_no(match table {
+        OpenError::no_table(url.kind(), match table {
             SegmentTable::Tinyid => "table tiny_id_info; segment.table = tinyid needs mysql",
             SegmentTable::Cosid => "table cosid; segment.table = cosid needs mysql",
             SegmentTable::Leaf | SegmentTable::LeafLike { .. } | SegmentTable::Kv => {

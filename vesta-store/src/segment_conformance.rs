@@ -2,8 +2,8 @@
 //!
 //! ```no_run
 //! use std::sync::Arc;
-//! use vesta_service::segment::SegmentStore;
-//! use vesta_service::testing::MemorySegmentStore;
+//! use vesta_numbers::segment::SegmentStore;
+//! use vesta_numbers::testing::MemorySegmentStore;
 //! use vesta_store::segment_conformance::{Database, Databases};
 //!
 //! struct Memory;
@@ -28,7 +28,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use vesta_service::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
+use vesta_numbers::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
 
 /// A kind of database.
 pub trait Databases: Send + Sync {

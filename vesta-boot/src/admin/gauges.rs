@@ -9,8 +9,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
+use vesta_numbers::segment::SegmentStatus;
 use vesta_service::options::{MachineStatus, Status};
-use vesta_service::segment::SegmentStatus;
 
 use super::state::AdminState;
 use super::status::window_left;

@@ -32,7 +32,7 @@ use serde_json::json;
 use vesta_intf::IdError;
 
 use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Requests, Scopes};
-use crate::running::SERIALS_OFF;
+use crate::settings::SERIALS_OFF;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY, TABLE};
 use responses::{off, refused, respond};

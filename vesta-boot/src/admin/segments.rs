@@ -9,13 +9,13 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
-use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStatus};
+use vesta_numbers::segment::{NewSegmentTag, SegmentService, SegmentStatus};
 
 use super::responses::{Refusal, off, respond};
 use super::state::AdminState;
 use super::tags::{Whole, joined, length, lines, supply};
 use crate::commands::segment::new_tag;
-use crate::running::SEGMENTS_OFF;
+use crate::settings::SEGMENTS_OFF;
 
 /// Status of segment mode, behind `GET /segments` and the page.
 pub(super) fn status(segments: &SegmentService) -> Value {

@@ -1,7 +1,7 @@
 //! Serials on the admin listener: the status of each tag.
 
 use serde_json::{Value, json};
-use vesta_service::serial::{SerialService, SerialStatus};
+use vesta_numbers::serial::{SerialService, SerialStatus};
 
 use super::tags::{Whole, joined, lines, supply};
 

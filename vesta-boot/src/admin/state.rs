@@ -4,10 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 use vesta_intf::UnixMillis;
+use vesta_numbers::segment::SegmentService;
+use vesta_numbers::serial::SerialService;
 use vesta_service::LocalIdService;
 use vesta_service::clock::{Clock as _, SystemClock};
-use vesta_service::segment::SegmentService;
-use vesta_service::serial::SerialService;
 
 use crate::assemble::Assembled;
 use crate::metrics::Metrics;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use vesta_service::segment::SegmentStatus;
+use vesta_numbers::segment::SegmentStatus;
 
 use crate::ticks::millis;
 

@@ -7,12 +7,14 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
-use vesta_intf::{ErrorKind, Pattern, Reset, ShuffleKey, UnixMillis};
+use vesta_intf::{ErrorKind, ShuffleKey, UnixMillis};
+use vesta_numbers::segment::{NewSegmentTag, SegmentService, SegmentStore as _, SegmentTag};
+use vesta_numbers::serial::{NewSerialTag, SerialService};
+use vesta_numbers::serial::{Pattern, Reset};
+use vesta_numbers::testing::MemorySegmentStore;
 use vesta_service::lease::{Leases, Record};
 use vesta_service::options::Drive;
-use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _, SegmentTag};
-use vesta_service::serial::{NewSerialTag, SerialService};
-use vesta_service::testing::{ManualClock, MemorySegmentStore, MemoryStore};
+use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_service::{LocalIdService, MachineSource};
 
 use super::{AdminState, router};

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
-use vesta_intf::{Reset, UnixMillis};
-use vesta_service::segment::NewSegmentTag;
+use vesta_intf::UnixMillis;
+use vesta_numbers::segment::NewSegmentTag;
+use vesta_numbers::serial::Reset;
 use vesta_store::StoreUrl;
 
 use crate::net::{Scopes, checked_name};

@@ -4,7 +4,7 @@ mod import;
 mod tags;
 
 use serde_json::json;
-use vesta_service::segment::{NewSegmentTag, SegmentStore, SegmentTag};
+use vesta_numbers::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
 use super::console::Console;
 use super::declared::SegmentCommand;
@@ -108,7 +108,7 @@ fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
 
 #[cfg(test)]
 mod tests {
-    use vesta_service::testing::MemorySegmentStore;
+    use vesta_numbers::testing::MemorySegmentStore;
 
     use super::*;
 

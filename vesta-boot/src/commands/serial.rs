@@ -1,9 +1,10 @@
 //! `serial …`: serial tags in their store, new tags, and serials on a terminal.
 
 use serde_json::json;
-use vesta_intf::{IdError, Pattern, Reset};
+use vesta_intf::IdError;
+use vesta_numbers::serial::SerialService;
+use vesta_numbers::serial::{Pattern, Reset};
 use vesta_service::BuildError;
-use vesta_service::serial::SerialService;
 use vesta_store::StoreUrl;
 
 use super::declared::{NewSerial, SerialCommand};
@@ -12,9 +13,9 @@ use super::segment::titled;
 use crate::error::Error;
 use crate::new_serial::NewSerialRequest;
 use crate::output::{Output, Table};
-use crate::running::SERIALS_OFF;
 use crate::serial_keys;
 use crate::settings::Config;
+use crate::settings::SERIALS_OFF;
 use crate::stores::serials;
 
 pub(super) fn run(
@@ -62,7 +63,7 @@ pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
     ))
 }
 
-fn lines(serials: Vec<vesta_service::serial::Serial>, output: Output) -> String {
+fn lines(serials: Vec<vesta_numbers::serial::Serial>, output: Output) -> String {
     if output == Output::Text {
         return serials
             .into_iter()
@@ -83,7 +84,7 @@ fn refused(error: IdError) -> Error {
 }
 
 fn parse(
-    tag: &vesta_service::serial::SerialTag,
+    tag: &vesta_numbers::serial::SerialTag,
     serial: &str,
     output: Output,
 ) -> Result<String, IdError> {

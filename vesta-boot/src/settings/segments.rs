@@ -5,6 +5,9 @@ use super::parse::{number, store_url, truth};
 use crate::error::Error;
 use vesta_store::{SegmentTable, StoreUrl};
 
+/// Refusal while segment mode is off.
+pub const SEGMENTS_OFF: &str = "segment mode is off; set segment.store (--segment-store)";
+
 /// Maximum numbers per fetch.
 const LARGEST_STEP: u64 = 1_000_000;
 

@@ -7,6 +7,9 @@ use vesta_store::StoreUrl;
 use super::parse::{folder, store_url};
 use crate::error::Error;
 
+/// Refusal while serials are off.
+pub const SERIALS_OFF: &str = "serials are off; set serial.store (--serial-store)";
+
 section! {
     /// Serials: the store of their tags, and the keys.
     #[non_exhaustive]

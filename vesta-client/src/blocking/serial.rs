@@ -3,7 +3,8 @@
 use vesta_intf::{IdError, ParsedSerial};
 
 use super::{Blocking, Client};
-use crate::client::{Serial, SerialTag as AsyncSerialTag};
+use crate::client::SerialTag as AsyncSerialTag;
+use crate::serial::Serial;
 
 impl Client {
     /// A handle of a serial tag: see [`Client::serial`](crate::Client::serial).

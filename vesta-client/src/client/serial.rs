@@ -6,15 +6,7 @@ use vesta_intf::{IdError, ParsedSerial};
 
 use super::Client;
 use crate::remote::{Remote, check_name};
-
-/// A serial.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serial {
-    /// The serial, formatted by its pattern: `INV-261122-0000427`.
-    pub text: String,
-    /// The counter of the period, before shuffling.
-    pub n: u64,
-}
+use crate::serial::Serial;
 
 impl Client {
     /// A handle of a serial tag, for any number of its serials. Sends nothing.

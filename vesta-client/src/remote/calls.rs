@@ -10,7 +10,7 @@ use vesta_intf::{
 };
 
 use super::Remote;
-use crate::client::Serial;
+use crate::serial::Serial;
 
 impl Remote {
     pub(crate) async fn gen_id(&self) -> Result<u64, IdError> {

@@ -27,7 +27,7 @@ use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_server::{self, IdServiceServer};
 use vesta_intf::grpc::v1::segment_service_server::{self, SegmentServiceServer};
 use vesta_intf::grpc::v1::serial_service_server::{self, SerialServiceServer};
-use vesta_intf::{CivilHour, Pattern, Reset};
+use vesta_numbers::serial::{CivilHour, Pattern, Reset};
 
 // By path, because two programs include this file from different places.
 #[path = "local.rs"]

@@ -1,6 +1,7 @@
 //! ID bounds of a time range, for comparisons.
 
-use super::{Field, IdMeta};
+use super::IdMeta;
+use crate::Field;
 use crate::{Id, IdError, UnixMillis};
 
 impl IdMeta {

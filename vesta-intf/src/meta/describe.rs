@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Field, FieldOrder, IdMeta};
+use super::IdMeta;
+use crate::{Field, FieldOrder};
 
 impl IdMeta {
     /// Fingerprint that all generators of one namespace must share: widths, order, unit, epoch and region.

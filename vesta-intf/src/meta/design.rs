@@ -1,6 +1,7 @@
 //! Designs a layout from requirements.
 
-use super::{FieldOrder, IdMeta, LayoutSpec};
+use super::{IdMeta, LayoutSpec};
+use crate::FieldOrder;
 use crate::{IdError, TimeUnit, UnixMillis};
 
 /// Bits of a non-negative number in a database column, which is signed.

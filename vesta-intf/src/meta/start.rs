@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Field, IdMeta};
+use super::IdMeta;
+use crate::Field;
 use crate::IdError;
 
 /// First sequence number of a new tick. In configurations: `zero`, or `random:N`.

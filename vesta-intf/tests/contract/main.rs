@@ -9,7 +9,6 @@ mod exhaustive;
 mod formats;
 mod fuzz;
 mod layouts;
-mod serials;
 mod sharding;
 #[cfg(feature = "shuffle")]
 mod shuffle;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use vesta_service::segment::{SegmentStatus, SegmentTag};
+use vesta_numbers::segment::{SegmentStatus, SegmentTag};
 
 /// The fields of an ID as Leaf's monitor shows them. Every member is a string.
 #[derive(Debug, Clone, Serialize, ToSchema)]

@@ -17,8 +17,8 @@ pub struct Serial {
     pub once: Option<String>,
 }
 
-impl From<vesta_service::serial::Serial> for Serial {
-    fn from(serial: vesta_service::serial::Serial) -> Self {
+impl From<vesta_numbers::serial::Serial> for Serial {
+    fn from(serial: vesta_numbers::serial::Serial) -> Self {
         Self {
             serial: serial.text,
             n: serial.n.to_string(),

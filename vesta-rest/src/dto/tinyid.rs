@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use vesta_service::segment::LentRange;
+use vesta_numbers::segment::LentRange;
 
 /// Code of a successful response.
 pub(crate) const OK: u16 = 200;

@@ -1,8 +1,9 @@
 //! Serials: numbers for people, by tag.
 
 use vesta_boot::NewSerialRequest;
-use vesta_intf::{IdError, MAX_IDS_PER_CALL, Reset};
-use vesta_service::serial::SerialTag;
+use vesta_intf::{IdError, MAX_IDS_PER_CALL};
+use vesta_numbers::serial::Reset;
+use vesta_numbers::serial::SerialTag;
 
 use super::{Answer, in_path};
 use crate::dto::{ManySerials, NewSerial, Serial, SerialCreated, SerialParsed};

@@ -15,10 +15,11 @@ use actix_web::{App, HttpResponse, web};
 use serde_json::Value;
 use vesta_boot::Running;
 use vesta_intf::{FieldOrder, GenMethod, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
+use vesta_numbers::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
+use vesta_numbers::testing::MemorySegmentStore;
 use vesta_rest::app::configure;
 use vesta_service::options::Drive;
-use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
-use vesta_service::testing::{ManualClock, MemorySegmentStore};
+use vesta_service::testing::ManualClock;
 use vesta_service::{LocalIdService, MachineSource};
 
 use crate::serials::serials;

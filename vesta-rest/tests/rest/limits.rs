@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
+use vesta_numbers::segment::SegmentService;
 use vesta_rest::{Limits, METHODS, serve_with};
 use vesta_service::LocalIdService;
 use vesta_service::options::Drive;
-use vesta_service::segment::SegmentService;
 use vesta_service::testing::ManualClock;
 
 use crate::support::{Answer, NOW, Raw, builder, service};

@@ -6,8 +6,8 @@ use actix_web::test::TestRequest;
 use actix_web::web;
 use vesta_boot::Running;
 use vesta_boot::admin::PAGE_POLICY;
-use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore};
-use vesta_service::testing::MemorySegmentStore;
+use vesta_numbers::segment::{NewSegmentTag, SegmentService, SegmentStore};
+use vesta_numbers::testing::MemorySegmentStore;
 
 use crate::support::{Answer, ask_with, get, service, state_with};
 

@@ -6,8 +6,9 @@ use actix_web::test::TestRequest;
 use actix_web::web;
 use serde_json::json;
 use vesta_boot::{Auth, Metrics, Running, Scopes, Security, Token};
-use vesta_intf::{Pattern, Reset, ShuffleKey, UnixMillis};
-use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_intf::{ShuffleKey, UnixMillis};
+use vesta_numbers::serial::{NewSerialTag, SerialService};
+use vesta_numbers::serial::{Pattern, Reset};
 use vesta_service::testing::{ManualClock, MemoryStore};
 
 use crate::support::{Answer, ask_with, get, running, service};

@@ -13,9 +13,9 @@ use actix_web::{App, web};
 use serde_json::Value;
 use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
 use vesta_intf::{GenMethod, IdMeta, UnixMillis};
+use vesta_numbers::segment::SegmentService;
 use vesta_rest::app::configure;
 use vesta_service::options::Drive;
-use vesta_service::segment::SegmentService;
 use vesta_service::testing::ManualClock;
 use vesta_service::{Builder, LocalIdService, MachineSource};
 

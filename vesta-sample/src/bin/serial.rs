@@ -9,8 +9,8 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use vesta_numbers::serial::{NewSerialTag, Pattern, Reset, SerialService, ShuffleKey};
 use vesta_service::options::default_state_dir;
-use vesta_service::serial::{NewSerialTag, Pattern, Reset, SerialService, ShuffleKey};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args()

@@ -12,10 +12,10 @@ use vesta_boot::{Config, Outcome};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
 use vesta_intf::{ErrorKind, IdError, IdMeta};
+use vesta_numbers::segment::{NewSegmentTag, NextRange, SegmentService, SegmentStore, SegmentTag};
+use vesta_numbers::testing::MemorySegmentStore;
 use vesta_server::{METHODS, Timeouts};
 use vesta_service::lease::StoreError;
-use vesta_service::segment::{NewSegmentTag, NextRange, SegmentService, SegmentStore, SegmentTag};
-use vesta_service::testing::MemorySegmentStore;
 
 use crate::support::Server;
 

@@ -7,9 +7,10 @@ use tonic::{Code, Status};
 use vesta_boot::{Auth, Config, Outcome, Scopes, Token};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
-use vesta_intf::{ErrorKind, IdMeta, Pattern, Reset, ShuffleKey};
+use vesta_intf::{ErrorKind, IdMeta, ShuffleKey};
+use vesta_numbers::serial::{NewSerialTag, SerialService};
+use vesta_numbers::serial::{Pattern, Reset};
 use vesta_server::{METHODS, Timeouts};
-use vesta_service::serial::{NewSerialTag, SerialService};
 use vesta_service::testing::{ManualClock, MemoryStore};
 
 use crate::support::{NOW, Server};

@@ -9,10 +9,10 @@ use tonic::transport::{Channel, Endpoint};
 use vesta_boot::{CancellationToken, Config, Metrics, Offered, Role, Running, Security};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
+use vesta_numbers::segment::SegmentService;
+use vesta_numbers::serial::SerialService;
 use vesta_server::Timeouts;
 use vesta_service::options::Drive;
-use vesta_service::segment::SegmentService;
-use vesta_service::serial::SerialService;
 use vesta_service::testing::ManualClock;
 use vesta_service::{LocalIdService, MachineSource};
 

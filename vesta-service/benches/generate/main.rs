@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use vesta_intf::{FieldOrder, IdService, LayoutSpec, TimeUnit};
+use vesta_numbers::segment::{NewSegmentTag, Segment, SegmentService, SegmentStore as _};
+use vesta_numbers::testing::MemorySegmentStore;
 use vesta_service::clock::ClockKind;
 use vesta_service::options::PopulatorKind;
-use vesta_service::segment::{NewSegmentTag, Segment, SegmentService, SegmentStore as _};
-use vesta_service::testing::{MemorySegmentStore, MemoryStore};
+use vesta_service::testing::MemoryStore;
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::figures::Figures;
 use vesta_testkit::slices::{self, Work, median, ratio};

@@ -6,9 +6,11 @@ use super::{Cas, Entry, KvStore, Put, Secret, StoreError};
 
 /// One area of a store, whose entries are read and replaced as values.
 #[derive(Debug, Clone)]
-pub(crate) struct Area {
-    pub(crate) store: Arc<dyn KvStore>,
-    pub(crate) name: String,
+pub struct Area {
+    /// The store.
+    pub store: Arc<dyn KvStore>,
+    /// Name of the area.
+    pub name: String,
 }
 
 /// Outcome of a compare-and-set. If the entry already has the new value, an earlier copy of this
@@ -29,29 +31,24 @@ pub(super) fn outcome<T: PartialEq>(
 
 impl Area {
     /// Every entry, as key and text.
-    pub(crate) fn list(&self) -> Result<Vec<(String, String)>, StoreError> {
+    pub fn list(&self) -> Result<Vec<(String, String)>, StoreError> {
         self.store.list(&self.name)
     }
 
     /// Value of an entry; `None` if the entry does not exist.
-    pub(crate) fn get<T: Entry>(&self, key: &str) -> Result<Option<T>, StoreError> {
+    pub fn get<T: Entry>(&self, key: &str) -> Result<Option<T>, StoreError> {
         let text = self.store.get(&self.name, key)?;
         text.map(|text| self.read(key, &text)).transpose()
     }
 
     /// Replaces an entry in one atomic step, if it still is the old one; `None` stands for no
     /// entry.
-    pub(crate) fn put<T: Entry>(
-        &self,
-        key: &str,
-        old: Option<&T>,
-        new: &T,
-    ) -> Result<Cas<T>, StoreError> {
+    pub fn put<T: Entry>(&self, key: &str, old: Option<&T>, new: &T) -> Result<Cas<T>, StoreError> {
         self.put_with(key, old, new, Secret::default())
     }
 
     /// [`put`](Self::put) with the proof that the old value is this process's own.
-    pub(crate) fn put_with<T: Entry>(
+    pub fn put_with<T: Entry>(
         &self,
         key: &str,
         old: Option<&T>,
@@ -69,11 +66,12 @@ impl Area {
     }
 
     /// Parses the text of an entry.
-    pub(crate) fn read<T: Entry>(&self, key: &str, text: &str) -> Result<T, StoreError> {
+    pub fn read<T: Entry>(&self, key: &str, text: &str) -> Result<T, StoreError> {
         T::decode(text).map_err(|why| self.damaged(key, &why))
     }
 
-    pub(crate) fn damaged(&self, key: &str, why: &str) -> StoreError {
+    /// The error of an entry that cannot be read.
+    pub fn damaged(&self, key: &str, why: &str) -> StoreError {
         StoreError::permanent(format!("entry `{key}` of {} is damaged: {why}", self.name))
     }
 }

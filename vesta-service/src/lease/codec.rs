@@ -13,10 +13,10 @@ use vesta_intf::UnixMillis;
 use super::{Doubt, Namespace, Record, Secret, Standby};
 
 /// Schema version of all texts.
-pub(crate) const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 1;
 
 /// Value that a store keeps as text.
-pub(crate) trait Entry: PartialEq + Sized {
+pub trait Entry: PartialEq + Sized {
     /// The only text of this value.
     fn encode(&self) -> String;
 
@@ -238,10 +238,15 @@ impl Entry for Marks {
 }
 
 /// Fields of a JSON object of this schema.
-pub(crate) struct Fields<'a>(BTreeMap<&'a str, Value>);
+#[derive(Debug)]
+pub struct Fields<'a>(BTreeMap<&'a str, Value>);
 
 impl<'t> Fields<'t> {
-    pub(crate) fn parse(text: &'t str) -> Result<Self, String> {
+    /// Parses a text.
+    ///
+    /// # Errors
+    /// A sentence about what is wrong with it.
+    pub fn parse(text: &'t str) -> Result<Self, String> {
         let fields: BTreeMap<_, _> =
             serde_json::from_str(text).map_err(|e| format!("it is not a JSON object: {e}"))?;
         match fields.get("schema").and_then(Value::as_u64) {
@@ -253,7 +258,11 @@ impl<'t> Fields<'t> {
         }
     }
 
-    pub(crate) fn field<'a, T>(
+    /// A field, as `read` understands it.
+    ///
+    /// # Errors
+    /// A sentence that names the field.
+    pub fn field<'a, T>(
         &'a self,
         name: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
@@ -264,18 +273,28 @@ impl<'t> Fields<'t> {
             .ok_or_else(|| format!("its `{name}` is missing or malformed"))
     }
 
-    pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
+    /// A text.
+    ///
+    /// # Errors
+    /// As for [`field`](Self::field).
+    pub fn text(&self, name: &str) -> Result<&str, String> {
         self.field(name, Value::as_str)
     }
 
     /// A number in a field that earlier versions do not write; `None` if it is missing.
-    pub(crate) fn if_present<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, String> {
+    ///
+    /// # Errors
+    /// As for [`field`](Self::field).
+    pub fn if_present<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, String> {
         let is_there = self.0.contains_key(name);
         is_there.then(|| self.number(name)).transpose()
     }
 
     /// `None` if the field is null.
-    pub(crate) fn optional<'a, T>(
+    ///
+    /// # Errors
+    /// As for [`field`](Self::field).
+    pub fn optional<'a, T>(
         &'a self,
         name: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
@@ -289,7 +308,11 @@ impl<'t> Fields<'t> {
         })
     }
 
-    pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<T, String> {
+    /// A number, written as text.
+    ///
+    /// # Errors
+    /// As for [`field`](Self::field).
+    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Result<T, String> {
         self.field(name, |value| value.as_str()?.parse().ok())
     }
 
@@ -297,7 +320,11 @@ impl<'t> Fields<'t> {
         self.field(name, |value| u128::from_str_radix(value.as_str()?, 16).ok())
     }
 
-    pub(crate) fn hex_64(&self, name: &str) -> Result<u64, String> {
+    /// A number in hexadecimal digits.
+    ///
+    /// # Errors
+    /// As for [`field`](Self::field).
+    pub fn hex_64(&self, name: &str) -> Result<u64, String> {
         self.field(name, |value| u64::from_str_radix(value.as_str()?, 16).ok())
     }
 }

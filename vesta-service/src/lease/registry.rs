@@ -4,16 +4,10 @@
 //! store. The old value of each change is compared by the store, so old and new together show what the writer
 //! did. Operators' commands, such as freeing a machine ID, are for the registry's own host.
 
-#[cfg(all(feature = "serial", not(any(loom, shuttle))))]
-mod definitions;
-#[cfg(not(all(feature = "serial", not(any(loom, shuttle)))))]
-#[path = "registry/no_definitions.rs"]
-mod definitions;
 mod refusal;
 mod seen;
 #[cfg(test)]
 mod strangers;
-mod tags;
 
 use std::ops::RangeInclusive;
 
@@ -23,8 +17,7 @@ use super::kv::Put;
 use super::leases::{
     BLOCK_OF, MARKS, NAMESPACE, block_of, block_text, machines_of, marked_by, number,
 };
-use super::record::{Namespace, Record};
-use crate::build::check_namespace;
+use super::record::{Namespace, Record, check_namespace};
 pub use refusal::Refusal;
 pub use seen::Seen;
 use seen::{Positions, UNKNOWN_LAYOUT};
@@ -98,14 +91,11 @@ impl<'a> Place<'a> {
     /// # Errors
     /// The reason why no owner would make the change, or not yet.
     pub fn check(&self, put: &Put, seen: &Seen<'_>) -> Result<(), Refusal> {
-        if put.new.len() > LONGEST_VALUE || put.key.len() > LONGEST_KEY {
-            return Err(Refusal::of("the entry is too long"));
-        }
+        put.check_lengths()?;
         match self {
             Self::Leases { block, .. } => check_lease(*block, put, seen),
             Self::History { .. } => check_past(put, seen),
-            Self::Ranges => tags::check_range(put),
-            Self::Definitions => tags::check_definition(put),
+            Self::Ranges | Self::Definitions => Err(Refusal::of("vesta-numbers checks tags")),
             Self::Proof => check_proof(put),
         }
     }
@@ -114,6 +104,17 @@ impl<'a> Place<'a> {
 /// Longest value and key that every store takes, in bytes.
 const LONGEST_VALUE: usize = 16 << 10;
 const LONGEST_KEY: usize = 1600;
+
+impl Put {
+    /// Checks that every store takes the entry.
+    ///
+    /// # Errors
+    /// If its key or its value is too long.
+    pub fn check_lengths(&self) -> Result<(), Refusal> {
+        let is_long = self.new.len() > LONGEST_VALUE || self.key.len() > LONGEST_KEY;
+        refuse(is_long.then_some("the entry is too long"))
+    }
+}
 
 /// A proof is any 16 hexadecimal digits, so that the area has a greatest size.
 fn check_proof(Put { key, new, .. }: &Put) -> Result<(), Refusal> {

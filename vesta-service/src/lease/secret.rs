@@ -12,7 +12,7 @@ pub struct Secret(u128);
 
 impl Secret {
     /// The secret with these random bits.
-    pub(crate) const fn new(random: u128) -> Self {
+    pub const fn new(random: u128) -> Self {
         Self(random)
     }
 
@@ -37,7 +37,7 @@ impl Secret {
     }
 
     /// The attempt that it proves, of a change of a tag. At most 63 bits, as with any attempt.
-    pub(crate) fn attempt(self) -> u64 {
+    pub fn attempt(self) -> u64 {
         let [a, b, ..] = self.digest(b"taker").map(u64::from);
         (a << 32 | b) >> 1
     }

@@ -14,7 +14,7 @@ pub(crate) fn host_name() -> String {
 }
 
 /// Options for a created file, private to this user: a user that can open a file can lock it.
-pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
@@ -24,12 +24,12 @@ pub(crate) fn held(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// Creates a folder and its parents, private to this user.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+pub fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Makes the names in a folder survive a power failure.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn host_name() -> String {
 }
 
 /// Options for a created file. Its folder controls access: the user's profile is private to the user.
-pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
@@ -21,12 +21,12 @@ pub(crate) fn held(options: &mut OpenOptions) -> &mut OpenOptions {
     options.share_mode(1 | 2)
 }
 
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+pub fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
 /// The NTFS journal keeps names; a folder cannot be synced.
-pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
+pub fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

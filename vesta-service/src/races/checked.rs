@@ -11,10 +11,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, OnceLock, PoisonError, TryLockError, TryLockResult};
 use std::time::Duration;
 
-pub(crate) use std::sync::atomic::Ordering;
+pub use std::sync::atomic::Ordering;
 
 use checker::sync;
-pub(crate) use checker::{per_thread, thread};
+pub use checker::{per_thread, thread};
 
 /// Created on first use: constructors here are `const`, a checker's are not. In a model, such a value
 /// must be touched before it is shared, as if the constructor had created it; loom panics otherwise.
@@ -47,10 +47,10 @@ impl<I, T> Late<I, T> {
 macro_rules! atomics {
     ($($name:ident of $value:ty { $($method:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)* })*) => {$(
         #[derive(Debug)]
-        pub(crate) struct $name(Late<$value, sync::atomic::$name>);
+        pub struct $name(Late<$value, sync::atomic::$name>);
 
         impl $name {
-            pub(crate) const fn new(value: $value) -> Self {
+            pub const fn new(value: $value) -> Self {
                 Self(Late::new(value))
             }
 
@@ -58,7 +58,7 @@ macro_rules! atomics {
                 self.0.get(sync::atomic::$name::new)
             }
 
-            $(pub(crate) fn $method(&self, $($argument: $type),*) $(-> $result)? {
+            $(pub fn $method(&self, $($argument: $type),*) $(-> $result)? {
                 self.get().$method($($argument),*)
             })*
         }
@@ -92,16 +92,16 @@ atomics! {
 }
 
 /// The mutex of the standard library.
-pub(crate) mod standard {
+pub mod standard {
     use super::{Late, LockResult, TryLockResult, sync};
 
-    pub(crate) use super::sync::MutexGuard;
+    pub use super::sync::MutexGuard;
 
     #[derive(Debug)]
-    pub(crate) struct Mutex<T>(Late<T, sync::Mutex<T>>);
+    pub struct Mutex<T>(Late<T, sync::Mutex<T>>);
 
     impl<T> Mutex<T> {
-        pub(crate) const fn new(value: T) -> Self {
+        pub const fn new(value: T) -> Self {
             Self(Late::new(value))
         }
 
@@ -109,11 +109,11 @@ pub(crate) mod standard {
             self.0.get(sync::Mutex::new)
         }
 
-        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
             self.get().lock()
         }
 
-        pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
             self.get().try_lock()
         }
     }
@@ -121,21 +121,21 @@ pub(crate) mod standard {
 
 /// The mutex of parking_lot, without poisoning.
 #[derive(Debug)]
-pub(crate) struct Mutex<T>(standard::Mutex<T>);
+pub struct Mutex<T>(standard::Mutex<T>);
 
 impl<T> Mutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    pub const fn new(value: T) -> Self {
         Self(standard::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard(
             Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
             self,
         )
     }
 
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(MutexGuard(Some(guard), self)),
             Err(TryLockError::Poisoned(error)) => Some(MutexGuard(Some(error.into_inner()), self)),
@@ -152,7 +152,7 @@ impl<T: Default> Default for Mutex<T> {
 
 /// Empty only while waiting for a [`Condvar`].
 #[derive(Debug)]
-pub(crate) struct MutexGuard<'a, T>(Option<sync::MutexGuard<'a, T>>, &'a Mutex<T>);
+pub struct MutexGuard<'a, T>(Option<sync::MutexGuard<'a, T>>, &'a Mutex<T>);
 
 impl<T> MutexGuard<'_, T> {
     /// Releases the lock for a moment.
@@ -179,33 +179,29 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 
 /// Its contents are never used.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WaitTimeoutResult;
+pub struct WaitTimeoutResult;
 
 /// The condition variable of parking_lot.
 #[derive(Debug, Default)]
-pub(crate) struct Condvar(sync::Condvar);
+pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    pub(crate) fn notify_one(&self) {
+    pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    pub(crate) fn notify_all(&self) {
+    pub fn notify_all(&self) {
         self.0.notify_all();
     }
 
-    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         guard.0 = guard
             .0
             .take()
             .map(|locked| self.0.wait(locked).unwrap_or_else(PoisonError::into_inner));
     }
 
-    pub(crate) fn wait_for<T>(
-        &self,
-        guard: &mut MutexGuard<'_, T>,
-        limit: Duration,
-    ) -> WaitTimeoutResult {
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, limit: Duration) -> WaitTimeoutResult {
         if checker::ends_by_itself(limit) {
             guard.bump()
         } else {
@@ -214,7 +210,7 @@ impl Condvar {
         WaitTimeoutResult
     }
 
-    pub(crate) fn wait_while_for<T>(
+    pub fn wait_while_for<T>(
         &self,
         guard: &mut MutexGuard<'_, T>,
         mut condition: impl FnMut(&mut T) -> bool,

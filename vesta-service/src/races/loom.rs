@@ -40,12 +40,12 @@ fn check(what: &str, bound: Option<usize>, model: impl Fn() + Send + Sync + Clon
 }
 
 /// Runs the model in every possible interleaving.
-pub(crate) fn exhaustively(what: &str, model: impl Fn() + Send + Sync + Clone + 'static) {
+pub fn exhaustively(what: &str, model: impl Fn() + Send + Sync + Clone + 'static) {
     check(&format!("({what}, all interleavings)"), None, model);
 }
 
 /// Runs the model in every interleaving with a few interruptions.
-pub(crate) fn bounded(what: &str, model: impl Fn() + Send + Sync + Clone + 'static) {
+pub fn bounded(what: &str, model: impl Fn() + Send + Sync + Clone + 'static) {
     let bound = interruptions();
     check(
         &format!("({what}, {bound} interruptions)"),
@@ -55,10 +55,10 @@ pub(crate) fn bounded(what: &str, model: impl Fn() + Send + Sync + Clone + 'stat
 }
 
 /// Body of one thread of a model.
-pub(crate) type Thread<T> = Box<dyn FnOnce() -> T + Send>;
+pub type Thread<T> = Box<dyn FnOnce() -> T + Send>;
 
 /// Runs these threads, one of them in the calling thread; returns their results.
-pub(crate) fn at_once<T: Send + 'static>(mut threads: Vec<Thread<T>>) -> Vec<T> {
+pub fn at_once<T: Send + 'static>(mut threads: Vec<Thread<T>>) -> Vec<T> {
     if REVERSED.get() {
         threads.reverse();
     }

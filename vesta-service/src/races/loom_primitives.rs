@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 /// One for each thread of a model.
-pub(crate) use ::loom::thread_local as per_thread;
-pub(crate) use ::loom::{sync, thread};
+pub use ::loom::thread_local as per_thread;
+pub use ::loom::{sync, thread};
 
 /// Loom has no time: every waiting thread is woken, or the model is deadlocked.
 pub(super) fn ends_by_itself(_limit: Duration) -> bool {

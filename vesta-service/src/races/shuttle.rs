@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::testing::ManualClock;
 
 /// Longer than any wait that can time out.
-pub(crate) const NEVER: Duration = Duration::from_secs(36_000);
+pub const NEVER: Duration = Duration::from_secs(36_000);
 
 fn run(
     what: &str,
@@ -35,11 +35,7 @@ fn run(
 
 /// Runs the model in this many schedules, and in ten times as many if time does not matter. Half of
 /// them choose the next thread at random in each step, half change a fixed order at a few random steps.
-pub(crate) fn at_random(
-    what: &str,
-    schedules: usize,
-    model: impl Fn() + Send + Sync + Clone + 'static,
-) {
+pub fn at_random(what: &str, schedules: usize, model: impl Fn() + Send + Sync + Clone + 'static) {
     let times = if env::var_os("VESTA_TEST_FULL").is_some() {
         10
     } else {
@@ -59,7 +55,7 @@ pub(crate) fn at_random(
 }
 
 /// Lets the other threads run for a while: up to this many steps of the calling thread.
-pub(crate) fn after_a_while(steps: usize) {
+pub fn after_a_while(steps: usize) {
     let nothing = AtomicBool::new(false);
     for _ in 0..thread_rng().gen_range(0..steps) {
         nothing.load(Ordering::SeqCst); // not a yield, which would always let the other threads run
@@ -68,14 +64,14 @@ pub(crate) fn after_a_while(steps: usize) {
 
 /// Advances on request, and while a thread sleeps.
 #[derive(Debug)]
-pub(crate) struct ModelClock {
-    pub(crate) time: ManualClock,
+pub struct ModelClock {
+    pub time: ManualClock,
     nap: Duration,
 }
 
 impl ModelClock {
     /// A clock that shows `wall`; sleeping threads are woken after a `nap`.
-    pub(crate) fn at(wall: UnixMillis, nap: Duration) -> Self {
+    pub fn at(wall: UnixMillis, nap: Duration) -> Self {
         Self {
             time: ManualClock::at(wall),
             nap,

@@ -1,9 +1,9 @@
 //! The unchanged primitives.
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-pub(crate) use std::thread;
+pub use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub use std::thread;
 
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+pub use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// A thread-local value, available from the start of the thread.
 macro_rules! per_thread {
@@ -17,6 +17,6 @@ macro_rules! per_thread {
 pub(crate) use per_thread;
 
 /// The mutex of the standard library.
-pub(crate) mod standard {
-    pub(crate) use std::sync::{Mutex, MutexGuard};
+pub mod standard {
+    pub use std::sync::{Mutex, MutexGuard};
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::clock::instant;
 
 /// Maximum pause after a failed store request.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Pause after a failed store request, given the number of preceding failures: 100 ms at first,
 /// then doubled each time.
-pub(crate) fn retry_pause(failures: u32) -> Duration {
+pub fn retry_pause(failures: u32) -> Duration {
     let pause = Duration::from_millis(100) * 2_u32.saturating_pow(failures);
     pause.min(LONGEST_PAUSE)
 }
@@ -34,7 +34,7 @@ const DENSE: Duration = Duration::from_nanos(15);
 /// if they take one claim after another, the next pause of this thread doubles; otherwise it halves. So
 /// callers that work between their claims pause only briefly.
 #[cold]
-pub(crate) fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
+pub fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
     let pause = PAUSE.get();
     let paused = spin_for(pause);
     let word = load();

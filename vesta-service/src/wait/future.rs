@@ -15,7 +15,7 @@ use super::{Notify, Wait};
 
 impl<M: Fn() -> Option<Duration>> Wait<'_, M> {
     /// [`until`](Self::until) without blocking the thread.
-    pub(crate) async fn until_async<T>(
+    pub async fn until_async<T>(
         &self,
         mut attempt: impl FnMut() -> Result<T, IdError>,
     ) -> Result<T, IdError> {

@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 /// A waiter reads the count first, then checks its condition, and then waits for the count to
 /// differ: so it misses no change.
 #[derive(Debug, Default)]
-pub(crate) struct Notify {
+pub struct Notify {
     changes: AtomicU64,
     /// The waiting tasks, each with a unique number.
     pub(super) tasks: Mutex<BTreeMap<u64, Waker>>,
@@ -20,13 +20,13 @@ pub(crate) struct Notify {
 
 impl Notify {
     /// The number of changes so far.
-    pub(crate) fn changes(&self) -> u64 {
+    pub fn changes(&self) -> u64 {
         // Acquire: pairs with the release in `notify`; a caller that sees the count sees the change.
         self.changes.load(Ordering::Acquire)
     }
 
     /// Reports a change that has already been made.
-    pub(crate) fn notify(&self) {
+    pub fn notify(&self) {
         let tasks = {
             // Under the lock, no change can occur between a waiter's check of the count and its sleep.
             let mut tasks = self.tasks.lock();
@@ -38,7 +38,7 @@ impl Notify {
     }
 
     /// Blocks the calling thread until the count differs from `seen`, or until `limit` has passed.
-    pub(crate) fn wait(&self, seen: u64, limit: Duration) {
+    pub fn wait(&self, seen: u64, limit: Duration) {
         let mut tasks = self.tasks.lock();
         self.changed
             .wait_while_for(&mut tasks, |_| self.changes() == seen, limit);

@@ -2,17 +2,17 @@
 #![cfg(unix)]
 
 mod forked;
-#[cfg(feature = "serial")]
 mod serials;
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use vesta_numbers::segment::{NewSegmentTag, SegmentService};
+use vesta_numbers::testing::MemorySegmentStore;
 use vesta_service::contract::UnixMillis;
 use vesta_service::options::{Drive, PopulatorKind};
-use vesta_service::segment::{NewSegmentTag, SegmentService};
-use vesta_service::testing::{ManualClock, MemorySegmentStore};
+use vesta_service::testing::ManualClock;
 use vesta_service::{LocalIdService, MachineSource};
 use vesta_testkit::namespace_of;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_service::serial::{NewSerialTag, SerialService};
+use vesta_numbers::serial::{NewSerialTag, SerialService};
 use vesta_service::testing::MemoryStore;
 
 use super::{forked, is_told};
@@ -12,7 +12,9 @@ fn child_issues_no_serial() {
     let serials = SerialService::builder(Arc::new(MemoryStore::new()))
         .build()
         .unwrap();
-    let pattern = vesta_intf::Pattern::new("A-{n:6}", vesta_intf::Reset::Never).unwrap();
+    let pattern =
+        vesta_numbers::serial::Pattern::new("A-{n:6}", vesta_numbers::serial::Reset::Never)
+            .unwrap();
     serials
         .create(&NewSerialTag::new("orders", pattern, None).unwrap())
         .unwrap();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::common::{START, leases};
+use vesta_numbers::segment::{KvSegments, NewSegmentTag, SegmentStore as _};
 use vesta_service::lease::{Cas, KvStore as _, Leases, Record, Snapshot};
-use vesta_service::segment::{KvSegments, NewSegmentTag, SegmentStore as _};
 use vesta_service::testing::{FlakyStore, MemoryStore};
 
 /// An open namespace, in memory.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vesta_intf::{Field, FieldOrder, LayoutSpec, TimeUnit};
+use vesta_numbers::segment::{SegmentService, SegmentTag};
+use vesta_numbers::testing::MemorySegmentStore;
 use vesta_service::clock::Clock as _;
 use vesta_service::contract::{MakeId, UnixMillis};
 use vesta_service::options::Drive;
-use vesta_service::segment::{SegmentService, SegmentTag};
-use vesta_service::testing::{ManualClock, MemorySegmentStore};
+use vesta_service::testing::ManualClock;
 use vesta_service::{IdError, IdMeta, LocalIdService, MachineSource};
 
 type Numbers = ([u8; 6], u8, u8, u64, u64, [u64; 6], u8);

@@ -17,10 +17,10 @@ mod zookeeper;
 
 use std::collections::BTreeSet;
 
+use vesta_numbers::segment::NewSegmentTag;
 use vesta_service::IdError;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::StoreError;
-use vesta_service::segment::NewSegmentTag;
 
 use super::legacy::Legacy;
 use super::{ForeignOwner, merged};

@@ -5,8 +5,8 @@ use vesta_service::contract::UnixMillis;
 use vesta_service::lease::StoreError;
 
 use super::legacy::ask;
-use super::owner::ForeignOwner;
 use crate::backends::zookeeper::{Children, Store};
+use crate::foreign_owner::ForeignOwner;
 use crate::{OpenError, StoreUrl};
 
 const EXAMPLE: &str = "the znode of Leaf's workers as the path, for example \

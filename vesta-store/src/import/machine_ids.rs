@@ -2,11 +2,11 @@
 
 use super::cosid;
 use super::legacy::Legacy;
-use super::owner::ForeignOwner;
 #[cfg(feature = "zookeeper")]
 use super::{leaf, nodes};
 #[cfg(feature = "mysql")]
 use crate::backends::mysql;
+use crate::foreign_owner::ForeignOwner;
 use crate::{OpenError, StoreUrl};
 
 /// Reads the machine IDs that a legacy system has handed out. Changes nothing.

@@ -4,8 +4,8 @@ use vesta_service::lease::StoreError;
 use zookeeper_client::Stat;
 
 use super::legacy::ask;
-use super::owner::ForeignOwner;
 use crate::backends::zookeeper::{Children, Store, is_ours};
+use crate::foreign_owner::ForeignOwner;
 use crate::{OpenError, StoreUrl};
 
 const EXAMPLE: &str = "the znode whose children are the worker IDs as the path, for example \

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_service::segment::{NewSegmentTag, SegmentService, SegmentStore};
+use vesta_numbers::segment::{NewSegmentTag, SegmentService, SegmentStore};
 use vesta_store::{Options, SegmentTable, open_segments};
 
 use vesta_testkit::fleet::{Event, Process, now, random};

@@ -7,7 +7,7 @@ mod taker;
 use std::ops::Range;
 use std::time::Duration;
 
-use vesta_service::segment::NewSegmentTag;
+use vesta_numbers::segment::NewSegmentTag;
 use vesta_store::{Options, open_segments};
 
 use vesta_testkit::fleet::{Event, Process, now, random};

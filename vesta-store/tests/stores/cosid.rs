@@ -12,11 +12,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use vesta_explain::layouts;
+use vesta_numbers::segment::{NextRange, SegmentStore as _};
+use vesta_numbers::testing::MemorySegmentStore;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::Leases;
 use vesta_service::options::Drive;
-use vesta_service::segment::{NextRange, SegmentStore as _};
-use vesta_service::testing::{ManualClock, MemorySegmentStore, MemoryStore};
+use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_service::{IdMeta, LocalIdService, MachineSource};
 use vesta_store::import::{
     ForeignOwner, ForeignSegment, Legacy, Target, cosid_segments, machine_ids, plan, write,

@@ -13,8 +13,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
+use vesta_numbers::segment::SegmentStore;
 use vesta_service::lease::{KvStore, StoreError};
-use vesta_service::segment::SegmentStore;
 use vesta_store::conformance::{Backend, Fixture};
 use vesta_store::segment_conformance::{Database, Databases};
 use vesta_store::{Options, open_segments};

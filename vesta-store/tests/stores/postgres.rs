@@ -391,7 +391,7 @@ fn the_table_of_uid_generator_is_used_unchanged() {
 mod segments {
     use std::sync::Arc;
 
-    use vesta_service::segment::SegmentStore;
+    use vesta_numbers::segment::SegmentStore;
     use vesta_store::segment_conformance::{self, Databases};
     use vesta_store::{Options, SegmentTable, open_segments};
 

@@ -3,8 +3,8 @@
 mod memory {
     use std::sync::Arc;
 
-    use vesta_service::segment::SegmentStore;
-    use vesta_service::testing::MemorySegmentStore;
+    use vesta_numbers::segment::SegmentStore;
+    use vesta_numbers::testing::MemorySegmentStore;
     use vesta_store::segment_conformance::{Database, Databases};
 
     struct Memory;
@@ -30,7 +30,7 @@ mod sqlite {
     use std::sync::Arc;
 
     use tempfile::TempDir;
-    use vesta_service::segment::SegmentStore;
+    use vesta_numbers::segment::SegmentStore;
     use vesta_store::segment_conformance::{Database, Databases};
     use vesta_store::{Options, open_segments};
 

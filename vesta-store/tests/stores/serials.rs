@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use vesta_intf::{Pattern, Reset, UnixMillis};
+use vesta_intf::UnixMillis;
+use vesta_numbers::serial::{NewSerialTag, Serial, SerialService};
+use vesta_numbers::serial::{Pattern, Reset};
 use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::lease::KvStore;
-use vesta_service::serial::{NewSerialTag, Serial, SerialService};
 use vesta_store::conformance::{Backend, Fixture};
 
 const SERVERS: usize = 3;

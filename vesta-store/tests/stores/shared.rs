@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::time::Duration;
 
+use vesta_numbers::segment::{NewSegmentTag, NextRange, SegmentService};
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{KvStore, StoreError, Timing};
-use vesta_service::segment::{NewSegmentTag, NextRange, SegmentService};
 use vesta_store::{Options, open_segments, open_with, open_worker_nodes};
 
 /// A name that is unique on the server.

@@ -8,9 +8,9 @@ pub(crate) mod tree;
 use std::sync::Arc;
 
 use tree::{Tree, Zookeeper, patient};
+use vesta_numbers::segment::SegmentStore;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore, StoreError};
-use vesta_service::segment::SegmentStore;
 use vesta_store::import::{ForeignOwner, Legacy, machine_ids};
 use vesta_store::segment_conformance::{Database, Databases};
 use vesta_store::{OpenError, Options, open_segments};

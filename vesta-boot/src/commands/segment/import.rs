@@ -1,6 +1,6 @@
 //! `segment import`: continues the segments of a legacy system.
 
-use vesta_service::segment::{NewSegmentTag, SegmentStore};
+use vesta_numbers::segment::{NewSegmentTag, SegmentStore};
 use vesta_store::import::{ForeignSegment, cosid_segments};
 
 use vesta_intf::plain;

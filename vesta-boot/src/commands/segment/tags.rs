@@ -1,7 +1,7 @@
 //! Tags of segment mode, and tables of tags.
 
 use vesta_intf::IdError;
-use vesta_service::segment::{NewSegmentTag, SegmentStore, SegmentTag};
+use vesta_numbers::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
 use crate::commands::report::{counted, failed};
 use crate::error::Error;

@@ -15,7 +15,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// A reason that needs no figure.
-    pub(super) const fn of(reason: &'static str) -> Self {
+    pub const fn of(reason: &'static str) -> Self {
         Self {
             reason,
             detail: String::new(),
@@ -24,7 +24,7 @@ impl Refusal {
     }
 
     /// Text that is not an entry.
-    pub(super) fn undecoded(why: String) -> Self {
+    pub fn undecoded(why: String) -> Self {
         Self {
             detail: format!(": {why}"),
             ..Self::of("it is not an entry of Vesta")

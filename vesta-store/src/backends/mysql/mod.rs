@@ -29,7 +29,7 @@ use super::sql::{
     Answer, Cells as _, Class, Dialect, Look, SegmentStatements, Sql, Statement, Statements, Value,
     explain, read_only, unsaid,
 };
-use crate::import::owner::ForeignOwner;
+use crate::foreign_owner::ForeignOwner;
 use crate::options::Purpose;
 use crate::remote::Remote;
 use crate::{OpenError, Options, SegmentTable, StoreUrl};

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
+use vesta_numbers::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{KvStore, StoreError};
-use vesta_service::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
 
 use super::dialect::{Cells, Dialect, SegmentStatements, Value};
 use super::{Sql, explain};

@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
-use vesta_service::clock::{Clock as _, SystemClock};
-use vesta_service::lease::StoreError;
-use vesta_service::segment::{
+use vesta_numbers::segment::{
     NewSegmentTag, NextRange, Segment, SegmentService, SegmentStore, SegmentTag,
 };
+use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::lease::StoreError;
 use vesta_service::{ErrorKind, IdError};
 use vesta_store::{Options, open_segments};
 

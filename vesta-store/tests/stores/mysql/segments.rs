@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sqlx::Row as _;
-use vesta_service::segment::{NewSegmentTag, NextRange, SegmentStore, Stride};
+use vesta_numbers::segment::{NewSegmentTag, NextRange, SegmentStore, Stride};
 use vesta_store::segment_conformance::{self, Databases};
 use vesta_store::{Options, SegmentTable, StoreUrl, open_segments, open_tinyid};
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use vesta_numbers::segment::{NewSegmentTag, NextRange, SegmentStore};
 use vesta_service::lease::StoreError;
-use vesta_service::segment::{NewSegmentTag, NextRange, SegmentStore};
 use vesta_store::segment_conformance::{self, Databases};
 use vesta_store::{Options, open_segments};
 

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use vesta_intf::{CivilHour, Pattern, UnixMillis};
-use vesta_service::serial::Serial;
+use vesta_intf::UnixMillis;
+use vesta_numbers::serial::Serial;
+use vesta_numbers::serial::{CivilHour, Pattern};
 
 use crate::serials::{CASES, Case, Got, TOTAL, check};
 

@@ -1,7 +1,7 @@
 //! Segment imports: from parsed segments to tags and the report.
 
-use vesta_service::segment::NextRange;
-use vesta_service::testing::MemorySegmentStore;
+use vesta_numbers::segment::NextRange;
+use vesta_numbers::testing::MemorySegmentStore;
 
 use super::*;
 
