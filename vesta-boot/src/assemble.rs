@@ -13,7 +13,6 @@ use vesta_service::{LocalIdService, MachineSource};
 use vesta_store::StoreUrl;
 
 use crate::error::Error;
-use crate::net::TinyidTokens;
 use crate::offered::Offered;
 use crate::settings::{Compat, Config, Machine, Number, Registry};
 use crate::stores::metered::Metered;
@@ -23,6 +22,7 @@ use crate::stores::{
     worker_nodes,
 };
 use crate::ticks::TickConverter;
+use crate::tinyid_tokens::TinyidTokens;
 
 /// A service with its pool, segments and facts about its store.
 #[derive(Debug, Clone)]

@@ -28,6 +28,12 @@ pub enum Error {
     Software(String),
 }
 
+impl From<vesta_net::Error> for Error {
+    fn from(error: vesta_net::Error) -> Self {
+        Self::setting(error)
+    }
+}
+
 impl Error {
     /// An invalid setting or argument.
     pub fn setting(sentence: impl Display) -> Self {

@@ -14,24 +14,24 @@
 
 pub mod admin;
 mod assemble;
-mod caller;
 pub mod commands;
 mod container;
 mod error;
 mod metrics;
-pub mod net;
 mod new_serial;
 mod offered;
 mod opaque_key;
 pub mod output;
 mod role;
 mod running;
+mod security;
 mod serial_keys;
 pub mod settings;
 mod start;
 mod stores;
 mod text_format;
 mod ticks;
+mod tinyid_tokens;
 mod version;
 
 pub use tokio_util::sync::CancellationToken;
@@ -40,12 +40,12 @@ pub use assemble::{Assembled, assemble};
 pub use container::lost_state;
 pub use error::Error;
 pub use metrics::{Call, Metrics, Outcome};
-pub use net::{Auth, Caller, Denied, Protocol, Scopes, Security, Tls, TlsFiles, Token};
 pub use new_serial::NewSerialRequest;
 pub use offered::{Offered, Seen};
 pub use opaque_key::read as read_opaque_key;
 pub use role::Role;
 pub use running::{NOT_STARTED, Running, Waiting, not_ready_because};
+pub use security::Security;
 pub use settings::moment::{self, moment, period};
 pub use settings::{Config, SEGMENTS_OFF, SERIALS_OFF};
 pub use start::invocation::{Invocation, Parsed, arguments, command, parse, serving, values};
@@ -54,7 +54,9 @@ pub use start::shutdown::on_signal;
 pub use start::traces::{Span, may_be_traced};
 pub use stores::{ask_stores, host_name};
 pub use text_format::TextFormat;
+pub use tinyid_tokens::TinyidTokens;
 pub use version::VERSION;
+pub use vesta_net::{Auth, Caller, Denied, Protocol, Scopes, Tls, TlsFiles, Token};
 
 // The examples of the documents compile. They are here because this crate depends on every other
 // one.

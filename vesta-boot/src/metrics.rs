@@ -10,8 +10,7 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 use vesta_intf::{ErrorKind, IdError};
-
-use crate::caller::Caller;
+use vesta_net::{Caller, Connections};
 
 /// Upper bounds of the latency buckets, in microseconds; above the last one is `+Inf`.
 pub(crate) const BOUNDS: [u64; 15] = [
@@ -108,12 +107,8 @@ pub struct Metrics {
     issued: Vec<Counter>,
     /// Changes that the registry refused, in the same order.
     refused_changes: Vec<Counter>,
-    /// Connections accepted.
-    pub opened: Counter,
-    /// Each open connection holds one reference.
-    pub open: Arc<()>,
-    /// Connections refused at the limit.
-    pub refused: Counter,
+    /// Connections of the public listeners.
+    pub connections: Arc<Connections>,
 }
 
 impl fmt::Debug for Metrics {

@@ -5,8 +5,8 @@ use std::path::Path;
 use vesta_intf::{Shuffle, ShuffleKey};
 
 use crate::error::Error;
-use crate::net::sha256;
 use crate::serial_keys::{make, read_private};
+use vesta_net::sha256;
 
 /// Kind and version of the file.
 const HEADER: &str = "vesta-opaque-key-1";

@@ -11,9 +11,11 @@ use vesta_numbers::serial::{SerialService, SerialTag};
 use vesta_service::LocalIdService;
 
 use crate::metrics::Metrics;
-use crate::net::{Security, Threads, TinyidTokens};
 use crate::offered::Offered;
+use crate::security::Security;
 use crate::settings::{Config, SEGMENTS_OFF, SERIALS_OFF};
+use crate::tinyid_tokens::TinyidTokens;
+use vesta_net::Threads;
 
 /// Refusal while Tinyid's clients are not served.
 const TINYID_OFF: &str =

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use vesta_intf::ShuffleKey;
 
 use crate::error::Error;
-use crate::net::checked_name;
+use vesta_net::checked_name;
 
 const ENDING: &str = "key";
 /// Mode bits that let others read a file, or anyone but its owner write it.

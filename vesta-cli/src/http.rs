@@ -11,8 +11,8 @@ use ureq::Agent;
 use ureq::http::StatusCode;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use vesta_boot::Error;
-use vesta_boot::net::Address;
 use vesta_client::scheme_hint;
+use vesta_net::Address;
 
 use crate::cli::Access;
 use crate::values::ServerUrl;

@@ -15,8 +15,8 @@ use futures_util::future::{Either, ready};
 use futures_util::{Stream, StreamExt as _, TryFutureExt};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use vesta_boot::net::{self, Accepted, Connection, Hosts, Incoming, Limiter, Listening};
 use vesta_boot::{Config, Metrics, Running, Security, not_ready_because};
+use vesta_net::{self as net, Accepted, Connection, Hosts, Incoming, Limiter, Listening};
 
 use crate::app::configure;
 use crate::endpoints::{METHODS, as_routed};
@@ -127,7 +127,7 @@ pub(crate) fn limiter(
         allowed.per_address(),
         guarded,
         security.tls.clone(),
-        Arc::clone(metrics),
+        Arc::clone(&metrics.connections),
     )
 }
 

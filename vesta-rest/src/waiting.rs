@@ -10,8 +10,8 @@ use actix_service::{Service as _, ServiceFactory as _, fn_service};
 use actix_web::body::BoxBody;
 use futures_util::{Stream, StreamExt as _};
 use tokio_util::task::TaskTracker;
-use vesta_boot::net::{self, Connection, Incoming, Listening};
 use vesta_boot::{NOT_STARTED, Waiting};
+use vesta_net::{self as net, Connection, Incoming, Listening};
 
 use crate::fast_path::readiness;
 use crate::problem::Problem;

@@ -16,8 +16,8 @@ use tonic::body::Body;
 use tonic::codegen::http::Response;
 use tonic::{Code, Status};
 use vesta_boot::Span;
-use vesta_boot::net::{InFlight, Requests};
 use vesta_intf::{IdError, grpc};
+use vesta_net::{InFlight, Requests};
 
 /// Future of a response; until it is ready, its request is in flight.
 pub(crate) struct Answer {

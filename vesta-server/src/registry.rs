@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use tonic::{Code, Request, Response, Status};
-use vesta_boot::net::Requests;
 use vesta_boot::{Caller, Offered, Outcome, Running};
 use vesta_intf::UnixMillis;
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::registry_service_server::RegistryService as Protocol;
+use vesta_net::Requests;
 use vesta_service::lease::{Leases, Place, Put, Refusal, Secret, Seen, StoreError, StoreIdentity};
 
 use crate::access;

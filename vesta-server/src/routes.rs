@@ -10,13 +10,13 @@ use tonic::codegen::http::{Request, Response};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 use tower::Service;
-use vesta_boot::net::Requests;
 use vesta_boot::{Running, Span};
 use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
 use vesta_intf::grpc::v1::registry_service_server::RegistryServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 use vesta_intf::grpc::v1::serial_service_server::SerialServiceServer;
+use vesta_net::Requests;
 
 use crate::grpc::Ids;
 use crate::health::Health;

@@ -9,8 +9,8 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::transport::Server;
 use tower::Service;
-use vesta_boot::net::{self, Incoming, Limiter, Limits, Listening, Threads};
 use vesta_boot::{Config, Metrics, Running, Security};
+use vesta_net::{self as net, Incoming, Limiter, Limits, Listening, Threads};
 
 use crate::routes::Services;
 
@@ -121,7 +121,7 @@ where
         config.limits.per_address(),
         limits,
         security.tls.clone(),
-        Arc::clone(metrics),
+        Arc::clone(&metrics.connections),
     );
 
     let stop = threads.shutdown.clone();

@@ -11,8 +11,8 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic_health::pb::health_server::HealthServer;
 use tower::Service;
-use vesta_boot::net::{Listening, Requests};
 use vesta_boot::{NOT_STARTED, Span, Waiting};
+use vesta_net::{Listening, Requests};
 
 use crate::health::Health;
 use crate::in_flight::Answer;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -18,7 +17,7 @@ use super::tags::{Whole, left};
 use super::{segments, serials};
 use crate::assemble::Assembled;
 use crate::metrics::{BOUNDS, Latency, Metrics};
-use crate::net::Security;
+use crate::security::Security;
 use crate::ticks::millis;
 use Kind::{Counter, Gauge, Seconds};
 
@@ -61,9 +60,9 @@ macro_rules! figures {
 
 figures! {
     CONNECTIONS of Metrics {
-        Counter "connections" "Connections accepted", |it| it.opened.get();
-        Counter "connections_refused" "Connections refused at the limit", |it| it.refused.get();
-        Gauge "open_connections" "Connections open now", |it| Arc::strong_count(&it.open) - 1;
+        Counter "connections" "Connections accepted", |it| it.connections.accepted();
+        Counter "connections_refused" "Connections refused at the limit", |it| it.connections.refused();
+        Gauge "open_connections" "Connections open now", |it| it.connections.open();
     }
     SERVICE of Service {
         Gauge "machine_id" "The machine ID now held, or the first of several", |it| it.status.machine;

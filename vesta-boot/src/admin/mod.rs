@@ -31,12 +31,12 @@ use serde_json::json;
 
 use vesta_intf::IdError;
 
-use crate::net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Requests, Scopes};
 use crate::settings::SERIALS_OFF;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY, TABLE};
 use responses::{off, refused, respond};
 pub(crate) use state::AdminState;
+use vesta_net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Requests, Scopes};
 
 /// Routes of the admin listener. If callers need tokens, all routes except `/healthz`, `/readyz` and
 /// the page itself require one.

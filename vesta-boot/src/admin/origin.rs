@@ -4,7 +4,7 @@
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 
-use crate::net::names_this;
+use vesta_net::names_this;
 
 /// Returns whether a request names this listener by an address, `localhost` or one of `names`, and
 /// comes from its own page or none.

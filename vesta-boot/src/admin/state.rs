@@ -11,9 +11,9 @@ use vesta_service::clock::{Clock as _, SystemClock};
 
 use crate::assemble::Assembled;
 use crate::metrics::Metrics;
-use crate::net::Security;
 use crate::role::Role;
 use crate::running::not_ready_because;
+use crate::security::Security;
 use crate::stores::pool::{Pool, Usage};
 
 /// State of a program from start to end, as shown by the admin listener. Clones share all state.

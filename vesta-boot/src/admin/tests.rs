@@ -17,6 +17,8 @@ use vesta_service::options::Drive;
 use vesta_service::testing::{ManualClock, MemoryStore};
 use vesta_service::{LocalIdService, MachineSource};
 
+use vesta_net::{Limiter, Limits};
+
 use super::{AdminState, router};
 use crate::assemble::Origin;
 use crate::{
@@ -324,10 +326,19 @@ async fn requests_are_counted_by_method_and_outcome() {
     admin.metrics.start(1).done(Outcome::Ok);
     drop(admin.metrics.start(1));
     admin.metrics.issue(Caller::default(), 7);
-    admin.metrics.opened.inc();
-    admin.metrics.opened.inc();
-    let _one = Arc::clone(&admin.metrics.open);
-    admin.metrics.refused.inc();
+    let counted = Arc::clone(&admin.metrics.connections);
+    let limits = Limits {
+        opening: Duration::MAX,
+        opening_bytes: 1,
+        stall: Duration::MAX,
+        idle: Duration::MAX,
+        unused: Duration::MAX,
+        lifetime: Duration::MAX,
+    };
+    let limiter = Limiter::new(1, 1, limits, None, counted);
+    drop(limiter.try_permit(None));
+    let _one = limiter.try_permit(None).expect("a place");
+    assert!(limiter.try_permit(None).is_none());
 
     let (_, text) = admin.get("/metrics").await;
     let of_genid = "method=\"genid\",outcome=\"OK\"";

@@ -9,9 +9,9 @@ use vesta_numbers::segment::NewSegmentTag;
 use vesta_numbers::serial::Reset;
 use vesta_store::StoreUrl;
 
-use crate::net::{Scopes, checked_name};
 use crate::output::Output;
 use crate::settings::moment::instant;
+use vesta_net::{Scopes, checked_name};
 
 /// Command that runs instead of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]

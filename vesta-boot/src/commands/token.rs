@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::declared::TokenCommand;
 use crate::error::Error;
-use crate::net::sha256;
 use crate::output::{Output, Table};
+use vesta_net::sha256;
 
 /// Prints a new token, and the table that admits it. The token is not stored, and no settings are
 /// needed.

@@ -14,9 +14,9 @@ use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use super::declared::toml_type;
 use super::parse::did_you_mean;
 use crate::error::Error;
-use crate::net::Token;
 use crate::role::Role;
 use crate::settings::moment::instant;
+use vesta_net::Token;
 
 /// The contents of a file.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
 use super::parse::{Parsed, choice, either, key_file, millis, number, truth, whole};
 use super::values::Values;
 use crate::error::Error;
-use crate::net::checked_name;
+use vesta_net::checked_name;
 
 section! {
     /// IDs: layout, populator, and the fields that are the same in every ID.

@@ -7,7 +7,7 @@ use super::Config;
 use super::parse::{Parsed, choice, path, truth};
 use super::values::Values;
 use crate::error::Error;
-use crate::net::{Address, TlsFiles};
+use vesta_net::{Address, TlsFiles};
 
 section! {
     /// Listeners: `listen`, `[admin]` and `[tls]`.

@@ -10,7 +10,7 @@ use vesta_service::options::{IpMap, default_state_dir};
 use super::parse::{Parsed, choice, number, store_url, truth};
 use super::values::{Values, may_be_url};
 use crate::error::Error;
-use crate::net::checked_name;
+use vesta_net::checked_name;
 use vesta_store::{Kind, OpenError, StoreUrl};
 
 /// Maximum machine IDs of one process.

@@ -37,8 +37,9 @@ use vesta_service::options::PopulatorKind;
 use vesta_store::SegmentTable;
 
 use crate::error::Error;
-use crate::net::{Address, Auth, Protocol, Security, Tls, TlsFiles, Token};
 use crate::read_opaque_key;
+use crate::security::Security;
+use vesta_net::{Address, Auth, Protocol, Tls, TlsFiles, Token};
 
 pub use crate::role::Role;
 pub use declared::settings;

@@ -7,7 +7,7 @@ use super::file::Layout;
 use super::store::{DURATIONS, TAKEOVER_GRACE};
 use super::values::shown;
 use super::{Config, Machine, Values};
-use crate::net::Auth;
+use vesta_net::Auth;
 
 /// The settings as TOML, each with its origin.
 pub(super) fn print(config: &Config, values: &Values) -> String {

@@ -7,8 +7,8 @@ use vesta_store::Kind;
 use super::Machine;
 use super::parse::Parsed;
 use crate::error::Error;
-use crate::net::checked_namespace;
 use crate::role::Role;
+use vesta_net::checked_namespace;
 
 section! {
     /// The registry: which namespaces others may use.

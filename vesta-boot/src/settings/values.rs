@@ -6,8 +6,8 @@ use std::fmt;
 use vesta_intf::LayoutSpec;
 
 use crate::error::Error;
-use crate::net::Token;
 use crate::role::Role;
+use vesta_net::Token;
 
 /// Origin of a value that was not set.
 pub(super) const DEFAULT: &str = "default";

@@ -11,22 +11,23 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use vesta_service::clock::Clock;
+use vesta_service::clock::{Clock, SystemClock};
 
 use super::shutdown;
 use crate::admin::AdminState;
 use crate::assemble::{Assembled, assemble};
+use crate::commands;
 use crate::container::lost_state;
 use crate::error::Error;
 use crate::metrics::Metrics;
-use crate::net::{Address, Bound, Listening, Security};
 use crate::role::Role;
 use crate::running::{Running, Waiting};
+use crate::security::Security;
 use crate::settings::{Config, Machine, Values, unknown_variables};
 use crate::start::invocation::Invocation;
 use crate::start::summary::StartupSummary;
 use crate::start::traces::Traces;
-use crate::{commands, net};
+use vesta_net::{Address, Bound, Listening};
 
 /// A public listener of a program, and its server.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +65,7 @@ pub fn start(
     fronts: &[Front],
     invocation: Invocation,
 ) -> Result<(), Error> {
-    net::install_provider();
+    vesta_net::install_provider();
     match invocation {
         Invocation::Run(values) => serve(clock, role, fronts, &values),
         Invocation::Token(command, output) => commands::make_token(&command, output),
@@ -188,7 +189,9 @@ fn serve(
         tracing::warn!("{said}");
     }
     config.warn();
-    security.listeners().for_each(|(_, tls)| tls.warn());
+    security
+        .listeners()
+        .for_each(|(_, tls)| tls.warn(SystemClock::new().wall()));
     notify(&[NotifyState::Ready]);
 
     let each = fronts.iter().zip(configs).zip(public).zip(&*metrics);
@@ -229,12 +232,12 @@ fn bind(addresses: &[Address]) -> Result<Vec<Bound<'_>>, Error> {
         .chain(std::iter::repeat("grpc.listen"));
     names
         .zip(addresses)
-        .map(|(name, address)| Bound::new(name, address))
+        .map(|(name, address)| Ok(Bound::new(name, address)?))
         .collect()
 }
 
 fn listen(bound: &mut Vec<Bound<'_>>) -> Result<Vec<Listening>, Error> {
-    bound.drain(..).map(Bound::listen).collect()
+    bound.drain(..).map(|it| Ok(it.listen()?)).collect()
 }
 
 /// A front that answers that the program is not ready, until this is dropped.

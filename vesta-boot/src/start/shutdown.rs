@@ -13,7 +13,9 @@ use vesta_service::LocalIdService;
 
 use crate::admin::{self, AdminState};
 use crate::error::Error;
-use crate::net::{self, Listening};
+use vesta_net as net;
+use vesta_net::Listening;
+use vesta_service::clock::{Clock as _, SystemClock};
 
 /// Starts the control thread, which waits for signals, serves the admin listener and reloads
 /// certificates, independent of the request path. On return its signal handlers are installed.
@@ -37,7 +39,14 @@ pub(crate) fn start(
                 hand_over(state.clone());
             }
         };
-        let certificates = net::watch(state.security.clone());
+        let certificates = net::watch(
+            state
+                .security
+                .listeners()
+                .map(|(_, tls)| tls.clone())
+                .collect(),
+            || SystemClock::new().wall(),
+        );
         let serving = state.clone();
         let admin = async {
             let Some(listener) = admin else { return };

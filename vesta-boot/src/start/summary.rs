@@ -9,11 +9,12 @@ use vesta_service::lease::Doubt;
 use vesta_service::options::Status;
 
 use crate::assemble::Assembled;
-use crate::net::{Address, Security, Tls};
 use crate::role::Role;
+use crate::security::Security;
 use crate::settings::{Config, LogFormat};
 use crate::stores::host_name;
 use crate::version::VERSION;
+use vesta_net::{Address, Tls};
 
 /// The start-up summary.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures_core::Stream as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use vesta_boot::net::{self, Incoming, Limiter, Limits};
 use vesta_boot::{CancellationToken, Config, Role, Running, Security};
+use vesta_net::{self as net, Incoming, Limiter, Limits};
 use vesta_service::{LocalIdService, MachineSource};
 
 const PANIC: u8 = b'!';
@@ -72,7 +72,7 @@ fn a_panicked_worker_gets_no_connection_and_without_workers_serving_ends() {
         unused: hour,
         lifetime: hour,
     };
-    let limiter = Limiter::new(99, 99, limits, None, Arc::clone(&running.metrics));
+    let limiter = Limiter::new(99, 99, limits, None, Arc::clone(&running.metrics.connections));
     let listener = listener.try_into().expect("a listener");
     let server = std::thread::spawn(move || {
         net::serve(listener, &running.threads(), &limiter, drop, answer)

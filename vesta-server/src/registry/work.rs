@@ -11,8 +11,8 @@ use futures_core::Stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tonic::Status;
-use vesta_boot::net::Requests;
 use vesta_intf::grpc::v1::{ListEntriesResponse, StoreEntry};
+use vesta_net::Requests;
 
 /// Requests to the store at a time; of these, lists.
 const REQUESTS: usize = 64;

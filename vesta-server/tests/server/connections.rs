@@ -68,7 +68,7 @@ async fn one_address_gets_at_most_half_of_the_connections() {
     let mut client = IdServiceClient::new(from_another_address(&server).await);
     client.gen_id(GenIdRequest {}).await.expect("an ID");
     // Accepted in order: the connections before this client were counted.
-    assert_eq!(server.metrics.refused.get(), 4);
+    assert_eq!(server.metrics.connections.refused(), 4);
     assert_eq!(
         peers
             .iter()
@@ -167,7 +167,7 @@ async fn a_client_does_not_notice_that_its_connections_are_replaced() {
     let mut client = server.client().await;
     let mut last = 0;
     // Connections of 5 ms, until several have been replaced.
-    while server.metrics.opened.get() < 4 {
+    while server.metrics.connections.accepted() < 4 {
         let id = client.gen_id(GenIdRequest {}).await.expect("an ID");
         let id = id.into_inner().id;
         assert!(id > last, "{id} after {last}");

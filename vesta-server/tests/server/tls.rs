@@ -253,7 +253,7 @@ async fn a_client_that_stalls_before_or_after_the_handshake_is_closed() {
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
     until_closed(stream); // silent after the handshake
     // One address may have one of the two connections: it was free each time the client saw the end.
-    assert_eq!(server.metrics.refused.get(), 0);
+    assert_eq!(server.metrics.connections.refused(), 0);
 
     // A client that stays after its handshake has failed holds its connection no longer either.
     let mut said = Vec::new();

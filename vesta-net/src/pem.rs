@@ -16,7 +16,6 @@ use vesta_intf::UnixMillis;
 
 /// PEM files of one listener, read when the listener starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TlsFiles {
     /// Table of settings: `tls` or `admin.tls`.
     pub setting: &'static str,

@@ -36,7 +36,7 @@ impl Hosts {
 
 /// Returns whether a host is an address, `localhost` or one of `names`. Another site cannot have an
 /// address as its name, and a name server cannot resolve one.
-pub(crate) fn names_this(host: &str, names: &[String]) -> bool {
+pub fn names_this(host: &str, names: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
         _ => host,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use super::address::{Accepted, Acceptor};
 use super::connection::{Connection, Limits, Place};
 use super::permit::{Addresses, Permit, Seat};
 use super::requests::Requests;
-use crate::metrics::Metrics;
+use crate::connections::Connections;
 
 /// Pause after a failed accept, for example when no file descriptor is free.
 const BACK_OFF: Duration = Duration::from_millis(50);
@@ -33,17 +34,17 @@ pub struct Limiter {
     max_per_address: usize,
     limits: Limits,
     tls: Option<Tls>,
-    metrics: Arc<Metrics>,
+    connections: Arc<Connections>,
 }
 
 impl Limiter {
-    /// Allows `max` connections at a time, counted by `metrics`, and `per_address` per address.
+    /// Allows `max` connections at a time, counted in `connections`, and `per_address` per address.
     pub fn new(
         max: usize,
         max_per_address: usize,
         limits: Limits,
         tls: Option<Tls>,
-        metrics: Arc<Metrics>,
+        connections: Arc<Connections>,
     ) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         let addresses = Addresses::default();
@@ -53,7 +54,7 @@ impl Limiter {
             max_per_address,
             limits,
             tls,
-            metrics,
+            connections,
         })
     }
 
@@ -67,7 +68,7 @@ impl Limiter {
     pub fn try_permit(&self, peer: Option<IpAddr>) -> Option<Permit> {
         let permit = self.permit(peer);
         if permit.is_err() {
-            self.metrics.refused.inc();
+            self.connections.refused.fetch_add(1, Relaxed);
         }
         permit.ok()
     }
@@ -83,8 +84,10 @@ impl Limiter {
         let permit = Arc::clone(&self.permits)
             .try_acquire_owned()
             .map_err(|_| None)?;
-        self.metrics.opened.inc();
-        Ok(Permit::new(permit).counted(&self.metrics.open).with(share))
+        self.connections.accepted.fetch_add(1, Relaxed);
+        Ok(Permit::new(permit)
+            .counted(&self.connections.open)
+            .with(share))
     }
 
     /// Guards an accepted connection. Must be called inside the Tokio runtime that drives it.
@@ -109,7 +112,8 @@ pub(super) async fn accept(listener: &Acceptor) -> (Accepted, Option<IpAddr>) {
 
 /// Listener whose oldest connections without a request in flight give way to new ones. A request counts once
 /// it is complete; a request with a body is counted by its handler.
-pub(crate) struct Listener {
+#[derive(Debug)]
+pub struct Listener {
     listener: Acceptor,
     limiter: Arc<Limiter>,
     /// Seats of the open connections, oldest first.
@@ -117,7 +121,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(listener: Acceptor, limiter: Arc<Limiter>) -> Self {
+    /// Accepts connections within limits.
+    pub fn new(listener: Acceptor, limiter: Arc<Limiter>) -> Self {
         Self {
             listener,
             limiter,
@@ -126,7 +131,7 @@ impl Listener {
     }
 
     /// Serves these routes until the process exits.
-    pub(crate) async fn serve(self, router: Router) -> io::Result<()> {
+    pub async fn serve(self, router: Router) -> io::Result<()> {
         let router = router.layer(from_fn(count));
         axum::serve(
             self,
@@ -198,8 +203,8 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::*;
-    use crate::net::Protocol;
-    use crate::net::TlsFiles;
+    use crate::Protocol;
+    use crate::TlsFiles;
 
     const LIMIT: Duration = Duration::from_secs(5);
     const CONNECTIONS: usize = 16;

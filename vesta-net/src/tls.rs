@@ -13,13 +13,10 @@ use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::FallibleAccept;
 use vesta_intf::UnixMillis;
-use vesta_service::clock::{Clock as _, SystemClock};
 
-use super::Security;
 use super::address::Accepted;
 use super::pem::{Pems, TlsFiles};
 use crate::error::Error;
-use crate::ticks::millis;
 
 /// Interval of file reads.
 const RELOAD_EVERY: Duration = Duration::from_secs(10);
@@ -28,7 +25,7 @@ const RELOAD_EVERY: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(7 * 86_400);
 
 /// Installs ring as the default cryptography provider of this process.
-pub(crate) fn install_provider() {
+pub fn install_provider() {
     // An error means that a default exists already; listeners select ring explicitly.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -67,7 +64,7 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// [`Error::Setting`] with one sentence that names the file and the fault.
+    /// [`Error`] with one sentence that names the file and the fault.
     pub fn load(files: &TlsFiles, protocol: Protocol) -> Result<Self, Error> {
         let seen = Pems::read(files);
         let (config, validity) = usable(&seen, protocol)?;
@@ -139,20 +136,19 @@ impl Tls {
     }
 
     /// Logs a certificate that is not valid yet, has expired or expires soon.
-    pub(crate) fn warn(&self) {
+    pub fn warn(&self, now: UnixMillis) {
         let (from, until) = self.current().validity.clone().into_inner();
-        let now = SystemClock::new().wall();
         let (setting, file) = (self.0.files.setting, self.0.files.cert.display());
         if from > now {
             tracing::warn!("{setting}.cert: the certificate in {file} is not valid before {from}");
         } else if until <= now {
             tracing::warn!("{setting}.cert: the certificate in {file} expired on {until}");
-        } else if until.0 - now.0 < millis(SOON) {
+        } else if Duration::from_millis(until.0 - now.0) < SOON {
             tracing::warn!("{setting}.cert: the certificate in {file} expires on {until}");
         }
     }
 
-    fn reload_and_log(&self) {
+    fn reload_and_log(&self, now: UnixMillis) {
         let setting = self.0.files.setting;
         match self.reload() {
             Ok(false) => {}
@@ -161,7 +157,7 @@ impl Tls {
                     "{setting}: reloaded, certificate until {}",
                     self.valid_until()
                 );
-                self.warn();
+                self.warn(now);
             }
             Err(error) => tracing::warn!("the previous certificate stays in use: {error}"),
         }
@@ -179,31 +175,27 @@ fn usable(
     read: &Result<Pems, String>,
     protocol: Protocol,
 ) -> Result<(Arc<ServerConfig>, RangeInclusive<UnixMillis>), Error> {
-    let pems = read.as_ref().map_err(Error::setting)?;
-    let mut config = pems.server_config().map_err(Error::setting)?;
+    let pems = read.as_ref().map_err(|why| Error(why.clone()))?;
+    let mut config = pems.server_config().map_err(Error)?;
     config.alpn_protocols = vec![match protocol {
         Protocol::Http2 => b"h2".to_vec(),
         Protocol::Http1 => b"http/1.1".to_vec(),
     }];
-    Ok((Arc::new(config), pems.validity().map_err(Error::setting)?))
+    Ok((Arc::new(config), pems.validity().map_err(Error)?))
 }
 
-/// Reloads the files of the listeners periodically, for as long as the program runs.
-pub(crate) async fn watch(security: Security) {
-    if security.listeners().next().is_none() {
+/// Reloads the files of listeners periodically, for as long as the program runs. `now` reads the wall clock.
+pub async fn watch(listeners: Vec<Tls>, now: fn() -> UnixMillis) {
+    if listeners.is_empty() {
         return;
     }
     let mut ticks = interval_at(tokio::time::Instant::now() + RELOAD_EVERY, RELOAD_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let security = security.clone();
+        let listeners = listeners.clone();
         // Reading may block: files may be on a network file system.
-        let reload = move || {
-            security
-                .listeners()
-                .for_each(|(_, tls)| tls.reload_and_log())
-        };
+        let reload = move || listeners.iter().for_each(|tls| tls.reload_and_log(now()));
         let _ = spawn_blocking(reload).await;
     }
 }
@@ -234,10 +226,7 @@ mod tests {
         let files = TlsFiles::new(folder.path().join("c.pem"), folder.path().join("k.pem"));
         write(&files, 2030);
         let tls = Tls::load(&files, Protocol::Http1).expect("sound files");
-        let watch = tokio::spawn(watch(Security {
-            tls: Some(tls.clone()),
-            ..Security::default()
-        }));
+        let watch = tokio::spawn(watch(vec![tls.clone()], || UnixMillis(0)));
         let before = tls.valid_until();
         tokio::time::sleep(RELOAD_EVERY * 3).await;
         assert_eq!(tls.valid_until(), before);

@@ -1,9 +1,9 @@
 //! Authorization: bearer tokens and their scopes. A server stores only digests of tokens.
 
-use crate::caller::Caller;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::Arc;
 
+use crate::caller::Caller;
 use bitflags::bitflags;
 use ring::digest::{SHA256, digest};
 use serde::de::{Deserialize, Deserializer, Error as _};
@@ -43,7 +43,7 @@ impl Scopes {
     }
 
     /// The names of these scopes.
-    pub(crate) fn names(self) -> impl Iterator<Item = String> {
+    pub fn names(self) -> impl Iterator<Item = String> {
         self.iter_names().map(|(name, _)| name.to_lowercase())
     }
 }
@@ -60,15 +60,18 @@ impl Display for Scopes {
 #[derive(Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
+    /// Its name, for people.
     #[serde(deserialize_with = "name")]
-    pub(crate) name: String,
+    pub name: String,
+    /// SHA-256 of its text.
     #[serde(rename = "sha256", deserialize_with = "sha256_in_hex")]
-    pub(crate) digest: [u8; 32],
+    pub digest: [u8; 32],
+    /// What it may do.
     #[serde(deserialize_with = "scopes")]
-    pub(crate) scopes: Scopes,
+    pub scopes: Scopes,
     /// Namespaces of the registry for which the token is valid; empty: all of them.
     #[serde(default, deserialize_with = "namespaces")]
-    pub(crate) namespaces: Vec<String>,
+    pub namespaces: Vec<String>,
 }
 
 // No error quotes a value: it may be a token.
@@ -256,14 +259,15 @@ impl From<Denied> for IdError {
     }
 }
 
-pub(crate) fn sha256(token: &[u8]) -> [u8; 32] {
+/// SHA-256 of a text.
+pub fn sha256(token: &[u8]) -> [u8; 32] {
     let mut out = [0; 32];
     out.copy_from_slice(digest(&SHA256, token).as_ref());
     out
 }
 
 /// Returns the name of a token or a namespace, or a description of valid names.
-pub(crate) fn checked_name(name: &str) -> Result<String, String> {
+pub fn checked_name(name: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
         true => Ok(name.to_owned()),
@@ -272,7 +276,7 @@ pub(crate) fn checked_name(name: &str) -> Result<String, String> {
 }
 
 /// Returns the name of a namespace, or `*` for all of them.
-pub(crate) fn checked_namespace(name: &str) -> Result<String, String> {
+pub fn checked_namespace(name: &str) -> Result<String, String> {
     match name {
         "*" => Ok(name.to_owned()),
         name => checked_name(name),

@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use vesta_service::lease::StoreError;
 use vesta_store::TinyidStore;
 
-use crate::net::sha256;
+use vesta_net::sha256;
 
 /// Intervals between two reads of the table, after a success and after a failure.
 const EVERY: Duration = Duration::from_secs(60);

@@ -1,57 +1,11 @@
-//! Listeners: workers, guarded connections, TLS, tokens.
-
-mod address;
-mod auth;
-mod connection;
-#[cfg(feature = "grpc")]
-mod grpc;
-mod hosts;
-mod listener;
-mod pem;
-mod permit;
-mod requests;
-mod stream;
-mod tinyid_tokens;
-mod tls;
-mod workers;
+//! Protection of a program's listeners.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use vesta_intf::Shuffle;
+use vesta_net::{Auth, Caller, Denied, Scopes, Tls};
 
 use crate::role::Role;
-
-pub use crate::caller::Caller;
-pub use address::{Accepted, Address, Listening};
-pub use auth::{Auth, Denied, Scopes, Token};
-pub use connection::{Connection, Limits};
-pub use hosts::Hosts;
-pub use listener::Limiter;
-pub use pem::TlsFiles;
-pub use permit::Permit;
-pub use requests::{InFlight, Requests};
-pub use tinyid_tokens::TinyidTokens;
-pub use tls::{Protocol, Tls};
-pub use workers::{Incoming, Threads, serve};
-
-pub(crate) use address::{Acceptor, Bound};
-pub(crate) use auth::{checked_name, checked_namespace, sha256};
-pub(crate) use hosts::names_this;
-pub(crate) use listener::Listener;
-pub(crate) use tls::{install_provider, watch};
-
-/// An age, up to a tenth more or less at random: connections opened together do not end together.
-pub fn jittered(age: Duration) -> Duration {
-    let mut random = [0];
-    let share = getrandom::fill(&mut random).map_or(128, |()| random[0]);
-    age.mul_f64(0.9 + f64::from(share) / 1275.0)
-}
-
-/// The largest age that [`jittered`] makes of an age.
-pub fn oldest(age: Duration) -> Duration {
-    age.mul_f64(1.1)
-}
 
 /// Protection of a program's listeners. The default is none.
 #[derive(Debug, Clone, Default)]

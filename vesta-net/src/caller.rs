@@ -2,4 +2,4 @@
 
 /// Caller identity: index of its token in the settings, or anonymous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Caller(pub(crate) Option<usize>);
+pub struct Caller(pub Option<usize>);

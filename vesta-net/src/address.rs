@@ -7,11 +7,10 @@ use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixS
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::error::Error;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::either::Either;
-
-use crate::error::Error;
 
 /// Address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl Display for Address {
 
 impl Address {
     /// True if other hosts can reach it.
-    pub(crate) fn beyond_loopback(&self) -> bool {
+    pub fn beyond_loopback(&self) -> bool {
         match self {
             Self::Tcp(address) => !address.ip().to_canonical().is_loopback(),
             Self::Unix(_) => false,
@@ -63,7 +62,7 @@ impl Address {
     }
 
     /// True if two listeners cannot have both addresses.
-    pub(crate) fn meets(&self, other: &Self) -> bool {
+    pub fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tcp(a), Self::Tcp(b)) => {
                 let wide = a.ip().is_unspecified() || b.ip().is_unspecified();
@@ -102,7 +101,7 @@ const BACKLOG: i32 = 1024;
 /// A bound address without a listener yet: until IDs can be made, callers are refused at once
 /// instead of left waiting.
 #[derive(Debug)]
-pub(crate) struct Bound<'a> {
+pub struct Bound<'a> {
     setting: &'static str,
     address: &'a Address,
     /// `None` for a Unix socket: its path is not reserved until a process listens on it.
@@ -110,7 +109,11 @@ pub(crate) struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    pub(crate) fn new(setting: &'static str, address: &'a Address) -> Result<Self, Error> {
+    /// Binds the address of a setting.
+    ///
+    /// # Errors
+    /// One sentence with the reason and the remedy.
+    pub fn new(setting: &'static str, address: &'a Address) -> Result<Self, Error> {
         let bind = || match address {
             Address::Tcp(at) => {
                 let socket = Socket::new(Domain::for_address(*at), Type::STREAM, None)?;
@@ -129,7 +132,10 @@ impl<'a> Bound<'a> {
     }
 
     /// Starts accepting connections.
-    pub(crate) fn listen(self) -> Result<Listening, Error> {
+    ///
+    /// # Errors
+    /// One sentence with the reason and the remedy.
+    pub fn listen(self) -> Result<Listening, Error> {
         let listen = || match (self.socket, self.address) {
             (Some(socket), _) => {
                 socket.listen(BACKLOG)?;
@@ -193,7 +199,7 @@ fn cannot_listen(setting: &str, address: &Address, error: &io::Error) -> Error {
         }
         _ => format!("cannot be listened on: {error}"),
     };
-    Error::setting(format!("{setting}: {address} {fault}"))
+    Error(format!("{setting}: {address} {fault}"))
 }
 
 /// A listener, bound and non-blocking.
@@ -205,7 +211,7 @@ pub struct Listening {
 
 /// Path of a Unix socket, unless another handle has it; the file is removed with its listener.
 #[derive(Debug)]
-pub(crate) struct OnPath(Option<PathBuf>);
+pub struct OnPath(Option<PathBuf>);
 
 impl Drop for OnPath {
     fn drop(&mut self) {
@@ -228,7 +234,7 @@ impl TryFrom<std::net::TcpListener> for Listening {
 impl Listening {
     /// Another handle of the same listener. Connections that neither has accepted stay with the other one. The
     /// file of a Unix socket is removed with the original.
-    pub(crate) fn again(&self) -> io::Result<Self> {
+    pub fn again(&self) -> io::Result<Self> {
         let socket = match &self.socket {
             Either::Left(listener) => Either::Left(listener.try_clone()?),
             Either::Right((listener, _)) => Either::Right((listener.try_clone()?, OnPath(None))),
@@ -238,7 +244,7 @@ impl Listening {
     }
 
     /// The address, with the actual port.
-    pub(crate) fn address(&self) -> &Address {
+    pub fn address(&self) -> &Address {
         &self.address
     }
 }
@@ -248,8 +254,10 @@ pub type Accepted = Either<TcpStream, UnixStream>;
 
 /// A listener attached to a Tokio runtime.
 #[derive(Debug)]
-pub(crate) enum Acceptor {
+pub enum Acceptor {
+    /// Of TCP.
     Tcp(TcpListener),
+    /// Of Unix sockets.
     Unix(
         UnixListener,
         #[allow(dead_code, reason = "removes the socket when dropped")] OnPath,
@@ -276,7 +284,7 @@ impl TryFrom<Listening> for Acceptor {
 impl Acceptor {
     /// Accepts the next connection and the address of its peer; `None` for a Unix socket, whose
     /// peer is this host.
-    pub(crate) async fn accept(&self) -> io::Result<(Accepted, Option<IpAddr>)> {
+    pub async fn accept(&self) -> io::Result<(Accepted, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
