@@ -22,7 +22,7 @@ parts:
   capacity   callers that want more than a machine ID has (vesta-service)
   client     an ID from a prefetching client (criterion, vesta-client)
   e2e        vesta-server against a bare tonic echo, vesta-rest against a bare actix-web hello,
-             vesta serve against vesta-server, streams, workers, stops, idling, prefetching
+             vesta serve against vesta-server, batches, workers, stops, idling, prefetching
              (vesta-load run);
              --only PART,.. runs some of them, --help lists them
   static     the generator and the servers linked statically with musl, as released, and with glibc,

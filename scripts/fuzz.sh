@@ -17,7 +17,6 @@ targets() {
 vesta-intf     --test=contract       fuzz::ids::ids_from_any_text              ids
 vesta-intf     --test=contract       fuzz::ids::ids_from_damaged_text
 vesta-intf     --test=contract       fuzz::layouts::layouts_of_any_numbers
-vesta-intf     --lib,--all-features  grpc::batch::tests::arbitrary_bytes_decode_as_in_prost
 vesta-service  --test=service        fuzz::services_of_any_layout
 vesta-service  --test=service        fuzz::tags_of_any_rows
 vesta-service  --lib                 lease::fuzz::slots_of_any_bytes

@@ -21,7 +21,6 @@ FAMILIES = {"amd": "AuthenticAMD", "intel": "GenuineIntel"}
 SOME_RATIO = re.compile(r" / |^Times as fast|^Bars: .*(requests/s|p99|server CPU of a request)$|divided by|ratio$")
 MOST = 1.5
 SERVER = "server CPU, µs/request"
-DECODING = "a message of 10,000 IDs in memory: decoding, ns/ID"
 BEST = "ferroid 2 atomic, milliseconds"
 
 
@@ -159,9 +158,9 @@ def tables():
 
     servers, small = [], {}  # tables that are one: by server, and of a few rows
     for title, (columns, rows) in titles.items():
-        if title == "Bars":  # medians of ratios in the other tables, but for one
-            small["A message of 10,000 IDs"] = [f"decoding, an ID: {next(body(title, columns, [DECODING]))[1][0]}"]
-        elif SERVER in columns and title.startswith(("gRPC", "REST")):
+        if title == "Bars":  # medians of ratios in the other tables
+            continue
+        if SERVER in columns and title.startswith(("gRPC", "REST")):
             servers += [] if servers else head("A request to a server", columns)
             servers.append(f"| **{title}** |" + " |" * len(columns))
             servers += pairs(title, columns, rows)

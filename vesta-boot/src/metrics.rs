@@ -2,7 +2,6 @@
 //! allocation.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -175,8 +174,14 @@ impl Metrics {
     }
 
     /// Starts timing a request.
-    pub fn start(&self, method: usize) -> Call<&Self> {
-        Call::start(self, method)
+    pub fn start(&self, method: usize) -> Call<'_> {
+        debug_assert!(method < self.methods.len());
+        Call {
+            metrics: self,
+            method,
+            began: Instant::now(),
+            outcome: Outcome::Cancelled,
+        }
     }
 
     /// Records the duration of a request. An unknown method is not counted.
@@ -208,32 +213,21 @@ impl Metrics {
 /// A request in flight. If dropped before [`done`](Call::done), it counts as cancelled.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts as cancelled"]
-pub struct Call<M: Deref<Target = Metrics>> {
-    metrics: M,
+pub struct Call<'a> {
+    metrics: &'a Metrics,
     method: usize,
     began: Instant,
     outcome: Outcome,
 }
 
-impl<M: Deref<Target = Metrics>> Call<M> {
-    /// Starts timing a request.
-    pub fn start(metrics: M, method: usize) -> Self {
-        debug_assert!(method < metrics.methods.len());
-        Self {
-            metrics,
-            method,
-            began: Instant::now(),
-            outcome: Outcome::Cancelled,
-        }
-    }
-
+impl Call<'_> {
     /// Records the outcome of the request.
     pub fn done(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 }
 
-impl<M: Deref<Target = Metrics>> Drop for Call<M> {
+impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.metrics
             .observe(self.method, self.outcome, self.began.elapsed());

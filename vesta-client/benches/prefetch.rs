@@ -48,21 +48,6 @@ impl id_service_server::IdService for Counting {
         Err(Status::unimplemented("not needed here"))
     }
 
-    type StreamIdsStream = tokio_stream::Empty<Result<v1::GenIdsResponse, Status>>;
-
-    async fn stream_ids(&self, _: Request<v1::StreamIdsRequest>) -> Answer<Self::StreamIdsStream> {
-        Err(Status::unimplemented("not needed here"))
-    }
-
-    type StreamRunsStream = tokio_stream::Empty<Result<v1::GenRunsResponse, Status>>;
-
-    async fn stream_runs(
-        &self,
-        _: Request<v1::StreamRunsRequest>,
-    ) -> Answer<Self::StreamRunsStream> {
-        Err(Status::unimplemented("not needed here"))
-    }
-
     async fn exp_id(&self, _: Request<v1::ExpIdRequest>) -> Answer<v1::Id> {
         Err(Status::unimplemented("not needed here"))
     }

@@ -23,10 +23,6 @@ const HTTP2_PING_EVERY: Duration = Duration::from_secs(10);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(5);
 const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Largest HTTP/2 frame that a server may send. A batch of 10,000 IDs fits into one, so the server sends it with one
-/// write instead of five.
-const HTTP2_FRAME: u32 = 128 * 1024;
-
 /// Upper limit of all time limits; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -398,7 +394,6 @@ impl Builder {
             .tcp_nodelay(true)
             .tcp_keepalive(Some(TCP_KEEPALIVE))
             .connect_timeout(self.connect_timeout)
-            .max_frame_size(HTTP2_FRAME)
             .http2_keep_alive_interval(HTTP2_PING_EVERY)
             .keep_alive_timeout(HTTP2_PING_TIMEOUT);
         if encrypted {

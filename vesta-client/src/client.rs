@@ -2,7 +2,6 @@
 
 mod segment;
 mod serial;
-mod stream;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +21,6 @@ use crate::secret::Secret;
 
 pub use segment::Segment;
 pub use serial::SerialTag;
-pub use stream::IdStream;
 
 /// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.
 ///
@@ -233,19 +231,16 @@ impl Client {
         count: u32,
     ) -> Result<Vec<u64>, IdError> {
         let missing = count - ids.len() as u32;
-        if missing > 0 {
-            let from_servers = self.shared.remote.gen_ids(missing);
-            let mut rest = self
-                .or_locally(missing, from_servers, fill(missing))
-                .await?;
-            // Usual case: all IDs come from one response, which is ascending.
-            if ids.is_empty() {
-                return Ok(rest);
-            }
-            ids.append(&mut rest);
-            sort(&mut ids);
+        if missing == 0 {
+            return Ok(ids);
         }
-        Ok(ids)
+        let from_servers = self.shared.remote.gen_ids(missing);
+        let mut all = self
+            .or_locally(missing, from_servers, fill(missing))
+            .await?;
+        all.append(&mut ids);
+        sort(&mut all);
+        Ok(all)
     }
 
     /// Calls the servers, and falls back to the local service if they are unavailable.
@@ -292,7 +287,7 @@ impl Client {
     }
 }
 
-/// Sorts IDs, as those of different servers need not ascend.
+/// Sorts IDs, as those of different servers and machine IDs need not ascend.
 fn sort(ids: &mut [u64]) {
     if !ids.is_sorted() {
         ids.sort_unstable();

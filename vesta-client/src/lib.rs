@@ -25,7 +25,7 @@
 //!   after another was returned is larger, also over a fail-over.
 //! * With [`Prefetch`], IDs are buffered in memory. An ID then costs a few nanoseconds and no await,
 //!   and callers are served from the buffer while every server is down.
-//! * [`Client::stream`] takes very many IDs over one connection.
+//! * [`Client::gen_runs`] takes very many IDs: up to 1,048,576 in a few dozen bytes.
 //! * With servers in segment mode, [`Client::next_id`] returns the increasing numbers of a key,
 //!   and [`Client::segment`] prefetches them.
 //! * With servers that have serials, [`Client::serial`] returns formatted numbers, such as
@@ -53,7 +53,7 @@ mod serial;
 mod tls;
 
 pub use builder::Builder;
-pub use client::{Client, IdStream, Segment, SerialTag, Stats};
+pub use client::{Client, Segment, SerialTag, Stats};
 pub use endpoints::Order;
 pub use prefetch::{Prefetch, SegmentStats};
 pub use remote::scheme_hint;

@@ -15,7 +15,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Code, Request, Status, TimeoutExpired};
 use vesta_intf::{ErrorKind, IdError};
 
-pub(crate) use calls::{check_count, check_name, invalid_response, sound};
+pub(crate) use calls::{check_count, check_name};
 use rpc::Rpc;
 
 use crate::endpoints::Order;
@@ -200,24 +200,6 @@ impl Remote {
                 endpoint_failed: false,
             },
         }
-    }
-
-    /// Error of a stream that had been open.
-    pub(crate) fn broken(&self, status: Status) -> IdError {
-        let reason = format!("a stream broke: {}", root_cause(&status));
-        let error = match status.source().is_some() || status.code() == Code::Unknown {
-            true => {
-                let reason = self.redact(&reason).into();
-                IdError::Unavailable {
-                    reason,
-                    retry_after: None,
-                    source: None,
-                }
-            }
-            false => self.refusal(status),
-        };
-        *self.counters.last_error.lock() = Some(error.to_string().into());
-        error
     }
 
     /// Error that a server sent.

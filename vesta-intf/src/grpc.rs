@@ -14,10 +14,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::{ErrorKind, Id, IdError, IdRun, MakeId, NotReady, NotReadyReason};
 
-mod batch;
-
-/// The generated code: messages, `id_service_client`, `id_service_server`. `GenIdsResponse` is written
-/// by hand, to copy its IDs in blocks.
+/// The generated code: messages, `id_service_client`, `id_service_server`.
 #[allow(
     missing_docs,
     missing_debug_implementations,
@@ -31,8 +28,6 @@ mod batch;
 )]
 pub mod v1 {
     include!("generated/vesta.v1.rs");
-
-    pub use super::batch::GenIdsResponse;
 }
 
 /// Shows that there is a secret, but not which.

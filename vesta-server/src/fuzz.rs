@@ -25,12 +25,10 @@ use vesta_service::{LocalIdService, MachineSource};
 use crate::routes::Services;
 
 /// Every method, and an unknown one.
-const PATHS: [&str; 19] = [
+const PATHS: [&str; 17] = [
     "/vesta.v1.IdService/GenId",
     "/vesta.v1.IdService/GenIds",
     "/vesta.v1.IdService/GenRuns",
-    "/vesta.v1.IdService/StreamIds",
-    "/vesta.v1.IdService/StreamRuns",
     "/vesta.v1.IdService/ExpId",
     "/vesta.v1.IdService/MakeId",
     "/vesta.v1.IdService/TransTime",
@@ -47,7 +45,7 @@ const PATHS: [&str; 19] = [
     "/vesta.v1.IdService/Nothing",
 ];
 
-/// Maximum frames read from an answer: a stream need not end.
+/// Maximum frames read from an answer.
 const FRAMES: usize = 5;
 
 struct Server {
@@ -113,13 +111,8 @@ impl Server {
         }
     }
 
-    /// The status of a call; `None` for a stream that has not ended.
-    fn call(
-        &self,
-        path: &str,
-        headers: &[(&'static str, String)],
-        body: Vec<u8>,
-    ) -> Option<String> {
+    /// The status of a call.
+    fn call(&self, path: &str, headers: &[(&'static str, String)], body: Vec<u8>) -> String {
         self.clock.advance(Duration::from_secs(1)); // IDs for this call
         let mut request = Request::post(path).header("content-type", "application/grpc");
         for (name, value) in headers {
@@ -133,14 +126,14 @@ impl Server {
         self.runtime.block_on(status)
     }
 
-    async fn status_of(&self, answer: Response<Body>) -> Option<String> {
+    async fn status_of(&self, answer: Response<Body>) -> String {
         assert_eq!(answer.status(), 200, "every gRPC answer is a 200 of HTTP");
         assert_eq!(
             answer.headers().get("content-type").expect("one"),
             "application/grpc"
         );
         if let Some(status) = status_in(answer.headers()) {
-            return Some(status);
+            return status;
         }
         let mut body = answer.into_body();
         for _ in 0..FRAMES {
@@ -150,11 +143,10 @@ impl Server {
                 .expect("no end without a status")
                 .expect("no broken body");
             if let Some(trailers) = frame.trailers_ref() {
-                return Some(status_in(trailers).expect("a status"));
+                return status_in(trailers).expect("a status");
             }
-            self.clock.advance(Duration::from_secs(1)); // and for the next one
         }
-        None
+        panic!("no end after {FRAMES} frames")
     }
 }
 
@@ -271,14 +263,10 @@ fn check(server: &Server, (method, form, header, fields, bytes): &Call) {
     if header % 7 == 0 {
         headers.push(("grpc-encoding", "gzip".to_owned()));
     }
-    match server.call(path, &headers, body) {
-        None => assert!(path.contains("/Stream"), "{path} does not end"),
-        Some(status) => {
-            // 2 (unknown) would be an error without a mapped status.
-            let known: u8 = status.parse().expect("a number");
-            assert!(known <= 16 && known != 2, "{path} ends with {status}");
-        }
-    }
+    let status = server.call(path, &headers, body);
+    // 2 (unknown) would be an error without a mapped status.
+    let known: u8 = status.parse().expect("a number");
+    assert!(known <= 16 && known != 2, "{path} ends with {status}");
 }
 
 #[test]
@@ -294,27 +282,14 @@ fn calls_of_any_bytes_and_numbers() {
 fn a_plain_call_is_answered() {
     let server = Server::new();
     let plain = |path, message: &[u8]| server.call(path, &[], frame(0, message.len(), message));
+    assert_eq!(plain("/vesta.v1.IdService/GenId", b""), "0");
+    assert_eq!(plain("/vesta.v1.IdService/GenIds", b"\x08\x03"), "0");
+    assert_eq!(plain("/vesta.v1.IdService/GenIds", b"\x08\x00"), "3");
     assert_eq!(
-        plain("/vesta.v1.IdService/GenId", b"").as_deref(),
-        Some("0")
+        plain("/vesta.v1.SegmentService/NextId", b"\x0a\x06orders"),
+        "0"
     );
-    assert_eq!(
-        plain("/vesta.v1.IdService/GenIds", b"\x08\x03").as_deref(),
-        Some("0")
-    );
-    assert_eq!(
-        plain("/vesta.v1.IdService/GenIds", b"\x08\x00").as_deref(),
-        Some("3")
-    );
-    assert_eq!(plain("/vesta.v1.IdService/StreamIds", b""), None);
-    assert_eq!(
-        plain("/vesta.v1.SegmentService/NextId", b"\x0a\x06orders").as_deref(),
-        Some("0")
-    );
-    assert_eq!(
-        plain("/vesta.v1.IdService/Nothing", b"").as_deref(),
-        Some("12")
-    );
+    assert_eq!(plain("/vesta.v1.IdService/Nothing", b""), "12");
 }
 
 #[test]

@@ -30,8 +30,6 @@ methods! {
     GEN_ID = IdService GenId GENERATE;
     GEN_IDS = IdService GenIds GENERATE;
     GEN_RUNS = IdService GenRuns GENERATE;
-    STREAM_IDS = IdService StreamIds GENERATE;
-    STREAM_RUNS = IdService StreamRuns GENERATE;
     EXP_ID = IdService ExpId READ;
     MAKE_ID = IdService MakeId READ;
     TRANS_TIME = IdService TransTime READ;

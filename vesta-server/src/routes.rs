@@ -21,7 +21,7 @@ use vesta_net::Requests;
 use crate::grpc::Ids;
 use crate::health::Health;
 use crate::in_flight::{Answer, opened};
-use crate::methods::{METHODS, STREAM_IDS, STREAM_RUNS};
+use crate::methods::METHODS;
 use crate::registry::{self, Registry};
 use crate::segments::Segments;
 use crate::serials::Serials;
@@ -106,15 +106,7 @@ impl Service<Request<Body>> for Services {
             let header = |name| request.headers().get(name)?.to_str().ok();
             Span::begin("rpc.method", METHODS[method], header)
         });
-        let caller = deadline::in_headers(request.headers());
-        let limit = self.running.config.limits.request_timeout;
-        if let Some(STREAM_IDS | STREAM_RUNS) = method {
-            Answer::new(
-                opened(self.ids.call(request), connection, caller, limit),
-                in_flight,
-                span,
-            )
-        } else if path.starts_with("/vesta.v1.IdService/") {
+        if path.starts_with("/vesta.v1.IdService/") {
             Answer::new(self.ids.call(request), in_flight, span)
         } else if path.starts_with("/vesta.v1.SegmentService/") {
             Answer::new(self.segments.call(request), in_flight, span)
@@ -122,6 +114,8 @@ impl Service<Request<Body>> for Services {
             Answer::new(self.others.call(request), in_flight, span)
         } else {
             // Health may be watched, and reflection is a stream.
+            let caller = deadline::in_headers(request.headers());
+            let limit = self.running.config.limits.request_timeout;
             Answer::new(
                 opened(self.others.call(request), connection, caller, limit),
                 in_flight,

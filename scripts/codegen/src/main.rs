@@ -31,14 +31,8 @@ fn main() -> Outcome<()> {
         protox::compile(["vesta/v1/vesta.proto"], [project.join("vesta-intf/proto")])?;
     let out = folder(below.join("vesta-intf/src/generated"))?;
     fs::write(out.join("vesta.v1.bin"), descriptors.encode_to_vec())?;
-    // Hand-written in vesta-intf, which copies its IDs in blocks.
-    let stubs_of_ids = stubs()
-        .extern_path(
-            ".vesta.v1.GenIdsResponse",
-            "crate::grpc::v1::GenIdsResponse",
-        )
-        // Hand-written, too: it shows no secret.
-        .skip_debug([".vesta.v1.PutEntry"]);
+    // Hand-written in vesta-intf: it shows no secret.
+    let stubs_of_ids = stubs().skip_debug([".vesta.v1.PutEntry"]);
     write(stubs_of_ids, descriptors, &out)?;
 
     let descriptors = protox::compile(["rpc.proto"], [project.join("vesta-store/proto/etcd")])?;

@@ -55,7 +55,7 @@ pub(crate) enum Part {
     /// A prefetching client compared with an embedded service
     Prefetch,
     /// All IDs over one connection, compared with the server of another generator
-    Stream,
+    Batches,
     /// REST on shared cores, by number of workers
     Workers,
     /// REST callers that together want more than the layout has
@@ -84,7 +84,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "FILE")]
     pub(crate) peer: Option<PathBuf>,
 
-    /// The program ferroid-tonic-server, for the part `stream`
+    /// The program ferroid-tonic-server, for the part `batches`
     #[arg(long, value_name = "FILE")]
     pub(crate) ferroid: Option<PathBuf>,
 
@@ -218,7 +218,7 @@ mod tests {
             "--calibrate",
             "--quick",
             "--only",
-            "stream",
+            "batches",
         ]);
         let Command::Run(settings) = cli.command else {
             panic!("{cli:?}")

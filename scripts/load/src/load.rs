@@ -6,7 +6,7 @@
 pub(crate) mod grpc;
 pub(crate) mod rest;
 
-pub(crate) use grpc::{Client, channel, client, endpoint};
+pub(crate) use grpc::{Client, channel, client};
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -5,6 +5,7 @@
 //! program.
 #![forbid(unsafe_code)]
 
+mod batches;
 mod beside;
 mod cap;
 mod child;
@@ -21,7 +22,6 @@ mod report;
 mod run;
 mod stats;
 mod stop;
-mod stream;
 mod workers;
 
 use std::process::ExitCode;

@@ -47,21 +47,6 @@ impl IdService for Echo {
         Err(only_gen_id())
     }
 
-    type StreamIdsStream = tokio_stream::Empty<Result<v1::GenIdsResponse, Status>>;
-
-    async fn stream_ids(&self, _: Request<v1::StreamIdsRequest>) -> Answer<Self::StreamIdsStream> {
-        Err(only_gen_id())
-    }
-
-    type StreamRunsStream = tokio_stream::Empty<Result<v1::GenRunsResponse, Status>>;
-
-    async fn stream_runs(
-        &self,
-        _: Request<v1::StreamRunsRequest>,
-    ) -> Answer<Self::StreamRunsStream> {
-        Err(only_gen_id())
-    }
-
     async fn exp_id(&self, _: Request<v1::ExpIdRequest>) -> Answer<v1::Id> {
         Err(only_gen_id())
     }

@@ -13,7 +13,7 @@ use crate::load::{Plan, Protocol, round};
 use crate::proc::Machine;
 use crate::programs::Programs;
 use crate::report::{Comparison, Results};
-use crate::{Failure, beside, cap, idle, prefetch, stop, stream, workers};
+use crate::{Failure, batches, beside, cap, idle, prefetch, stop, workers};
 
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -76,11 +76,11 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
             .tables
             .push(idle::measure(&programs, long_rounds, settings.idle_round).await?);
     }
-    if settings.does(Part::Stream) {
-        tell("a stream of IDs over one connection");
+    if settings.does(Part::Batches) {
+        tell("all IDs over one connection");
         results
             .tables
-            .push(stream::measure(&programs, rounds).await?);
+            .push(batches::measure(&programs, rounds).await?);
     }
     if settings.does(Part::Workers) {
         tell("REST by number of workers");

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::time::SystemTime;
 
-use tonic::Streaming;
 use vesta_intf::grpc::v1;
 use vesta_intf::{
     Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId, ParsedSerial,
@@ -22,13 +21,11 @@ impl Remote {
         self.attempts(v1::GenIdRequest {}, 1).await.map(|_| ())
     }
 
+    /// IDs in the order of their runs.
     pub(crate) async fn gen_ids(&self, count: u32) -> Result<Vec<u64>, IdError> {
-        check_count(count, MAX_IDS_PER_CALL)?;
-        let ids = self.call(v1::GenIdsRequest { count }).await?.ids;
-        if ids.len() != count as usize || !ids.is_sorted_by(|a, b| a < b) {
-            return Err(invalid_response(
-                "not the requested number of ascending ids",
-            ));
+        let mut ids = Vec::with_capacity(count as usize);
+        for run in self.gen_runs(count).await? {
+            ids.extend(run.iter());
         }
         Ok(ids)
     }
@@ -36,15 +33,6 @@ impl Remote {
     pub(crate) async fn gen_runs(&self, count: u32) -> Result<Vec<IdRun>, IdError> {
         check_count(count, MAX_RUN_IDS_PER_CALL)?;
         checked(self.call(v1::GenRunsRequest { count }).await?.runs, count)
-    }
-
-    /// Opens a stream of `total` IDs.
-    pub(crate) async fn stream_runs(
-        &self,
-        total: u64,
-    ) -> Result<Streaming<v1::GenRunsResponse>, IdError> {
-        IdError::check("total", total, 1, u64::MAX)?;
-        self.call(v1::StreamRunsRequest { chunk: 0, total }).await
     }
 
     pub(crate) async fn exp_id(&self, raw: u64) -> Result<Id, IdError> {
@@ -154,7 +142,7 @@ pub(crate) fn check_name(field: &'static str, name: &str) -> Result<(), IdError>
     Ok(())
 }
 
-pub(crate) fn invalid_response(what: &str) -> IdError {
+fn invalid_response(what: &str) -> IdError {
     let reason = format!("invalid response from the server: {what}").into();
     IdError::Internal {
         reason,
@@ -162,21 +150,17 @@ pub(crate) fn invalid_response(what: &str) -> IdError {
     }
 }
 
+/// The runs, if they are sound and contain as many IDs as requested.
 fn checked(runs: Vec<v1::IdRun>, count: u32) -> Result<Vec<IdRun>, IdError> {
-    match sound(runs)? {
-        (runs, sum) if sum == u64::from(count) => Ok(runs),
-        _ => Err(invalid_response("not the requested number of ids")),
-    }
-}
-
-/// Checks that runs are sound; returns them and their number of IDs.
-pub(crate) fn sound(runs: Vec<v1::IdRun>) -> Result<(Vec<IdRun>, u64), IdError> {
     let runs: Vec<_> = runs.into_iter().map(IdRun::from).collect();
     if !are_sound(&runs) {
         return Err(invalid_response("runs that are not sound"));
     }
-    let sum = runs.iter().map(|run| u64::from(run.count)).sum();
-    Ok((runs, sum))
+    let sum: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
+    if sum != u64::from(count) {
+        return Err(invalid_response("not the requested number of ids"));
+    }
+    Ok(runs)
 }
 
 /// True if the runs are in order, within 64 bits and disjoint. They may interleave, because runs of different machine

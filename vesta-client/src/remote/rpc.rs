@@ -1,7 +1,7 @@
 //! The protocol's methods, by request type.
 
 use tonic::transport::Channel;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
@@ -33,9 +33,7 @@ macro_rules! methods {
 
 methods! {
     IdServiceClient.gen_id(GenIdRequest) -> v1::GenIdResponse;
-    IdServiceClient.gen_ids(GenIdsRequest) -> v1::GenIdsResponse;
     IdServiceClient.gen_runs(GenRunsRequest) -> v1::GenRunsResponse;
-    IdServiceClient.stream_runs(StreamRunsRequest) -> Streaming<v1::GenRunsResponse>;
     IdServiceClient.exp_id(ExpIdRequest) -> v1::Id;
     IdServiceClient.make_id(MakeIdRequest) -> v1::MakeIdResponse;
     IdServiceClient.trans_time(TransTimeRequest) -> v1::TransTimeResponse;

@@ -1,5 +1,6 @@
 //! Single calls: answers, errors, retries and deadlines.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
@@ -294,6 +295,17 @@ async fn too_many_ids_are_refused_before_anything_is_sent() {
     assert_eq!(client.gen_ids(10_000).await.unwrap().len(), 10_000);
     let runs = client.gen_runs(1_048_576).await.unwrap();
     assert_eq!(runs.iter().map(|run| run.count).sum::<u32>(), 1_048_576);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_from_runs_that_overlap_ascends() {
+    let fake = Fake::new(1);
+    let pipe = Pipe::to(&fake);
+    let client = through(&pipe).build().unwrap();
+    fake.overlaps.store(true, Ordering::Relaxed);
+    let one = [1, 2, 3].map(|position| position * MACHINES + 1);
+    let both = one.into_iter().flat_map(|id| [id, id + 1]);
+    assert_eq!(client.gen_ids(6).await.unwrap(), both.collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]

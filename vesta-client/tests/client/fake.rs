@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -16,7 +15,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tokio_stream::Stream;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::metadata::MetadataMap;
 use tonic::transport::server::{Router, TcpIncoming};
@@ -62,6 +60,8 @@ pub(crate) struct Seen {
 pub(crate) struct Fake {
     machine: u64,
     position: AtomicU64,
+    /// Its runs overlap, as those of a server that holds two machine IDs.
+    pub(crate) overlaps: AtomicBool,
     /// The next replies; once it is empty, the standing reply applies.
     pub(crate) script: Mutex<VecDeque<Reply>>,
     standing: Mutex<Reply>,
@@ -76,6 +76,7 @@ impl Fake {
         Arc::new(Self {
             machine,
             position: AtomicU64::new(1),
+            overlaps: AtomicBool::new(false),
             script: Mutex::default(),
             standing: Mutex::new(Reply::Give),
             seen: Mutex::default(),
@@ -146,15 +147,8 @@ impl id_service_server::IdService for Served {
         Ok(Response::new(v1::GenIdResponse { id: self.0.take(1) }))
     }
 
-    async fn gen_ids(&self, request: Request<v1::GenIdsRequest>) -> Answer<v1::GenIdsResponse> {
-        let count = request.get_ref().count;
-        let sound = self.0.obey("GenIds", request.metadata(), count).await?;
-        let first = self.0.take(count);
-        let mut ids: Vec<u64> = (0..count.into()).map(|n| first + n * MACHINES).collect();
-        if !sound {
-            ids.reverse();
-        }
-        Ok(Response::new(v1::GenIdsResponse { ids }))
+    async fn gen_ids(&self, _: Request<v1::GenIdsRequest>) -> Answer<v1::GenIdsResponse> {
+        Err(Status::unimplemented("the client takes runs"))
     }
 
     async fn gen_runs(&self, request: Request<v1::GenRunsRequest>) -> Answer<v1::GenRunsResponse> {
@@ -164,45 +158,18 @@ impl id_service_server::IdService for Served {
         let runs = [count.div_ceil(2), count / 2]
             .into_iter()
             .filter(|count| *count > 0)
-            .map(|count| v1::IdRun {
-                first: self.0.take(count),
+            .zip([0, 1])
+            .map(|(count, machine)| v1::IdRun {
+                first: match self.0.overlaps.load(Ordering::Relaxed) {
+                    true => MACHINES + self.0.machine + machine,
+                    false => self.0.take(count),
+                },
                 step: MACHINES,
                 count,
             })
             .skip(usize::from(!sound))
             .collect();
         Ok(Response::new(v1::GenRunsResponse { runs }))
-    }
-
-    type StreamIdsStream = tokio_stream::Empty<Result<v1::GenIdsResponse, Status>>;
-
-    async fn stream_ids(&self, _: Request<v1::StreamIdsRequest>) -> Answer<Self::StreamIdsStream> {
-        Err(Status::unimplemented(
-            "the client does not stream single IDs",
-        ))
-    }
-
-    type StreamRunsStream = Pin<Box<dyn Stream<Item = Result<v1::GenRunsResponse, Status>> + Send>>;
-
-    /// Messages of up to 1,000 IDs. Each follows the script, as the opening does.
-    async fn stream_runs(
-        &self,
-        request: Request<v1::StreamRunsRequest>,
-    ) -> Answer<Self::StreamRunsStream> {
-        let fake = Arc::clone(&self.0);
-        let (meta, _, v1::StreamRunsRequest { mut total, .. }) = request.into_parts();
-        fake.obey("StreamRuns", &meta, 0).await?;
-        Ok(Response::new(Box::pin(async_stream::try_stream! {
-            while total > 0 {
-                let sound = fake.obey("message", &meta, 0).await?;
-                let count = total.min(1000);
-                total -= count;
-                let count = count as u32;
-                let step = if sound { MACHINES } else { 0 };
-                let run = v1::IdRun { first: fake.take(count), step, count };
-                yield v1::GenRunsResponse { runs: vec![run] };
-            }
-        })))
     }
 
     async fn exp_id(&self, request: Request<v1::ExpIdRequest>) -> Answer<v1::Id> {

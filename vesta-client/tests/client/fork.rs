@@ -5,7 +5,7 @@ mod forked;
 
 use std::time::Duration;
 
-use vesta_client::{Client, IdError, Prefetch};
+use vesta_client::{Client, Prefetch};
 
 use crate::fake::{Fake, Loopback};
 use forked::{forked, is_told};
@@ -47,41 +47,4 @@ fn child_hands_out_no_prefetched_id_and_its_parent_goes_on() {
     assert!(client.gen_id().expect("the parent goes on") > first);
     // Possibly not the very next number: a call and a refill may have crossed before the fork.
     assert!(orders.next_id().expect("the parent goes on") > number);
-}
-
-#[test]
-fn child_takes_no_id_of_an_open_stream() {
-    let server = Loopback::start(&Fake::new(1));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let client = Client::builder().endpoint(server.url()).build().unwrap();
-        let mut stream = client.stream(1000).unwrap();
-        assert_eq!(stream.fill(&mut [0; 3]).await.unwrap(), 3);
-        let mut owned = Some((client, stream));
-        let in_child = forked(|| {
-            let (client, mut stream) = owned.take().unwrap();
-            let now = |call: &mut dyn FnMut() -> Result<(), IdError>| is_told(call());
-            now(&mut || poll(stream.fill(&mut [0; 3])).map(drop));
-            now(&mut || poll(client.gen_id()).map(drop));
-            std::mem::forget((client, stream)); // their runtime belongs to the parent
-        });
-        assert!(in_child, "see what the child said");
-        let (_, mut stream) = owned.expect("the child had a copy");
-        assert_eq!(
-            stream.fill(&mut [0; 3]).await.expect("the parent goes on"),
-            3
-        );
-    });
-}
-
-/// Polls a call once: a refusal never waits.
-fn poll<T>(call: impl Future<Output = T>) -> T {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match std::pin::pin!(call).poll(&mut context) {
-        std::task::Poll::Ready(answer) => answer,
-        std::task::Poll::Pending => panic!("it waits"),
-    }
 }

@@ -14,4 +14,3 @@ mod segment_prefetch;
 mod segments;
 mod serials;
 mod setup;
-mod streams;

@@ -306,7 +306,7 @@ async fn a_batch_comes_from_memory_if_it_has_enough() {
     assert_eq!(fake.calls(), 1);
     let ids = client.gen_ids(600).await.unwrap();
     assert_eq!(ids, (1001..=1600).map(id).collect::<Vec<_>>());
-    assert_eq!(fake.seen.lock()[1].call, "GenIds");
+    assert_eq!(fake.seen.lock()[1].call, "GenRuns");
     assert_eq!(client.stats().prefetched_left, 400);
 }
 

@@ -12,6 +12,12 @@ pub struct GenIdsRequest {
     #[prost(uint32, tag = "1")]
     pub count: u32,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GenIdsResponse {
+    /// Strictly ascending.
+    #[prost(fixed64, repeated, tag = "1")]
+    pub ids: ::prost::alloc::vec::Vec<u64>,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GenRunsRequest {
     /// 1 to 1,048,576. Anything else is INVALID_ARGUMENT; nothing is clamped.
@@ -34,25 +40,6 @@ pub struct IdRun {
     pub step: u64,
     #[prost(uint32, tag = "3")]
     pub count: u32,
-}
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StreamIdsRequest {
-    /// IDs in each message: 1 to 10,000; 0 means 1,000.
-    #[prost(uint32, tag = "1")]
-    pub chunk: u32,
-    /// The stream ends after this many IDs; 0 means that it runs until the caller ends it.
-    #[prost(uint64, tag = "2")]
-    pub total: u64,
-}
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StreamRunsRequest {
-    /// IDs in each message: 1 to 1,048,576; 0 means 65,536.
-    #[prost(uint32, tag = "1")]
-    pub chunk: u32,
-    /// The stream ends after this many IDs: 1 or more. An endless stream is not offered: its small
-    /// messages would run far ahead of a slow caller.
-    #[prost(uint64, tag = "2")]
-    pub total: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExpIdRequest {
@@ -459,10 +446,7 @@ pub mod id_service_client {
         pub async fn gen_ids(
             &mut self,
             request: impl tonic::IntoRequest<super::GenIdsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<crate::grpc::v1::GenIdsResponse>,
-            tonic::Status,
-        > {
+        ) -> std::result::Result<tonic::Response<super::GenIdsResponse>, tonic::Status> {
             self.inner
                 .ready()
                 .await
@@ -479,7 +463,8 @@ pub mod id_service_client {
             req.extensions_mut().insert(GrpcMethod::new("vesta.v1.IdService", "GenIds"));
             self.inner.unary(req, path, codec).await
         }
-        /// Several new IDs as arithmetic progressions: 1 to 1,048,576 in a few dozen bytes.
+        /// Several new IDs as arithmetic progressions: 1 to 1,048,576 in a few dozen bytes. The fastest way to
+        /// take many.
         pub async fn gen_runs(
             &mut self,
             request: impl tonic::IntoRequest<super::GenRunsRequest>,
@@ -503,57 +488,6 @@ pub mod id_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("vesta.v1.IdService", "GenRuns"));
             self.inner.unary(req, path, codec).await
-        }
-        /// A stream of new IDs, in chunks, for as long as the caller reads.
-        pub async fn stream_ids(
-            &mut self,
-            request: impl tonic::IntoRequest<super::StreamIdsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<crate::grpc::v1::GenIdsResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/vesta.v1.IdService/StreamIds",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("vesta.v1.IdService", "StreamIds"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// A stream of a given number of new IDs as arithmetic progressions: the fastest way to take very
-        /// many, with a few dozen bytes per message.
-        pub async fn stream_runs(
-            &mut self,
-            request: impl tonic::IntoRequest<super::StreamRunsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::GenRunsResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/vesta.v1.IdService/StreamRuns",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("vesta.v1.IdService", "StreamRuns"));
-            self.inner.server_streaming(req, path, codec).await
         }
         /// Explains an ID: splits it into its fields.
         pub async fn exp_id(
@@ -644,41 +578,13 @@ pub mod id_service_server {
         async fn gen_ids(
             &self,
             request: tonic::Request<super::GenIdsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<crate::grpc::v1::GenIdsResponse>,
-            tonic::Status,
-        >;
-        /// Several new IDs as arithmetic progressions: 1 to 1,048,576 in a few dozen bytes.
+        ) -> std::result::Result<tonic::Response<super::GenIdsResponse>, tonic::Status>;
+        /// Several new IDs as arithmetic progressions: 1 to 1,048,576 in a few dozen bytes. The fastest way to
+        /// take many.
         async fn gen_runs(
             &self,
             request: tonic::Request<super::GenRunsRequest>,
         ) -> std::result::Result<tonic::Response<super::GenRunsResponse>, tonic::Status>;
-        /// Server streaming response type for the StreamIds method.
-        type StreamIdsStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<
-                    crate::grpc::v1::GenIdsResponse,
-                    tonic::Status,
-                >,
-            >
-            + std::marker::Send
-            + 'static;
-        /// A stream of new IDs, in chunks, for as long as the caller reads.
-        async fn stream_ids(
-            &self,
-            request: tonic::Request<super::StreamIdsRequest>,
-        ) -> std::result::Result<tonic::Response<Self::StreamIdsStream>, tonic::Status>;
-        /// Server streaming response type for the StreamRuns method.
-        type StreamRunsStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::GenRunsResponse, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// A stream of a given number of new IDs as arithmetic progressions: the fastest way to take very
-        /// many, with a few dozen bytes per message.
-        async fn stream_runs(
-            &self,
-            request: tonic::Request<super::StreamRunsRequest>,
-        ) -> std::result::Result<tonic::Response<Self::StreamRunsStream>, tonic::Status>;
         /// Explains an ID: splits it into its fields.
         async fn exp_id(
             &self,
@@ -827,7 +733,7 @@ pub mod id_service_server {
                     struct GenIdsSvc<T: IdService>(pub Arc<T>);
                     impl<T: IdService> tonic::server::UnaryService<super::GenIdsRequest>
                     for GenIdsSvc<T> {
-                        type Response = crate::grpc::v1::GenIdsResponse;
+                        type Response = super::GenIdsResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
@@ -904,98 +810,6 @@ pub mod id_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/vesta.v1.IdService/StreamIds" => {
-                    #[allow(non_camel_case_types)]
-                    struct StreamIdsSvc<T: IdService>(pub Arc<T>);
-                    impl<
-                        T: IdService,
-                    > tonic::server::ServerStreamingService<super::StreamIdsRequest>
-                    for StreamIdsSvc<T> {
-                        type Response = crate::grpc::v1::GenIdsResponse;
-                        type ResponseStream = T::StreamIdsStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::StreamIdsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as IdService>::stream_ids(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = StreamIdsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/vesta.v1.IdService/StreamRuns" => {
-                    #[allow(non_camel_case_types)]
-                    struct StreamRunsSvc<T: IdService>(pub Arc<T>);
-                    impl<
-                        T: IdService,
-                    > tonic::server::ServerStreamingService<super::StreamRunsRequest>
-                    for StreamRunsSvc<T> {
-                        type Response = super::GenRunsResponse;
-                        type ResponseStream = T::StreamRunsStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::StreamRunsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as IdService>::stream_runs(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = StreamRunsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

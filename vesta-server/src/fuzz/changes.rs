@@ -54,7 +54,7 @@ fn put(server: &Server, (entry, form, which, value, changes): &Change) -> Option
         identity: identity(&*server.store).expect("memory").number,
     };
     let message = request.encode_to_vec();
-    server.call(PUT, &[], frame(0, message.len(), &message))
+    Some(server.call(PUT, &[], frame(0, message.len(), &message)))
 }
 
 fn change(rng: &mut Rng) -> Change {

@@ -57,7 +57,7 @@ async fn no_service_reads_a_request_beyond_64_kib() {
     let server = Server::start(IdMeta::MAX_PEAK);
     for path in [
         "/vesta.v1.IdService/GenId",
-        "/vesta.v1.IdService/StreamIds",
+        "/vesta.v1.IdService/GenRuns",
         "/vesta.v1.SegmentService/NextId",
         "/grpc.health.v1.Health/Check",
         "/grpc.health.v1.Health/Watch",

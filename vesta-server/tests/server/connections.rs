@@ -21,16 +21,17 @@ const PINGED: Timeouts = Timeouts {
     answer: Duration::from_secs(60),
 };
 const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const DATA: u8 = 0;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 
 /// A peer that sends `opening` and then only answers pings. Its thread ends with the connection and
-/// returns the number of pings.
-fn only_answers_pings(server: &Server, opening: &[u8]) -> JoinHandle<u32> {
+/// returns the number of pings, and of bytes of data.
+fn only_answers_pings(server: &Server, opening: &[u8]) -> JoinHandle<(u32, u32)> {
     let mut socket = TcpStream::connect(server.address).expect("a connection");
     let _ = socket.write_all(opening); // it may be closed already
     std::thread::spawn(move || {
-        let mut pings = 0;
+        let (mut pings, mut data) = (0, 0);
         let mut head = [0; 9];
         while socket.read_exact(&mut head).is_ok() {
             let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
@@ -38,12 +39,15 @@ fn only_answers_pings(server: &Server, opening: &[u8]) -> JoinHandle<u32> {
             if socket.read_exact(&mut payload).is_err() || head[3] == GOAWAY {
                 break;
             }
+            if head[3] == DATA {
+                data += length;
+            }
             if head[3] == PING && head[4] == 0 {
                 pings += 1;
                 let _ = socket.write_all(&[&[0, 0, 8, PING, 1, 0, 0, 0, 0][..], &payload].concat());
             }
         }
-        pings
+        (pings, data)
     })
 }
 
@@ -81,7 +85,7 @@ async fn one_address_gets_at_most_half_of_the_connections() {
     server.stop();
     let pings = peers.into_iter().map(|peer| peer.join().expect("no panic"));
     assert!(
-        pings.filter(|pings| *pings == 0).count() >= 4,
+        pings.filter(|(pings, _)| *pings == 0).count() >= 4,
         "the refused were never pinged"
     );
 }
@@ -104,7 +108,7 @@ async fn a_connection_without_requests_ends_and_an_open_stream_keeps_it() {
             .await
             .expect("no panic");
         assert!(
-            pings.expect("no panic") > 0,
+            pings.expect("no panic").0 > 0,
             "it was pinged, it answered, and it was closed"
         );
     }
@@ -121,13 +125,15 @@ fn an_unread_stream_does_not_keep_its_connection() {
     let server = Server::with(IdMeta::MAX_PEAK, PINGED, |config| {
         config.limits.idle_timeout = SHORT * 5;
     });
-    // Without a window update, the stream stops after 65,535 bytes.
-    let peer = only_answers_pings(&server, &[OPENING, &stream_ids()].concat());
-    assert!(peer.join().expect("no panic") > 0);
-    assert!(
-        server.metrics.issued().map(|(_, count)| count).sum::<u64>() > 1000,
-        "the stream had begun"
+    let request = b"\0\0\0\0\x14\x22\x12vesta.v1.IdService"; // its description, of more than 10 kB
+    let stream = stream(
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        &request.repeat(20),
     );
+    let peer = only_answers_pings(&server, &[OPENING, &stream].concat());
+    let (pings, data) = peer.join().expect("no panic");
+    assert!(pings > 0);
+    assert_eq!(data, 65_535, "the first window of a stream");
 }
 
 /// The types of the frames that a connection with this opening gets until it ends.
@@ -152,7 +158,8 @@ fn an_old_connection_is_told_to_go_away_and_its_stream_ended_after_the_grace() {
         config.limits.max_connection_age = SHORT;
         config.limits.max_connection_age_grace = SHORT;
     });
-    for opening in [OPENING.to_vec(), [OPENING, &stream_ids()].concat()] {
+    let watch = stream("/grpc.health.v1.Health/Watch", &[0; 5]);
+    for opening in [OPENING.to_vec(), [OPENING, &watch].concat()] {
         // The server is not stopped, and idle connections stay for minutes: only the age ends it.
         let kinds = frames_until_the_end(&server, &opening);
         assert!(kinds.contains(&GOAWAY), "{kinds:?}");
@@ -175,11 +182,11 @@ async fn a_client_does_not_notice_that_its_connections_are_replaced() {
     }
 }
 
-/// HEADERS and DATA of a call for an endless stream.
-fn stream_ids() -> Vec<u8> {
+/// HEADERS and DATA of a call.
+fn stream(path: &str, messages: &[u8]) -> Vec<u8> {
     let mut headers = vec![0x83, 0x86]; // :method POST, :scheme http
     for (name, value) in [
-        (":path", "/vesta.v1.IdService/StreamIds"),
+        (":path", path),
         (":authority", "test"),
         ("content-type", "application/grpc"),
         ("te", "trailers"),
@@ -190,9 +197,10 @@ fn stream_ids() -> Vec<u8> {
             headers.extend(text.as_bytes());
         }
     }
-    let length = u8::try_from(headers.len()).expect("few headers");
-    let mut frames = vec![0, 0, length, 1, 4, 0, 0, 0, 1];
-    frames.extend(headers);
-    frames.extend([0, 0, 5, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
-    frames
+    let frame = |kind, flags, payload: &[u8]| {
+        let length = u16::try_from(payload.len()).expect("a short frame");
+        let [high, low] = length.to_be_bytes();
+        [&[0, high, low, kind, flags, 0, 0, 0, 1], payload].concat()
+    };
+    [frame(1, 4, &headers), frame(DATA, 1, messages)].concat()
 }

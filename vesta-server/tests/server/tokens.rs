@@ -74,16 +74,6 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .await
                 .map(drop),
         ),
-        code(
-            ids.stream_ids(v1::StreamIdsRequest { chunk: 1, total: 1 })
-                .await
-                .map(drop),
-        ),
-        code(
-            ids.stream_runs(v1::StreamRunsRequest { chunk: 1, total: 1 })
-                .await
-                .map(drop),
-        ),
         code(ids.exp_id(v1::ExpIdRequest { id: 1 }).await.map(drop)),
         code(
             ids.make_id(v1::MakeIdRequest {
@@ -187,25 +177,25 @@ async fn each_method_opens_to_tokens_of_its_scope_only() {
     // Segment mode, serials and the registry are off here; only an authorized caller learns that.
     let (ok, off, shut) = (Code::Ok, Code::Unimplemented, Code::FailedPrecondition);
     let only = |methods: Range<usize>, code| {
-        let mut codes = [Code::PermissionDenied; 17];
+        let mut codes = [Code::PermissionDenied; 15];
         codes[methods].fill(code);
         codes
     };
     for (header, expected) in [
-        ("Bearer t-generate", only(0..5, ok)),
-        ("Bearer t-read", only(5..8, ok)),
-        ("Bearer t-segments", only(8..10, off)),
-        ("Bearer t-serials", only(10..12, off)),
-        ("Bearer t-registry", only(12..16, shut)),
-        ("Bearer t-admin", only(16..17, off)),
+        ("Bearer t-generate", only(0..3, ok)),
+        ("Bearer t-read", only(3..6, ok)),
+        ("Bearer t-segments", only(6..8, off)),
+        ("Bearer t-serials", only(8..10, off)),
+        ("Bearer t-registry", only(10..14, shut)),
+        ("Bearer t-admin", only(14..15, off)),
         ("Bearer t-metrics", only(0..0, ok)),
-        ("Bearer t-unknown", [Code::Unauthenticated; 17]),
-        ("Basic t-generate", [Code::Unauthenticated; 17]),
-        ("t-generate", [Code::Unauthenticated; 17]),
+        ("Bearer t-unknown", [Code::Unauthenticated; 15]),
+        ("Basic t-generate", [Code::Unauthenticated; 15]),
+        ("t-generate", [Code::Unauthenticated; 15]),
     ] {
         assert_eq!(all(&channel, Some(header)).await, expected, "{header}");
     }
-    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 17]);
+    assert_eq!(all(&channel, None).await, [Code::Unauthenticated; 15]);
     for (method, name) in METHODS.iter().enumerate() {
         let refused = |kind| server.metrics.requests(method, Outcome::Error(kind));
         assert_eq!(refused(ErrorKind::Unauthenticated), 4, "{name}");
@@ -213,7 +203,7 @@ async fn each_method_opens_to_tokens_of_its_scope_only() {
     }
     let open = Server::start(IdMeta::MAX_PEAK);
     let codes = all(&open.channel().await, Some("Bearer t-unknown")).await;
-    let none_is_needed = [[ok; 8].as_slice(), &[off; 4], &[shut; 4], &[off]].concat();
+    let none_is_needed = [[ok; 6].as_slice(), &[off; 4], &[shut; 4], &[off]].concat();
     assert_eq!(codes, none_is_needed);
 }
 

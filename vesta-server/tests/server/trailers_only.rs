@@ -17,12 +17,10 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 /// Every method, and unknown paths.
-const METHODS: [&str; 16] = [
+const METHODS: [&str; 14] = [
     "vesta.v1.IdService/GenId",
     "vesta.v1.IdService/GenIds",
     "vesta.v1.IdService/GenRuns",
-    "vesta.v1.IdService/StreamIds",
-    "vesta.v1.IdService/StreamRuns",
     "vesta.v1.IdService/ExpId",
     "vesta.v1.IdService/MakeId",
     "vesta.v1.IdService/TransTime",
@@ -44,7 +42,8 @@ const NOWHERE: [&str; 7] = [
     "vesta.v1.NoService/GenId",
     "",
 ];
-const IDS: [&str; 5] = ["GenId", "GenIds", "GenRuns", "StreamIds", "StreamRuns"];
+const IDS: [&str; 3] = ["GenId", "GenIds", "GenRuns"];
+const REFLECTION: &str = "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a frame").to_be_bytes();
@@ -64,6 +63,7 @@ fn of(bytes: &[u8]) -> Vec<u8> {
 struct Asked(TcpStream);
 
 impl Asked {
+    /// Without a message, the request stays open.
     fn new(server: &Server, path: &str, message: &[u8], more: &[(&str, &str)]) -> Self {
         let mut socket = TcpStream::connect(server.address).expect("a connection");
         socket
@@ -87,11 +87,15 @@ impl Asked {
                 block.extend(text.as_bytes());
             }
         }
+        let data = match message {
+            [] => vec![],
+            message => frame(DATA, END_STREAM, 1, message),
+        };
         let request = [
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
             frame(4, 0, 0, &[]),
             frame(HEADERS, END_HEADERS, 1, &block),
-            frame(DATA, END_STREAM, 1, message),
+            data,
         ];
         socket.write_all(&request.concat()).expect("a request");
         Self(socket)
@@ -134,7 +138,7 @@ fn a_call_that_succeeds_is_not_trailers_only() {
     let server = server();
     for (path, message) in [
         ("vesta.v1.IdService/GenId", of(b"")),
-        ("vesta.v1.IdService/StreamIds", of(b"")),
+        (REFLECTION, of(b"\x3a\0")), // the services
         ("grpc.health.v1.Health/Watch", of(b"\x0a\x07nothing")), // an unknown service, answered by a status of its own
     ] {
         let mut asked = Asked::new(&server, path, &message, &[]);
@@ -151,10 +155,10 @@ fn refusals_of_methods_are_trailers_only() {
     let server = server();
     let zero = of(b"\x08\x00"); // the first field is 0
     let large = of(b"\x08\xff\xff\xff\xff\x0f"); // or 2^32 - 1
-    for path in ["GenIds", "GenRuns", "StreamRuns"] {
+    for path in ["GenIds", "GenRuns"] {
         fails(&server, &format!("vesta.v1.IdService/{path}"), &zero, &[]);
     }
-    for path in ["GenIds", "GenRuns", "StreamIds", "StreamRuns", "TransTime"] {
+    for path in ["GenIds", "GenRuns", "TransTime"] {
         fails(&server, &format!("vesta.v1.IdService/{path}"), &large, &[]);
     }
     fails(
@@ -231,28 +235,23 @@ fn a_server_without_ids_answers_trailers_only() {
     // The server's clock stands still: no ID is ready within the caller's time.
     for path in IDS {
         let path = format!("vesta.v1.IdService/{path}");
-        fails(
-            &server,
-            &path,
-            &of(b"\x08\x01\x10\x01"),
-            &[("grpc-timeout", "50m")],
-        );
+        fails(&server, &path, &of(b"\x08\x01"), &[("grpc-timeout", "50m")]);
     }
     server.service.close();
     for path in IDS {
         fails(
             &server,
             &format!("vesta.v1.IdService/{path}"),
-            &of(b"\x08\x01\x10\x01"),
+            &of(b"\x08\x01"),
             &[],
         );
     }
 }
 
 #[test]
-fn a_long_waiting_stream_gets_its_head_early() {
+fn a_waiting_stream_gets_its_head_early_and_a_late_one_is_trailers_only() {
     let server = server();
-    server.use_up();
-    let frame = Asked::new(&server, "vesta.v1.IdService/StreamIds", &of(b""), &[]).frame();
+    let frame = Asked::new(&server, REFLECTION, b"", &[]).frame();
     assert_eq!(frame, (HEADERS, END_HEADERS));
+    fails(&server, REFLECTION, b"", &[("grpc-timeout", "50m")]);
 }

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tonic::transport::{Channel, Endpoint};
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
-use vesta_intf::grpc::v1::{GenIdRequest, GenIdsRequest, GenRunsRequest, StreamIdsRequest};
+use vesta_intf::grpc::v1::{GenIdRequest, GenIdsRequest, GenRunsRequest};
 use vesta_intf::{ErrorKind, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
 use vesta_testkit::Rng;
 
@@ -43,7 +43,7 @@ pub(crate) struct Refused(Option<ErrorKind>);
 
 /// One kind of client.
 trait Client {
-    /// Makes a call; each answer (a stream has several) goes to `take` as soon as it arrives.
+    /// Makes a call; its answer goes to `take`.
     fn call(&mut self, rng: &mut Rng, take: &mut dyn FnMut(Answer, u64)) -> Result<(), Refused>;
 }
 
@@ -139,7 +139,7 @@ impl Grpc {
                     .runs;
                 take(Answer::Runs(runs), count.into());
             }
-            5 | 6 => {
+            5..=7 => {
                 let count = up_to(rng, MAX_IDS_PER_CALL);
                 let ids = client
                     .gen_ids(GenIdsRequest { count })
@@ -147,17 +147,6 @@ impl Grpc {
                     .into_inner()
                     .ids;
                 take(Answer::Ids(ids), count.into());
-            }
-            7 => {
-                let (chunk, chunks) = (up_to(rng, MAX_IDS_PER_CALL), 1 + rng.below(10));
-                let total = u64::from(chunk) * chunks;
-                let mut stream = client
-                    .stream_ids(StreamIdsRequest { chunk, total })
-                    .await?
-                    .into_inner();
-                while let Some(ids) = stream.message().await? {
-                    take(Answer::Ids(ids.ids), chunk.into());
-                }
             }
             _ => {
                 let id = client.gen_id(GenIdRequest {}).await?.into_inner().id;

@@ -11,13 +11,10 @@ use crate::Failure;
 
 pub(crate) type Client = IdServiceClient<Channel>;
 
-pub(crate) fn endpoint(address: SocketAddr) -> Result<Endpoint, Failure> {
-    Ok(Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true))
-}
-
 /// A connection.
 pub(crate) async fn channel(address: SocketAddr) -> Result<Channel, Failure> {
-    Ok(endpoint(address)?.connect().await?)
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))?;
+    Ok(endpoint.tcp_nodelay(true).connect().await?)
 }
 
 /// A client with its own connection.

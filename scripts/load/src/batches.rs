@@ -1,4 +1,4 @@
-//! All IDs over one connection, as a program receives them: numbers in memory.
+//! All IDs over one connection, each of them read.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -11,13 +11,11 @@ use tokio::time::Instant;
 use tonic::Request;
 use tonic_prost::ProstCodec;
 use vesta_client::Client;
-use vesta_intf::MAX_IDS_PER_CALL;
-use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
-use vesta_intf::grpc::v1::{GenIdsResponse, StreamIdsRequest};
+use vesta_intf::{MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
 
 use crate::Failure;
 use crate::child::Server;
-use crate::load::{channel, endpoint};
+use crate::load::channel;
 use crate::proc::cpu_seconds;
 use crate::programs::Programs;
 use crate::report::{Bar, Cell, Limit, Row, Table};
@@ -25,36 +23,24 @@ use crate::stats::ratios;
 
 /// IDs of a round: enough for a share of CPU time that is measured in hundredths of a second.
 const IDS: u64 = 50_000_000;
-/// Factor by which a stream of runs carries more IDs.
+/// Factor by which runs carry more IDs.
 const MORE: u64 = 4;
 
-/// Largest HTTP/2 frame of a client that sets it, as vesta-client does.
-const FRAME: u32 = 128 * 1024;
-
-/// Calls of `GenIds` in flight.
+/// Calls of `gen_ids` in flight.
 const CALLS: usize = 4;
 
 /// Vesta's runs relative to the peer's bytes.
 const LEAST: f64 = 1.5;
-/// Limits of Vesta's batches: IDs/s, and nanoseconds per ID of the server's CPU and of decoding
-/// alone.
+/// Limits of Vesta's batches: IDs/s, and nanoseconds per ID of the server's CPU.
 const BATCH_RATE: f64 = 80e6;
 const BATCH_CPU: f64 = 6.0;
-const DECODE: f64 = 2.0;
-
-/// Messages decoded for one value.
-const DECODED: usize = 500;
 
 #[derive(Clone, Copy)]
 enum Wire {
-    /// `StreamRuns`, expanded by vesta-client.
+    /// `gen_runs` of vesta-client, one call after another.
     Runs,
-    /// `GenIds`, packed numbers, several calls in flight.
+    /// `gen_ids` of vesta-client, several calls in flight.
     Batches,
-    /// `StreamIds`, packed numbers, in frames of the default size.
-    Ids,
-    /// `StreamIds` in frames that hold one message each, as vesta-client requests.
-    Frames,
     /// ferroid-tonic-server's `StreamIds`, numbers in bytes.
     Ferroid,
 }
@@ -85,10 +71,8 @@ struct Taken {
 impl Wire {
     fn name(self) -> &'static str {
         match self {
-            Wire::Runs => "vesta-server, `StreamRuns`, expanded by vesta-client",
-            Wire::Batches => "vesta-server, `GenIds(10,000)` by vesta-client, 4 in flight",
-            Wire::Ids => "vesta-server, `StreamIds`, chunks of 10,000",
-            Wire::Frames => "vesta-server, `StreamIds`, chunks of 10,000, frames of 128 KiB",
+            Wire::Runs => "vesta-server, `gen_runs(1,048,576)` of vesta-client",
+            Wire::Batches => "vesta-server, `gen_ids(10,000)` of vesta-client, 4 in flight",
             Wire::Ferroid => "ferroid-tonic-server, `StreamIds`",
         }
     }
@@ -102,15 +86,13 @@ impl Wire {
                 let client = Client::builder()
                     .endpoint(format!("http://{address}"))
                     .build()?;
-                let mut stream = client.stream(total)?;
-                let mut ids = vec![0; MAX_IDS_PER_CALL as usize];
-                loop {
-                    let filled = stream.fill(&mut ids).await?;
-                    if filled == 0 {
-                        break;
+                while left > 0 {
+                    let count = u32::try_from(left).unwrap_or(u32::MAX);
+                    let count = count.min(MAX_RUN_IDS_PER_CALL);
+                    for run in client.gen_runs(count).await? {
+                        left -= u64::from(run.count);
+                        mix(&mut run.iter());
                     }
-                    left -= filled as u64;
-                    mix(&mut ids[..filled].iter().copied());
                 }
             }
             Wire::Batches => {
@@ -130,24 +112,6 @@ impl Wire {
                     let ids = call.await??;
                     left -= ids.len() as u64;
                     mix(&mut ids.into_iter());
-                }
-            }
-            Wire::Ids | Wire::Frames => {
-                let mut endpoint = endpoint(address)?;
-                if matches!(self, Wire::Frames) {
-                    endpoint = endpoint.max_frame_size(FRAME);
-                }
-                let request = StreamIdsRequest {
-                    chunk: MAX_IDS_PER_CALL,
-                    total,
-                };
-                let mut stream = IdServiceClient::new(endpoint.connect().await?)
-                    .stream_ids(request)
-                    .await?
-                    .into_inner();
-                while let Some(message) = stream.message().await? {
-                    left -= message.ids.len() as u64;
-                    mix(&mut message.ids.into_iter());
                 }
             }
             Wire::Ferroid => {
@@ -198,33 +162,13 @@ impl Wire {
     }
 }
 
-/// Nanoseconds per ID to decode a batch message in memory.
-fn decoding() -> Result<f64, Failure> {
-    let ids: Vec<u64> = (0..u64::from(MAX_IDS_PER_CALL))
-        .map(|n| n << 10 | 7)
-        .collect();
-    let message = Bytes::from(GenIdsResponse { ids }.encode_to_vec());
-    let began = Instant::now();
-    for _ in 0..DECODED {
-        black_box(GenIdsResponse::decode(black_box(message.clone()))?);
-    }
-    let all = DECODED as f64 * f64::from(MAX_IDS_PER_CALL);
-    Ok(began.elapsed().as_secs_f64() * 1e9 / all)
-}
-
 /// Rounds of all variants in turns.
 pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table, Failure> {
     let vesta = programs.roomy()?;
     let ferroid = programs.ferroid()?;
-    let mut sides = vec![
-        (Wire::Runs, &vesta),
-        (Wire::Batches, &vesta),
-        (Wire::Frames, &vesta),
-        (Wire::Ids, &vesta),
-    ];
+    let mut sides = vec![(Wire::Runs, &vesta), (Wire::Batches, &vesta)];
     sides.extend(ferroid.as_ref().map(|server| (Wire::Ferroid, server)));
     let mut found: Vec<Vec<Taken>> = vec![vec![]; sides.len()];
-    let mut decoded = vec![];
     for number in 0..=rounds {
         for (found, (wire, server)) in found.iter_mut().zip(&sides) {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -232,8 +176,6 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
             // Round 0 is a warm-up.
             found.extend((number > 0).then_some(taken));
         }
-        let taken = decoding()?;
-        decoded.extend((number > 0).then_some(taken));
     }
     let rate = |taken: &[Taken]| {
         taken
@@ -266,27 +208,19 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
             Cell(against(taken), 2),
         ],
     };
-    let mut bars = vec![];
-    for ((wire, _), taken) in sides.iter().zip(&found) {
-        if matches!(wire, Wire::Batches | Wire::Frames) {
-            let name = wire.name();
-            bars.push(Bar {
-                what: format!("one connection, {name}: IDs/s"),
-                values: rate(taken),
-                limit: Limit::AtLeast(BATCH_RATE),
-            });
-            bars.push(Bar {
-                what: format!("one connection, {name}: server CPU, ns/ID"),
-                values: taken.iter().map(|taken| taken.server_cpu).collect(),
-                limit: Limit::AtMost(BATCH_CPU),
-            });
-        }
-    }
-    bars.push(Bar {
-        what: "a message of 10,000 IDs in memory: decoding, ns/ID".to_owned(),
-        values: decoded,
-        limit: Limit::AtMost(DECODE),
-    });
+    let name = Wire::Batches.name();
+    let mut bars = vec![
+        Bar {
+            what: format!("one connection, {name}: IDs/s"),
+            values: rate(&found[1]),
+            limit: Limit::AtLeast(BATCH_RATE),
+        },
+        Bar {
+            what: format!("one connection, {name}: server CPU, ns/ID"),
+            values: found[1].iter().map(|taken| taken.server_cpu).collect(),
+            limit: Limit::AtMost(BATCH_CPU),
+        },
+    ];
     if ferroid.is_some() {
         bars.push(Bar {
             what: "one connection, runs / ferroid-tonic-server: IDs/s".to_owned(),
@@ -295,7 +229,7 @@ pub(crate) async fn measure(programs: &Programs, rounds: usize) -> Result<Table,
         });
     }
     Ok(Table {
-        title: "A stream of IDs over one connection",
+        title: "All IDs over one connection",
         about,
         headings: vec![
             "server",
