@@ -21,7 +21,6 @@ use crate::stores::{
     host_name, not_opened, open, open_segments, options, options_of_tags, refuse_unfit, serials,
     worker_nodes,
 };
-use crate::ticks::TickConverter;
 use crate::tinyid_tokens::TinyidTokens;
 
 /// A service with its pool, segments and facts about its store.
@@ -150,7 +149,7 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
             Arc::clone(store),
             &config.ids.namespace,
             range.clone().unwrap_or(layout.machines()),
-            TickConverter::new(*layout),
+            *layout,
             crate::commands::store::shown,
         )));
     }

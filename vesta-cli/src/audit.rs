@@ -4,8 +4,7 @@ use serde_json::json;
 use vesta_boot::commands::leases;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error};
-use vesta_intf::{Field, plain};
-use vesta_service::lease::sequence::Rules;
+use vesta_intf::plain;
 use vesta_service::lease::{Origin, Record, StoreError};
 
 use crate::Done;
@@ -22,8 +21,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         |error: StoreError| Error::lasting(error.is_permanent(), format!("{store}: {error}"));
     let id = layout.unpack(raw).map_err(Error::setting)?;
     let machine = id.machine;
-    let rules = Rules::new(layout.bits(Field::Time), layout.bits(Field::Seq), 0);
-    let position = rules.position(id.time) + id.seq;
+    let position = layout.position_of(&id);
     let origin = match layout.is_vesta() && id.id_type != layout.id_type() {
         true => None,
         false => Some(Origin::of(
@@ -32,14 +30,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         )),
     };
     // The start time of a position's tick.
-    let when = |position: u64| {
-        exact(
-            layout
-                .moment_of(rules.tick(position))
-                .unwrap_or(layout.end()),
-            &layout,
-        )
-    };
+    let when = |position: u64| exact(layout.moment_at(position), &layout);
     let claim = if let Some(Origin::Claim(claim)) = &origin {
         Some(claim)
     } else {

@@ -3,6 +3,7 @@
 mod bounds;
 mod describe;
 mod design;
+mod position;
 mod start;
 
 pub use start::SequenceStart;

@@ -3,5 +3,5 @@
 pub(crate) mod gate;
 pub(crate) mod populator;
 pub(crate) mod runs;
-pub mod sequence;
+pub(crate) mod sequence;
 pub(crate) mod ticks;

@@ -44,7 +44,6 @@ use crate::error::BuildError;
 pub use crate::error::{StoreError, TWO_STORES};
 pub use crate::file_system::check_local;
 pub use crate::host_guard::HostGuard;
-pub use crate::id::sequence;
 pub use area::Area;
 pub(crate) use choice::Choice;
 pub use choice::ClaimOrder;

@@ -40,7 +40,6 @@ use std::collections::BTreeMap;
 
 use vesta_service::IdMeta;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::sequence::Rules;
 use vesta_service::lease::{Cas, Leases, Record, Snapshot, StoreError};
 
 pub use crate::foreign_owner::ForeignOwner;
@@ -123,7 +122,6 @@ pub fn plan(
         )));
     }
 
-    let rules = Rules::new(spec.time_bits, spec.seq_bits, 0);
     let planned = |(
         machine,
         ForeignOwner {
@@ -135,7 +133,7 @@ pub fn plan(
         }
         let used_until = last_used.unwrap_or_default().max(*now);
         let moment = UnixMillis(used_until.0.saturating_add(AHEAD_MS));
-        let tick = layout.tick_at(moment).map_err(|error| {
+        let position = layout.position_at(moment).map_err(|error| {
             PlanError(format!(
                 "machine ID {machine} was used at {moment}: {error}"
             ))
@@ -145,7 +143,7 @@ pub fn plan(
             birth: attempt(),
             epoch: 1,
             owner: Record::FOREIGN,
-            bound: rules.position(tick).max(*floor),
+            bound: position.max(*floor),
             attempt: attempt(),
             host: host.chars().take(HOST_CHARS).collect(),
             claimed: *now,

@@ -8,13 +8,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use vesta_intf::IdMeta;
 use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::lease::{KvStore as _, Leases};
 
 use crate::error::Error;
 use crate::stores::metered::Metered;
 use crate::stores::state::State;
-use crate::ticks::TickConverter;
 
 /// Minimum pause between two reads of the pool.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ fn usage(states: &BTreeMap<u64, State>, range: &RangeInclusive<u64>) -> Usage {
 }
 
 /// Writes the namespace of a pool as JSON.
-type Show = fn(Leases, TickConverter, Arc<dyn Clock>) -> Result<Value, Error>;
+type Show = fn(Leases, IdMeta, Arc<dyn Clock>) -> Result<Value, Error>;
 
 /// Observer of a pool of machine IDs.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Pool {
     store: Arc<Metered>,
     leases: Leases,
     range: RangeInclusive<u64>,
-    ticks: TickConverter,
+    layout: IdMeta,
     show: Show,
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
@@ -71,7 +71,7 @@ impl Pool {
         store: Arc<Metered>,
         namespace: &str,
         range: RangeInclusive<u64>,
-        ticks: TickConverter,
+        layout: IdMeta,
         show: Show,
     ) -> Self {
         let leases = Leases::new(Arc::clone(&store) as _, namespace);
@@ -81,7 +81,7 @@ impl Pool {
             store,
             leases,
             range,
-            ticks,
+            layout,
             show,
             clock,
             seen,
@@ -107,7 +107,7 @@ impl Pool {
             return Ok(shown.clone());
         }
         let this = Arc::clone(&self);
-        let read = move || (this.show)(this.leases.clone(), this.ticks, this.clock.clone());
+        let read = move || (this.show)(this.leases.clone(), this.layout, this.clock.clone());
         let read = timeout(FRESH, spawn_blocking(read)).await;
         let read = read.map_err(|_| "the store does not answer".to_owned())?;
         let mut shown = read
@@ -148,7 +148,7 @@ impl Pool {
             .ok();
         let records = found.as_ref().map_or(0, |found| found.records.len());
         let each = PAUSE_FOR_EACH.saturating_mul(u32::try_from(records).unwrap_or(u32::MAX));
-        let now = self.ticks.position_at(self.clock.wall()).ok();
+        let now = self.layout.position_at(self.clock.wall()).ok();
         let usage = found
             .zip(now)
             .map(|(found, now)| usage(&State::all(&found, now), &self.range));
@@ -160,7 +160,7 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use vesta_intf::{IdMeta, UnixMillis};
+    use vesta_intf::UnixMillis;
     use vesta_service::lease::Record;
     use vesta_service::testing::{ManualClock, MemoryStore};
 
@@ -168,16 +168,12 @@ mod tests {
 
     const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 
-    fn ticks() -> TickConverter {
-        TickConverter::new(IdMeta::MAX_PEAK)
-    }
-
     fn at(seconds: i64) -> u64 {
         let moment = NOW
             .0
             .checked_add_signed(seconds * 1000)
             .expect("after 1970");
-        ticks()
+        IdMeta::MAX_PEAK
             .position_at(UnixMillis(moment))
             .expect("inside the layout")
     }
@@ -202,7 +198,7 @@ mod tests {
 
     fn empty_pool() -> Pool {
         let store = Metered::new(Arc::new(MemoryStore::new()), None);
-        Pool::new(store, "default", 1..=9, ticks(), |_, _, _| {
+        Pool::new(store, "default", 1..=9, IdMeta::MAX_PEAK, |_, _, _| {
             Ok(serde_json::json!({}))
         })
     }

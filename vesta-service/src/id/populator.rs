@@ -1,5 +1,5 @@
 //! Populators: store and guard the position of a machine ID.
-//! [`sequence::advance`](crate::lease::sequence::advance) alone decides what may be taken; a
+//! [`sequence::advance`](crate::sequence::advance) alone decides what may be taken; a
 //! populator only makes it atomic.
 
 #[cfg(all(test, loom))]

@@ -1,4 +1,4 @@
-//! The rules for time and sequence. Pure; no other code does arithmetic on them.
+//! The rules for time and sequence. Pure; no other code of this crate does arithmetic on them.
 //!
 //! A position is `tick << seq_bits | seq`. A generator owns the positions of its machine ID and
 //! only ever moves forward through them:
@@ -21,7 +21,7 @@ pub const MAX_BORROW_MILLIS: u64 = 10_000;
 
 /// The rules for positions that a layout and the settings define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub(crate) struct Rules {
     seq_bits: u8,
     /// A tick has 2 to the power of this many slices.
     slice_bits: u8,
@@ -37,16 +37,16 @@ pub struct Rules {
 
 /// Positions taken: `start..end`, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
+pub(crate) struct Claim {
     /// The first position.
-    pub start: u64,
+    pub(crate) start: u64,
     /// One past the last position.
-    pub end: u64,
+    pub(crate) end: u64,
 }
 
 /// The reason why no position was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// Every position of the current slice is taken, or left to claims of one; new ones are available from
     /// this slice on.
     SequenceUsedUp {
@@ -66,7 +66,7 @@ impl Rules {
     ///
     /// Time and sequence must together have at most 62 bits, as every
     /// [`IdMeta`](vesta_intf::IdMeta) has: a bit above marks a sealed populator.
-    pub const fn new(time_bits: u8, seq_bits: u8, burst: u64) -> Self {
+    pub(crate) const fn new(time_bits: u8, seq_bits: u8, burst: u64) -> Self {
         assert!(time_bits >= 1 && time_bits as u32 + seq_bits as u32 <= 62);
         let max_tick = (1 << time_bits) - 1;
         Self {
@@ -84,7 +84,7 @@ impl Rules {
     /// waits for the rest of a second. The first slice also has an eighth of the tick, so a burst does not wait merely
     /// because a tick is new. Later slices of the tick include what earlier ones left. If shorter ticks may be
     /// borrowed, one wait covers as many of them as fit into 4 ms.
-    pub const fn paced(self, tick_millis: u64) -> Self {
+    pub(crate) const fn paced(self, tick_millis: u64) -> Self {
         let mut bits = 0;
         while tick_millis >> bits > 4 && bits < self.seq_bits {
             bits += 1;
@@ -114,7 +114,7 @@ impl Rules {
     /// on the tick and `salt`, so that all callers agree.
     ///
     /// `below` must be at least 1 and at most the number of sequence numbers.
-    pub const fn starting_below(self, below: u64, salt: u64) -> Self {
+    pub(crate) const fn starting_below(self, below: u64, salt: u64) -> Self {
         assert!(below >= 1 && below <= 1 << self.seq_bits);
         Self {
             start_below: below,
@@ -138,7 +138,7 @@ impl Rules {
 
     /// The first position of a tick, which may be one past the layout's last tick.
     #[inline]
-    pub const fn position(&self, tick: u64) -> u64 {
+    pub(crate) const fn position(&self, tick: u64) -> u64 {
         // A tick past the end is mapped to the end itself, which is beyond every position.
         let end = self.max_tick + 1;
         (if tick < end { tick } else { end }) << self.seq_bits
@@ -146,7 +146,7 @@ impl Rules {
 
     /// The tick of a position.
     #[inline]
-    pub const fn tick(&self, position: u64) -> u64 {
+    pub(crate) const fn tick(&self, position: u64) -> u64 {
         position >> self.seq_bits
     }
 
@@ -261,7 +261,7 @@ impl Rules {
     }
 
     /// The last tick of the layout.
-    pub const fn max_tick(&self) -> u64 {
+    pub(crate) const fn max_tick(&self) -> u64 {
         self.max_tick
     }
 }
@@ -271,7 +271,7 @@ impl Rules {
 ///
 /// # Errors
 /// A [`Refusal`]; nothing is taken then, and `next` is unchanged.
-pub const fn advance(
+pub(crate) const fn advance(
     next: u64,
     now: u64,
     want: u32,

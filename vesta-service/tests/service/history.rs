@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::Field;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::sequence::Rules;
 use vesta_service::lease::{KvStore, Leases, Origin};
 use vesta_service::options::Drive;
 use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
@@ -87,13 +85,12 @@ fn killed_a_thousand_times(
 /// The number of IDs of a namespace that are attributed to another claim than the one that generated them.
 fn wrongly_attributed(store: &Arc<dyn KvStore>, made: &BTreeMap<u64, (u64, u64)>) -> usize {
     let leases = Leases::new(Arc::clone(store), "default");
-    let rules = Rules::new(LAYOUT.bits(Field::Time), LAYOUT.bits(Field::Seq), 0);
     let claims: BTreeMap<_, _> = (0..=15)
         .map(|machine| (machine, leases.claims(machine).expect("memory")))
         .collect();
     let wrong = made.iter().filter(|(id, (machine, epoch))| {
         let fields = LAYOUT.unpack(**id).expect("an ID");
-        let origin = Origin::of(&claims[&fields.machine], rules.position(fields.time) + fields.seq);
+        let origin = Origin::of(&claims[&fields.machine], LAYOUT.position_of(&fields));
         !matches!(origin, Origin::Claim(claim) if fields.machine == *machine && claim.epoch == *epoch)
     });
     wrong.count()

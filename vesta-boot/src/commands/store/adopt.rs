@@ -1,7 +1,6 @@
 //! `store adopt`: for a registry whose store is a copy of one that is gone.
 
 use vesta_intf::UnixMillis;
-use vesta_service::lease::sequence::Rules;
 use vesta_service::lease::{KvStore, Leases, Namespace, StoreError, adopt, identity, refusal};
 
 use super::opened::{MARGIN_MS, Opened};
@@ -120,8 +119,8 @@ fn position_at(namespace: &Namespace, moment: UnixMillis) -> Option<u64> {
         .since(epoch)?
         .checked_mul(1000)?
         .checked_div(micros)?;
-    let fits = time_bits < 64 && tick >> time_bits == 0;
-    fits.then(|| Rules::new(time_bits, seq_bits, 0).position(tick))
+    let fits = time_bits.checked_add(seq_bits)? <= 62 && tick >> time_bits == 0;
+    fits.then(|| tick << seq_bits)
 }
 
 #[cfg(test)]
@@ -130,7 +129,6 @@ mod tests {
 
     use super::super::testing::{NOW, World, at};
     use super::*;
-    use crate::ticks::TickConverter;
 
     fn run(world: &World, answer: Option<bool>) -> Result<String, String> {
         let opened = world.opened();
@@ -169,10 +167,9 @@ mod tests {
         let seconds = i64::try_from(window / 1000).expect("a minute");
         assert_eq!(world.opened().namespace.floor, at(seconds));
         let floor = other.find().expect("memory").expect("it was opened").floor;
-        let ticks = TickConverter::new(IdMeta::SNOWFLAKE);
         assert_eq!(
             floor,
-            ticks
+            IdMeta::SNOWFLAKE
                 .position_at(UnixMillis(NOW.0 + window))
                 .expect("inside")
         );
@@ -189,7 +186,7 @@ mod tests {
                 doubt: None,
                 writer: None,
             };
-            let expected = TickConverter::new(layout).position_at(NOW).expect("inside");
+            let expected = layout.position_at(NOW).expect("inside");
             assert_eq!(
                 position_at(&namespace, NOW),
                 Some(expected),

@@ -27,7 +27,7 @@ pub(super) fn run(
     let name = opened.name();
     let before = opened.namespace.floor;
     if before >= floor {
-        let stands = opened.ticks.moment_of(before);
+        let stands = opened.layout.moment_at(before);
         return Ok(format!(
             "The floor of namespace {name} is already at {stands}. {UNCHANGED}"
         ));
@@ -48,7 +48,7 @@ pub(super) fn run(
         .leases
         .raise_floor(floor)
         .map_err(|error| opened.failed(&error))?;
-    let stands = opened.ticks.moment_of(raised);
+    let stands = opened.layout.moment_at(raised);
     Ok(format!("The floor of namespace {name} is now {stands}.\n"))
 }
 

@@ -15,7 +15,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     let snapshot = opened.snapshot()?;
     let now = opened.position_at(opened.now()?)?;
     let record = snapshot.records.get(&machine).cloned().unwrap_or_default();
-    let bound = opened.ticks.moment_of(record.bound);
+    let bound = opened.layout.moment_at(record.bound);
     let host = plain(&record.host);
     let who = match State::all(&snapshot, now).get(&machine) {
         None => {

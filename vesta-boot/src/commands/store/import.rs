@@ -101,7 +101,7 @@ fn take_over(opened: &Opened, legacy: Legacy<'_>, found: &[ForeignOwner]) -> Res
         ));
     }
     let target = Target {
-        layout: *opened.ticks.layout(),
+        layout: opened.layout,
         namespace: snapshot.namespace.uuid,
         floor: snapshot.namespace.floor,
         now: opened.clock.wall(),
@@ -141,7 +141,7 @@ fn said(opened: &Opened, legacy: Legacy<'_>, all: &[(u64, Outcome)]) -> String {
         out += "No pool of this namespace hands them out. Once a process of the other system is stopped \
                 for good, give its machine ID to the pool: store free ID\n";
     }
-    let (theirs, ours) = (legacy.layouts(), opened.ticks.layout());
+    let (theirs, ours) = (legacy.layouts(), opened.layout);
     if !theirs.is_empty() && theirs.iter().all(|theirs| theirs.spec() != ours.spec()) {
         let names: Vec<_> = theirs.iter().map(IdMeta::name).collect();
         out += &format!(

@@ -33,7 +33,7 @@ pub(super) fn run(config: &Config) -> Result<String, Error> {
 
 fn said(opened: &Opened, made: bool) -> String {
     let Opened {
-        namespace, ticks, ..
+        namespace, layout, ..
     } = opened;
     let what = if made {
         "created"
@@ -45,7 +45,7 @@ fn said(opened: &Opened, made: bool) -> String {
         opened.name(),
         opened.store().describe(),
         namespace.uuid,
-        ticks.layout(),
+        layout,
         namespace.fingerprint,
     )
 }

@@ -15,6 +15,7 @@ mod trust;
 
 use std::sync::Arc;
 
+use vesta_intf::IdMeta;
 use vesta_service::clock::Clock;
 use vesta_service::lease::Leases;
 use vesta_store::Options;
@@ -27,7 +28,6 @@ use crate::error::Error;
 use crate::output::Output;
 use crate::settings::Config;
 use crate::stores::options;
-use crate::ticks::TickConverter;
 use opened::Opened;
 
 /// Runs a command.
@@ -97,10 +97,10 @@ pub fn leases(config: &Config) -> Result<Leases, Error> {
 /// The namespace of a pool, as in `store show --json`.
 pub(crate) fn shown(
     leases: Leases,
-    ticks: TickConverter,
+    layout: IdMeta,
     clock: Arc<dyn Clock>,
 ) -> Result<serde_json::Value, Error> {
-    show::as_json(&Opened::new(leases, ticks, 0, clock)?)
+    show::as_json(&Opened::new(leases, layout, 0, clock)?)
 }
 
 #[cfg(test)]

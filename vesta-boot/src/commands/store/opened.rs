@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_intf::UnixMillis;
+use vesta_intf::{IdMeta, UnixMillis};
 use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::lease::{KvStore, Leases, Namespace, Snapshot, StoreError};
 use vesta_store::Options;
@@ -11,14 +11,14 @@ use crate::commands::report::failed;
 use crate::error::Error;
 use crate::settings::{Config, Machine};
 use crate::stores::open;
-use crate::ticks::{TickConverter, millis};
+use crate::ticks::millis;
 
 /// An open namespace.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) leases: Leases,
     pub(super) namespace: Namespace,
-    pub(super) ticks: TickConverter,
+    pub(super) layout: IdMeta,
     /// Reservation window of processes with these settings.
     pub(super) window_ms: u64,
     pub(super) clock: Arc<dyn Clock>,
@@ -42,25 +42,25 @@ impl Opened {
         };
         let window = config.lease.map(|timing| timing.window).unwrap_or_default();
         let clock = Arc::new(SystemClock::new());
-        let ticks = TickConverter::new(config.ids.layout);
+        let layout = config.ids.layout;
         let leases = Leases::new(open(url, options)?, &config.ids.namespace);
-        Self::new(leases, ticks, millis(window), clock)
+        Self::new(leases, layout, millis(window), clock)
     }
 
     pub(super) fn new(
         leases: Leases,
-        ticks: TickConverter,
+        layout: IdMeta,
         window_ms: u64,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let fingerprint = ticks.layout().fingerprint();
+        let fingerprint = layout.fingerprint();
         let namespace = leases
             .open(&fingerprint)
             .map_err(|error| failed(&leases.store().describe(), &error))?;
         Ok(Self {
             leases,
             namespace,
-            ticks,
+            layout,
             window_ms,
             clock,
         })
@@ -81,7 +81,7 @@ impl Opened {
     /// True if the configured layout is that of the namespace, so that positions convert to
     /// moments.
     pub(super) fn is_of_our_layout(&self) -> bool {
-        self.namespace.fingerprint == self.ticks.layout().fingerprint()
+        self.namespace.fingerprint == self.layout.fingerprint()
     }
 
     /// Refuses a change unless the layout is that of the namespace.
@@ -94,8 +94,8 @@ impl Opened {
              another namespace",
             self.name(),
             self.namespace.fingerprint,
-            self.ticks.layout().fingerprint(),
-            self.ticks.layout().name(),
+            self.layout.fingerprint(),
+            self.layout.name(),
         ))
     }
 
@@ -113,8 +113,8 @@ impl Opened {
     }
 
     pub(super) fn position_at(&self, moment: UnixMillis) -> Result<u64, Error> {
-        self.ticks.position_at(moment).map_err(|error| {
-            let layout = self.ticks.layout().name();
+        self.layout.position_at(moment).map_err(|error| {
+            let layout = self.layout.name();
             Error::setting(format!(
                 "layout {layout} cannot represent {moment}: {error}"
             ))

@@ -29,7 +29,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         .position_at(beyond)?
         .max(snapshot.namespace.floor)
         .max(known.map_or(0, |record| record.bound));
-    let from = opened.ticks.moment_of(bound);
+    let from = opened.layout.moment_at(bound);
     let plan = format!(
         "Repairing machine ID {machine} of namespace {name} in {}, whose record was {}:\n\
          - confirm only if no process uses it any more: one that still does loses it at its next renewal;\n\

@@ -16,7 +16,7 @@ pub(super) fn run(opened: &Opened, machine: u64, holder: &str) -> Result<String,
     if !(1..=200).contains(&holder.trim().chars().count()) {
         return Error::refuse("--for must have 1 to 200 characters: what uses the machine ID");
     }
-    let machines = opened.ticks.layout().machines();
+    let machines = opened.layout.machines();
     if !machines.contains(&machine) {
         let (first, last) = machines.into_inner();
         return Error::refuse(format!(
@@ -52,11 +52,11 @@ pub(super) fn run(opened: &Opened, machine: u64, holder: &str) -> Result<String,
     if bound > now {
         return Error::refuse(format!(
             "IDs of machine ID {machine} may have been made up to {}; retry after that moment",
-            opened.ticks.moment_of(bound)
+            opened.layout.moment_at(bound)
         ));
     }
     let target = Target {
-        layout: *opened.ticks.layout(),
+        layout: opened.layout,
         namespace: snapshot.namespace.uuid,
         floor: bound,
         now: opened.clock.wall(),

@@ -33,7 +33,7 @@ pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
         "namespace": opened.name(),
         "uuid": format!("{uuid:032x}"),
         "fingerprint": fingerprint,
-        "layout": opened.is_of_our_layout().then(|| opened.ticks.layout().name()),
+        "layout": opened.is_of_our_layout().then(|| opened.layout.name()),
         "longestWindowMs": millis(*window),
         "floor": floor.to_string(),
         "floorTime": time(opened, *floor).filter(|_| *floor > 0),
@@ -49,9 +49,7 @@ pub(super) fn run(opened: &Opened, output: Output) -> Result<String, Error> {
     let rows = rows(opened, &snapshot, opened.now()?);
     let (store, namespace) = (opened.store(), &snapshot.namespace);
     let uuid = format!("{:032x}", namespace.uuid);
-    let layout = opened
-        .is_of_our_layout()
-        .then(|| opened.ticks.layout().name());
+    let layout = opened.is_of_our_layout().then(|| opened.layout.name());
     let floor = namespace.floor.to_string();
     let floor_time = time(opened, namespace.floor).filter(|_| namespace.floor > 0);
     let layout = layout.unwrap_or("not the configured one, so that bounds are positions");
@@ -122,13 +120,13 @@ struct Row {
 fn time(opened: &Opened, position: u64) -> Option<String> {
     opened
         .is_of_our_layout()
-        .then(|| opened.ticks.moment_of(position).to_string())
+        .then(|| opened.layout.moment_at(position).to_string())
 }
 
 fn rows(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<Row> {
     // Before the epoch, or in another layout, no machine ID counts as expired.
     let now = opened
-        .ticks
+        .layout
         .position_at(now)
         .ok()
         .filter(|_| opened.is_of_our_layout());

@@ -12,7 +12,6 @@ use vesta_store::import::put;
 use super::opened::Opened;
 use crate::commands::console::Console;
 use crate::error::Error;
-use crate::ticks::TickConverter;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
@@ -23,7 +22,7 @@ pub(crate) fn at(seconds: i64) -> u64 {
         .0
         .checked_add_signed(seconds * 1000)
         .expect("after 1970");
-    TickConverter::new(IdMeta::MAX_PEAK)
+    IdMeta::MAX_PEAK
         .position_at(UnixMillis(moment))
         .expect("inside the layout")
 }
@@ -80,7 +79,7 @@ impl World {
 
     pub(super) fn opened_for(&self, layout: IdMeta) -> Opened {
         let clock = Arc::new(ManualClock::at(NOW));
-        Opened::new(self.leases(), TickConverter::new(layout), 5000, clock).expect("memory")
+        Opened::new(self.leases(), layout, 5000, clock).expect("memory")
     }
 
     pub(crate) fn leases(&self) -> Leases {
