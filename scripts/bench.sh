@@ -85,7 +85,7 @@ e2e() {
 static() {
   local triple zig libc programs folder
   triple=$(uname -m)-unknown-linux-musl
-  zig=$(scripts/venv.sh zig)
+  zig=$(scripts/lib/venv.sh scripts/lib/zig)
   rustup target list --installed | grep -qx "$triple" || rustup --quiet target add "$triple"
   programs=(--release -p vesta-server -p vesta-rest --features vesta-rest/otel,vesta-server/otel)
   cargo build "${programs[@]}" -p vesta-load
@@ -109,7 +109,7 @@ static() {
 }
 
 figures() {
-  python3 scripts/docs/figures.py "$1" "$results" "$CRITERION_HOME"
+  python3 scripts/check/docs/figures.py "$1" "$results" "$CRITERION_HOME"
 }
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

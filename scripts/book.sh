@@ -20,4 +20,4 @@ rm -rf "$target/book"
 RUST_LOG=warn mdbook build docs --dest-dir "$target/book"
 # The book has no use for its own sources.
 rm -rf "$target"/book/{book.toml,figures,.nojekyll}
-exec python3 scripts/docs/book.py "$target/book"
+exec python3 scripts/book/book.py "$target/book"

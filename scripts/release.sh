@@ -51,10 +51,10 @@ moment=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 programs=(vesta vesta-rest vesta-server)
 features=vesta-cli/all-stores,vesta-cli/otel
 
-! $image || command -v buildah >/dev/null || scripts/install.sh buildah
+! $image || command -v buildah >/dev/null || scripts/lib/install.sh buildah
 
 # A compiler and a linker for other systems.
-zig=$(scripts/venv.sh zig)
+zig=$(scripts/lib/venv.sh scripts/lib/zig)
 export PATH=$zig/bin:$target/tools/bin:$PATH
 deb_version=3.6.2
 if ! cargo-deb --version 2>/dev/null | grep -qx "$deb_version"; then

@@ -58,7 +58,7 @@ lack() {
     # vesta-server is built before it is started as a registry.
     registry) [ "$(uname)" = Linux ] || echo "Linux only" ;;
     mysql | postgres | redis | zookeeper | etcd | pgbouncer)
-      if [ "$(uname)" != Linux ]; then echo "Linux only"; else scripts/stores.sh lacks "$1"; fi
+      if [ "$(uname)" != Linux ]; then echo "Linux only"; else scripts/lib/stores.sh lacks "$1"; fi
       ;;
     faketime) ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || echo "no libfaketime" ;;
     bindfs) if ! have bindfs; then echo "no bindfs"; elif [ ! -w /dev/fuse ]; then echo "/dev/fuse is closed"; fi ;;
@@ -105,8 +105,8 @@ if [ $tier != here ]; then
     [ -z "$(lack "$tool")" ] || missing="$missing $(package_of "$tool")"
   done
   # shellcheck disable=SC2086 # names of packages
-  [ -z "$missing" ] || scripts/install.sh $missing
-  scripts/stores.sh install
+  [ -z "$missing" ] || scripts/lib/install.sh $missing
+  scripts/lib/stores.sh install
 fi
 left_out='' VESTA_TEST_LACKS=''
 skipped=()
@@ -133,7 +133,7 @@ clean_up() {
   [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true
   # Servers that a test started and did not stop are below this folder.
   for servers in "$folder" "$folder"/own.*; do
-    [ ! -d "$servers/.." ] || [ "$(uname)" != Linux ] || scripts/stores.sh stop "$servers" 2>/dev/null || true
+    [ ! -d "$servers/.." ] || [ "$(uname)" != Linux ] || scripts/lib/stores.sh stop "$servers" 2>/dev/null || true
   done
   rm -rf "$folder"
 }
@@ -150,8 +150,8 @@ start_stores() {
   [ -n "$wanted" ] || return 0
   echo "starting:$wanted"
   # shellcheck disable=SC2086 # names
-  scripts/stores.sh start "$folder" $wanted || failed "starting the stores"
-  eval "$(scripts/stores.sh env "$folder")"
+  scripts/lib/stores.sh start "$folder" $wanted || failed "starting the stores"
+  eval "$(scripts/lib/stores.sh env "$folder")"
 }
 say_what_was_left_out() {
   [ -z "$left_out" ] || printf '%s' "$left_out" | sed 's/^/not tested here: /'
@@ -257,39 +257,39 @@ watch torture torture:: || failed "the torture"
 # Processes mostly wait, so a test that uses the remaining processor time runs along with them.
 with_processes=races
 [ $tier = all ] || with_processes=mutants
-setsid nice -n 15 "scripts/$with_processes.sh" >"$folder/beside.log" 2>&1 &
+setsid nice -n 15 "scripts/check/$with_processes.sh" >"$folder/beside.log" 2>&1 &
 beside=$!
 watch processes --test-threads=4 || failed "the tests with processes"
-scripts/ops.sh || failed "the alerts and the dashboard"
-scripts/deploy.sh || failed "the files of deploy/"
-scripts/docs.sh || failed "the commands of the documents"
-scripts/interop.sh || failed "clients in other languages"
+scripts/check/ops.sh || failed "the alerts and the dashboard"
+scripts/check/deploy.sh || failed "the files of deploy/"
+scripts/check/docs.sh || failed "the commands of the documents"
+scripts/check/interop.sh || failed "clients in other languages"
 if [ $tier = full ]; then with=--full; else with=; fi
 # shellcheck disable=SC2086 # one word or none
-scripts/clients.sh $with || failed "the clients of clients/"
-scripts/outside.sh || failed "a program that has Vesta as its one dependency"
-scripts/browser.sh || failed "the page in a browser"
+scripts/check/clients.sh $with || failed "the clients of clients/"
+scripts/check/outside.sh || failed "a program that has Vesta as its one dependency"
+scripts/check/browser.sh || failed "the page in a browser"
 if [ $tier = full ]; then
-  scripts/races.sh --full || failed "the races"
-  scripts/platforms.sh --link || failed "the programs for macOS"
+  scripts/check/races.sh --full || failed "the races"
+  scripts/check/platforms.sh --link || failed "the programs for macOS"
   cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
     --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
   scripts/chaos.sh || failed "the planted fault that chaos finds"
   uid=0
-  scripts/uid.sh || uid=$?
+  scripts/check/uid.sh || uid=$?
   [ $uid != 69 ] || left_out="${left_out}UIDs of uid-generator (Maven cannot fetch it)
 "
   [ $uid = 0 ] || [ $uid = 69 ] || failed "UIDs of uid-generator"
   peers=0
-  scripts/peers.sh || peers=$?
+  scripts/check/peers.sh || peers=$?
   [ $peers != 69 ] || left_out="${left_out}other generators (their code cannot be fetched)
 "
   [ $peers = 0 ] || [ $peers = 69 ] || failed "other generators under the same faults"
   scripts/release.sh || failed "building what is released"
-  scripts/packages.sh || failed "the packages"
-  scripts/python.sh || failed "the Python package"
-  scripts/fuzz.sh 10 || failed "fuzzing"
-  scripts/schemathesis.sh || failed "the REST server against its OpenAPI document"
+  scripts/check/packages.sh || failed "the packages"
+  scripts/check/python.sh || failed "the Python package"
+  scripts/check/fuzz.sh 10 || failed "fuzzing"
+  scripts/check/schemathesis.sh || failed "the REST server against its OpenAPI document"
 fi
 status=0
 wait "$beside" || status=$?

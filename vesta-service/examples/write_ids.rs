@@ -1,4 +1,4 @@
-//! Writes IDs with machine ID 1 to a file, for `scripts/peers.sh`: `write_ids vesta|ferroid FILE SECONDS`.
+//! Writes IDs with machine ID 1 to a file, for `scripts/check/peers.sh`: `write_ids vesta|ferroid FILE SECONDS`.
 //! With `count FILE…`: the number of IDs in all files, and the number of those equal to an earlier one.
 
 use std::error::Error;

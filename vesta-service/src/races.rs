@@ -1,4 +1,4 @@
-//! Shared support for tests under a checker. See scripts/races.sh.
+//! Shared support for tests under a checker. See scripts/check/races.sh.
 
 #[cfg(loom)]
 #[path = "races/loom.rs"]

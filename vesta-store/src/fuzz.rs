@@ -5,9 +5,9 @@ use std::fmt::{Debug, Display};
 
 use crate::{OpenError, redact};
 
-#[path = "../../scripts/fuzz/texts.rs"]
+#[path = "../../scripts/check/fuzz/texts.rs"]
 mod texts;
-#[path = "../../scripts/fuzz/urls.rs"]
+#[path = "../../scripts/check/fuzz/urls.rs"]
 mod urls;
 
 pub(crate) use texts::{Changes, damaged};

@@ -1,4 +1,4 @@
-"""Tests of the embedded generator: run by scripts/python.sh with the installed wheel."""
+"""Tests of the embedded generator: run by scripts/check/python.sh with the installed wheel."""
 
 import ctypes
 import http.client

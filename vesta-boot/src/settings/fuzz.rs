@@ -12,9 +12,9 @@ use crate::role::Role;
 use crate::settings::{Config, settings};
 use crate::start::invocation::{Invocation, command};
 
-#[path = "../../../scripts/fuzz/texts.rs"]
+#[path = "../../../scripts/check/fuzz/texts.rs"]
 mod texts;
-#[path = "../../../scripts/fuzz/urls.rs"]
+#[path = "../../../scripts/check/fuzz/urls.rs"]
 mod urls;
 
 const SCHEMES: [&str; 8] = [

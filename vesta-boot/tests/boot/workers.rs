@@ -72,7 +72,13 @@ fn a_panicked_worker_gets_no_connection_and_without_workers_serving_ends() {
         unused: hour,
         lifetime: hour,
     };
-    let limiter = Limiter::new(99, 99, limits, None, Arc::clone(&running.metrics.connections));
+    let limiter = Limiter::new(
+        99,
+        99,
+        limits,
+        None,
+        Arc::clone(&running.metrics.connections),
+    );
     let listener = listener.try_into().expect("a listener");
     let server = std::thread::spawn(move || {
         net::serve(listener, &running.threads(), &limiter, drop, answer)

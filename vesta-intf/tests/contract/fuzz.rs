@@ -1,6 +1,6 @@
 //! Arbitrary input: texts that should be IDs, and numbers that should form a layout.
 
-#[path = "../../../scripts/fuzz/texts.rs"]
+#[path = "../../../scripts/check/fuzz/texts.rs"]
 mod texts;
 
 mod ids;

@@ -52,7 +52,7 @@ fn golden_values_of_the_original() {
 /// The values that the clients of other languages are tested with.
 #[test]
 fn golden_values_of_the_clients() {
-    let table = include_str!("../../../scripts/clients/golden.txt");
+    let table = include_str!("../../../scripts/check/clients/golden.txt");
     let rows = table.lines().filter(|line| !line.starts_with('#'));
     let mut checked = 0;
     for row in rows {

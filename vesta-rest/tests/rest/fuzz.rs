@@ -26,7 +26,7 @@ use crate::serials::serials;
 use crate::support::{NOW, running};
 use texts::{Changes, damaged, kept};
 
-#[path = "../../../scripts/fuzz/texts.rs"]
+#[path = "../../../scripts/check/fuzz/texts.rs"]
 mod texts;
 
 /// A request in the text of HTTP/1.1 without its version; `None` for text that cannot be sent.

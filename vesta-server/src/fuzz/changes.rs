@@ -9,7 +9,7 @@ use vesta_testkit::Rng;
 use super::{EDGES, Server, frame};
 use texts::{Changes, damaged};
 
-#[path = "../../../scripts/fuzz/texts.rs"]
+#[path = "../../../scripts/check/fuzz/texts.rs"]
 mod texts;
 
 const PUT: &str = "/vesta.v1.RegistryService/Put";

@@ -1,4 +1,4 @@
-//! The networked stores: the torture's own servers, from `scripts/stores.sh`.
+//! The networked stores: the torture's own servers, from `scripts/lib/stores.sh`.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};

@@ -34,11 +34,11 @@ const NOT_RUN: [(&str, &str); 4] = [
     ),
     (
         "INSERT INTO orders (id) VALUES ($1)",
-        "is part of a program, which scripts/outside.sh tests",
+        "is part of a program, which scripts/check/outside.sh tests",
     ),
     (
         "DROP SUBSCRIPTION",
-        "names a command; scripts/stores.sh carries it out in a test",
+        "names a command; scripts/lib/stores.sh carries it out in a test",
     ),
 ];
 

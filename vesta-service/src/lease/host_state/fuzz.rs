@@ -12,7 +12,7 @@ use super::{BuildError, HostState, Own, Record, StateFolder};
 use crate::testing::ManualClock;
 use texts::{Changes, damaged};
 
-#[path = "../../../../scripts/fuzz/texts.rs"]
+#[path = "../../../../scripts/check/fuzz/texts.rs"]
 mod texts;
 
 const MACHINE: u64 = 7;

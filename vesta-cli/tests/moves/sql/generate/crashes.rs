@@ -48,7 +48,7 @@ impl Server {
             .get_envs()
             .filter_map(|(name, value)| Some(format!("{}={}", name.to_str()?, value?.to_str()?)));
         let under: Vec<_> = ["env".to_owned()].into_iter().chain(words).collect();
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/stores.sh");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/lib/stores.sh");
         let mut start = Command::new(script);
         start
             .arg("start")

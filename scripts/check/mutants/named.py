@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Named faults: each was once planted manually, and no test noticed it, or only a simulation did.
+
+    scripts/check/mutants/named.py [--here] [NAME …]      all of them, or the named ones
+    scripts/check/mutants/named.py --list
+    scripts/check/mutants/named.py --check                only checks that each still fits the code
+
+Puts one fault after another into a copy of the sources and runs the test that must then fail. Exits with 1
+if a test does not fail, or if a fault no longer fits the code: it stands for a promise, so re-plant it and
+never drop it. `--here` works in this checkout and its target folder, which is quicker; each file is
+restored.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+SERVICE = "cargo test --quiet -p vesta-service"
+NUMBERS = "cargo test --quiet -p vesta-numbers"
+
+# name: (file, text that occurs there once, replacement, command that must fail)
+FAULTS = {
+    "falling-bound-passes-the-registry": (
+        "vesta-service/src/lease/registry.rs",
+        '(new.bound < old.bound).then_some("the bound falls")',
+        '(new.bound < old.from).then_some("the bound falls")',
+        "cargo test --quiet -p vesta-server --all-features --test server registry::a_record_that",
+    ),
+    "other-identity-accepted": (
+        "vesta-store/src/backends/registry/look.rs",
+        "seen.iter().find(|(_, it, _)| it.number != oldest.number)",
+        "seen.iter().find(|(_, it, _)| it.number == !oldest.number)",
+        "cargo test --quiet -p vesta-server --all-features --test server registry::a_server_with_another",
+    ),
+    "requests-to-another-store-answered": (
+        "vesta-server/src/registry.rs",
+        "if meant != seen.identity.number {",
+        "if meant == !seen.identity.number {",
+        "cargo test --quiet -p vesta-server --all-features --test server registry::another_store_at",
+    ),
+    "fast-path-open-in-standby": (
+        "vesta-service/src/lease/slot/held.rs",
+        "if self.ends_at.load(Ordering::Relaxed) == UNENDING {",
+        "if self.ends_at.load(Ordering::Relaxed) > 0 {",
+        f"{SERVICE} --test service cut_off::",
+    ),
+    "end-of-the-lease-not-checked": (
+        "vesta-service/src/lease/slot/held.rs",
+        "if self.left().is_zero() && !self.is_sealed() {",
+        "if self.left().is_zero() && self.is_sealed() {",
+        f"{SERVICE} --test service cut_off::",
+    ),
+    "grace-ends-in-the-first-block": (
+        "vesta-service/src/lease/state/claiming.rs",
+        "with_grace || !candidate.in_grace",
+        "with_grace || candidate.machine > 0",
+        f"{SERVICE} --test service blocks::an_owner_within",
+    ),
+    "namespace-made-anew": (
+        "vesta-service/src/lease/leases.rs",
+        "        if let Some((key, _)) = self.area.list()?.first()\n            && self.find()?.is_none()\n",
+        "        if let Some((key, _)) = self.area.list()?.first()\n            && self.find()?.is_some()\n",
+        f"{SERVICE} --lib lease::leases::tests::records_without",
+    ),
+    "namespace-replaced-during-a-claim": (
+        "vesta-service/src/lease/state/attempt.rs",
+        "if namespace.uuid != self.ground.namespace {",
+        "if namespace.uuid != self.ground.namespace && self.mine.is_none() {",
+        f"{SERVICE} --test service floors::a_claim_is_void_if_the_namespace",
+    ),
+    "later-doubt-overwrites-the-first": (
+        "vesta-service/src/lease/record.rs",
+        "let mut doubt = old.doubt.as_ref().or(self.doubt.as_ref()).cloned();",
+        "let mut doubt = self.doubt.as_ref().or(old.doubt.as_ref()).cloned();",
+        f"{SERVICE} --lib lease::leases::tests::first_doubt",
+    ),
+    "last-file-of-ends-counts": (
+        "vesta-numbers/src/segment/ends.rs",
+        "                    *highest = end.max(*highest);",
+        "                    *highest = end;",
+        f"{NUMBERS} --lib segment::ends::tests::the_highest_end",
+    ),
+    "earlier-ends-dropped": (
+        "vesta-numbers/src/segment/ends.rs",
+        "let mut ends = self.before.clone();",
+        "let mut ends = BTreeMap::new();",
+        f"{NUMBERS} --lib segment::ends::tests::ends_of_earlier",
+    ),
+    "creations-sent-again-in-halves": (
+        "vesta-service/src/lease/bulk.rs",
+        "let once = chunk.iter().any(|change| change.put.old.is_none());",
+        "let once = false;",
+        f"{SERVICE} --lib lease::bulk::tests::creation",
+    ),
+    "tokens-compared-by-four-bytes": (
+        "vesta-boot/src/net/auth.rs",
+        "token.1.digest.ct_eq(&digest)",
+        "token.1.digest[..4].ct_eq(&digest[..4])",
+        "cargo test --quiet -p vesta-boot --lib net::auth::tests::token_is_known",
+    ),
+    "bound-not-checked-for-a-caller-who-waits": (
+        "vesta-service/src/lease/slot/held.rs",
+        "self.populator.claim(now, 1, &rules, self.bound())",
+        "self.populator.claim(now, 1, &rules, u64::MAX)",
+        f"{SERVICE} --test service leases::waiting_caller",
+    ),
+    "bound-raised-by-twice-what-was-acknowledged": (
+        "vesta-service/src/lease/slot/driver.rs",
+        "held.raise(record.bound);",
+        "held.raise(record.bound + (record.bound - held.bound()));",
+        f"{SERVICE} --test service leases::renewal_raises",
+    ),
+    "thread-runs-go-on-after-sealing": (
+        "vesta-service/src/lease/slot/held.rs",
+        "        self.runs.iter().for_each(Runs::end);\n",
+        "",
+        f"{SERVICE} --test service capacity::thread_run_ends",
+    ),
+    "fast-path-open-in-a-child": (
+        "vesta-service/src/lease/slot/held.rs",
+        "        self.gate.close();\n        self.runs",
+        "        self.runs",
+        f"{SERVICE} --test fork child_leaves_store_and_files_alone",
+    ),
+    "thread-runs-go-on-in-a-child": (
+        "vesta-service/src/id/runs.rs",
+        "        self.end();\n        self.gate.close();\n",
+        "        self.gate.close();\n",
+        f"{SERVICE} --test fork child_issues_no_id",
+    ),
+    "segment-numbers-at-hand-in-a-child": (
+        "vesta-numbers/src/segment/cursor.rs",
+        "        self.end.store(0, Ordering::Relaxed);\n",
+        "",
+        f"{SERVICE} --test fork forked_child_issues_no_segment",
+    ),
+    "prefetched-ids-in-a-child": (
+        "vesta-client/src/prefetch/ring.rs",
+        "if self.open.load(Ordering::Relaxed) != process() {",
+        "if self.open.load(Ordering::Relaxed) == 0 {",
+        "cargo test --quiet -p vesta-client --test client fork::child_hands_out",
+    ),
+    "batch-leaves-no-room": (
+        "vesta-service/src/id/sequence.rs",
+        "if want == 1 {\n            0\n",
+        "if want > 0 {\n            0\n",
+        f"{SERVICE} --test service capacity::single_calls_are_served",
+    ),
+    "claim-given-back-under-another": (
+        "vesta-service/src/id/populator.rs",
+        ".compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)\n            .is_ok()",
+        ".swap(start, Ordering::Relaxed) >= end",
+        f"{SERVICE} --lib backlog::tests::cancelled_batch",
+    ),
+}
+
+
+def main(arguments):
+    if arguments == ["--list"]:
+        print("\n".join(FAULTS))
+        return 0
+    root = pathlib.Path(__file__).resolve().parents[3]
+    if arguments == ["--check"]:
+        return 0 if all([fits(root, name) for name in FAULTS]) else 1
+    here = "--here" in arguments
+    names = [name for name in arguments if name != "--here"] or list(FAULTS)
+    if unknown := [name for name in names if name not in FAULTS]:
+        print(f"unknown fault {unknown[0]}; --list shows all", file=sys.stderr)
+        return 64
+    environment = dict(os.environ, RUST_BACKTRACE="0")
+    if not here:
+        folder = pathlib.Path(
+            environment.get("VESTA_MUTANTS_DIR")
+            or pathlib.Path(environment.get("CARGO_TARGET_DIR", root / "target")) / "mutants"
+        ).resolve()
+        environment["CARGO_TARGET_DIR"] = str(folder / "target-named")
+        root = copy(root, folder / "named")
+    survivors = [name for name in names if not noticed(root, environment, name)]
+    print(f"mutants: named: {len(names) - len(survivors)} of {len(names)} noticed")
+    return 1 if survivors else 0
+
+
+def copy(root, to):
+    """Copies the files that git tracks, with their times, so that unchanged ones are not built again."""
+    files = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True
+    ).stdout
+    to.mkdir(parents=True, exist_ok=True)
+    pack = subprocess.Popen(["tar", "c", "--null", "-T", "-"], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    unpack = subprocess.Popen(["tar", "x"], cwd=to, stdin=pack.stdout)
+    pack.stdin.write(files)
+    pack.stdin.close()
+    if unpack.wait() or pack.wait():
+        sys.exit(f"cannot copy the sources to {to}")
+    return to
+
+
+def fits(root, name):
+    file, old, _, _ = FAULTS[name]
+    count = (root / file).read_text().count(old)
+    if count != 1:
+        print(f"  {name}: {file} has the text to replace {count} times, expected once")
+    return count == 1
+
+
+def noticed(root, environment, name):
+    file, old, new, command = FAULTS[name]
+    path = root / file
+    if not fits(root, name):
+        return False
+    text = path.read_text()
+    words = command.split()
+    build = words + ["--no-run"]
+    # A build takes no test name.
+    if not words[-1].startswith("-") and words[-2] not in ("--test", "-p"):
+        build.remove(words[-1])
+    try:
+        path.write_text(text.replace(old, new))
+        if subprocess.run(build, cwd=root, env=environment, capture_output=True).returncode:
+            print(f"  {name}: does not compile with the fault; re-plant it")
+            return False
+        test = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True)
+    finally:
+        path.write_text(text)
+    if "test result: FAILED" not in test.stdout:
+        print(f"  survivor: {name}: `{command}` does not fail")
+        return False
+    print(f"  {name}: noticed", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,9 +1,0 @@
-#!/usr/bin/env bash
-# Phrases that make a reader stop: in comments, documents, test names and scripts; and sentences of more than 30 words in
-# README.md and docs/use. Fails if there are more than the budget in scripts/docs/prose.py, or fewer: then lower it.
-#
-#   scripts/prose.sh           counts
-#   scripts/prose.sh --list    names every place
-set -euo pipefail
-cd "$(dirname "$0")/.."
-exec python3 scripts/docs/prose.py "$@"
