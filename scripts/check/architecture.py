@@ -11,16 +11,16 @@ ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs/inside/architecture.md"
 TESTS = re.compile(r"/(tests?|races|schedules|fuzz|testing|model|conformance|segment_conformance|crash_loop)(\.rs$|/)")
 
-# Invariant 3: who reads a clock of the system or puts a thread to sleep.
+# Invariant 3. These files read a clock of the system or put a thread to sleep.
 CLOCKS = ["vesta-service/src/clock.rs"]
-# Invariant 14: each line of unsafe code.
+# Invariant 14. Number of unsafe blocks.
 UNSAFE = {
     "vesta-client/src/fork.rs": 1,
     "vesta-service/src/clock.rs": 2,
     "vesta-service/src/fork.rs": 1,
     "vesta-store/src/backends/sqlite/lock.rs": 1,
 }
-# Invariant 15: who keeps state of the whole process or of a thread, beside constants.
+# Invariant 15. These files keep state of the whole process or of a thread, beside constants.
 STATE = {
     "vesta-boot/src/settings/declared.rs": "command lines, built once",
     "vesta-boot/src/start/traces.rs": "the exporter of traces",
@@ -41,7 +41,7 @@ STATE = {
     "vesta-service/src/wait/future.rs": "numbers of waiters",
     "vesta-store/src/backends/sqlite/lock.rs": "locks of open files",
 }
-# Invariant 15: who starts a thread or a runtime of its own.
+# Invariant 15. These files start a thread, or a runtime with threads.
 THREADS = {
     "vesta-boot/src/start/program.rs": "the fronts, and the end of a start",
     "vesta-boot/src/start/shutdown.rs": "the control thread, a hand-over, a close",
@@ -53,7 +53,7 @@ THREADS = {
     "vesta-store/src/remote/runtime.rs": "the runtime of an asynchronous store",
     "vesta-store/src/remote/runtime.rs": "the runtime of an asynchronous store",
 }
-# Invariants 1, 2, 8 and 9: what a crate must not depend on, whatever its features.
+# Invariants 1, 2, 8 and 9. A crate never depends on these, with any feature.
 NEVER = {
     "vesta-intf": "vesta-",
     "vesta-explain": "vesta-(?!intf)",

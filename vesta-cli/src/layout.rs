@@ -2,7 +2,7 @@
 
 use vesta_boot::settings::{layout_table, read_layout};
 use vesta_boot::{Error, period};
-use vesta_explain::layouts;
+use vesta_explain::{design, layouts};
 use vesta_intf::{Field, IdMeta, SequenceStart, UnixMillis};
 
 use crate::cli::LayoutCommand;
@@ -33,8 +33,7 @@ pub(crate) fn run(command: LayoutCommand, output: Output) -> Done {
                 return fitting(digits, [years, machines, per_second], output);
             };
             let epoch = epoch.unwrap_or_else(this_year);
-            let spec =
-                IdMeta::design(years, machines, per_second, epoch).map_err(Error::setting)?;
+            let spec = design(years, machines, per_second, epoch).map_err(Error::setting)?;
             let layout = IdMeta::new(spec).map_err(Error::setting)?;
             if let Some(digits) = digits.filter(|it| layout.total_bits() > bits_of(*it)) {
                 return Error::refuse(format!(
@@ -71,7 +70,7 @@ fn bits_of(digits: u32) -> u8 {
 /// Lists the highest rate of each lifetime and number of machines in IDs with this number of digits.
 fn fitting(digits: u32, [years, machines, per_second]: [Option<u64>; 3], output: Output) -> Done {
     let fits = |years, machines, rate| {
-        let spec = IdMeta::design(years, machines, rate, UnixMillis(0)).ok()?;
+        let spec = design(years, machines, rate, UnixMillis(0)).ok()?;
         let layout = IdMeta::new(spec).ok()?;
         (layout.total_bits() <= bits_of(digits)).then_some(layout)
     };

@@ -1,5 +1,5 @@
-//! What a number from elsewhere is: the form it is written in, the layouts that may have made it, what rounding
-//! did to it, and whether two sets of IDs can meet. Pure.
+//! Identifies numbers from elsewhere: their form, the layouts that may have made them, the effect of rounding, and
+//! whether two sets of IDs can meet. Designs layouts. Pure.
 //!
 //! ```
 //! use vesta_explain::{Form, Written, layouts, read};
@@ -24,6 +24,7 @@
 
 mod any_form;
 mod cosid;
+mod design;
 mod guess;
 pub mod layouts;
 mod overlap;
@@ -31,6 +32,7 @@ mod rounded;
 
 pub use any_form::{Form, Written, read};
 pub use cosid::{friendly, is_friendly, parse_friendly};
+pub use design::design;
 pub use guess::{Guess, Guesses, guess};
 pub use overlap::{IdSet, overlap};
 pub use rounded::{Rounded, in_javascript, rounded};

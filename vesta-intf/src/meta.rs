@@ -2,7 +2,6 @@
 
 mod bounds;
 mod describe;
-mod design;
 mod position;
 mod start;
 

@@ -1,4 +1,4 @@
-//! What a serial says; vesta-numbers has the language of serials.
+//! The meaning of a serial. vesta-numbers has the language of serials.
 
 use crate::CheckSymbol;
 

@@ -66,7 +66,7 @@ pub struct Token {
     /// SHA-256 of its text.
     #[serde(rename = "sha256", deserialize_with = "sha256_in_hex")]
     pub digest: [u8; 32],
-    /// What it may do.
+    /// Its scopes.
     #[serde(deserialize_with = "scopes")]
     pub scopes: Scopes,
     /// Namespaces of the registry for which the token is valid; empty: all of them.

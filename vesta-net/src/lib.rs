@@ -1,6 +1,6 @@
 //! Listeners of servers: their threads, connections with limits, TLS whose files may be replaced, tokens and scopes.
 //!
-//! It knows no ID and no setting: what a server answers is handed in.
+//! It knows no ID and no setting. The answers of a server are handed in.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -107,7 +107,7 @@
 //! use vesta_service::{IdMeta, LayoutSpec, LocalIdService, MachineSource};
 //!
 //! // 40 years from 2026 on, 1,000 machines, a million IDs a second: the widths follow.
-//! let spec: LayoutSpec = IdMeta::design(40, 1000, 1_000_000, UnixMillis(1_767_225_600_000))?;
+//! let spec: LayoutSpec = vesta_explain::design(40, 1000, 1_000_000, UnixMillis(1_767_225_600_000))?;
 //! let ids = LocalIdService::builder()
 //!     .layout(IdMeta::new(spec)?) // or IdMeta::SNOWFLAKE, or another named layout
 //! #   .machine(MachineSource::Stateless(1))

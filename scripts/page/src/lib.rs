@@ -171,7 +171,7 @@ fn design(values: [&str; 4]) -> Result<String, IdError> {
     let (years, machines) = (number("years", years)?, number("machines", machines)?);
     let per_second = number("per second", per_second)?;
     let epoch = UnixMillis(number("epoch", epoch)?);
-    described(&IdMeta::new(IdMeta::design(
+    described(&IdMeta::new(vesta_explain::design(
         years, machines, per_second, epoch,
     )?)?)
 }

@@ -1,5 +1,6 @@
 //! Layouts and IDs of other systems compared with what their authors document, and every boundary.
 
+mod design;
 mod foreign;
 mod friendly;
 mod guesses;

@@ -2,7 +2,6 @@
 
 mod any;
 mod bounds;
-mod design;
 mod detection;
 mod document;
 mod exhaustive;

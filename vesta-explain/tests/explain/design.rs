@@ -1,5 +1,6 @@
 //! The designer of layouts compared with every possible layout.
 
+use vesta_explain::design;
 use vesta_intf::{Field, FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 
 const YEAR: u64 = 31_556_952_000;
@@ -86,7 +87,7 @@ fn no_sufficient_layout_is_narrower() {
                         && it.machines >= machines
                         && it.per_second >= per_second
                 });
-                let found = IdMeta::design(years, machines, per_second, UnixMillis(0)).ok();
+                let found = design(years, machines, per_second, UnixMillis(0)).ok();
                 let bits = |spec: LayoutSpec| spec.time_bits + spec.seq_bits + spec.machine_bits;
                 let found = found.map(|spec| (bits(spec), spec.unit));
                 assert_eq!(found, does.map(|it| (it.bits, it.unit)), "{asked:?}");
@@ -117,7 +118,7 @@ fn an_impossible_layout_is_refused_with_the_reason() {
         ((1, 0, 1), "machines must be 1 to"),
     ] {
         let (years, machines, per_second) = asked;
-        let error = IdMeta::design(years, machines, per_second, UnixMillis(0)).expect_err(said);
+        let error = design(years, machines, per_second, UnixMillis(0)).expect_err(said);
         assert!(error.to_string().contains(said), "{error}");
     }
 }
