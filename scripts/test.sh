@@ -16,11 +16,11 @@
 #   scripts/test.sh -p CRATE …       one crate, or any other arguments of `cargo test`
 #
 # A test that needs a store's server has it in its path: of_mysql, mysql::. A store whose VESTA_TEST_MYSQL (POSTGRES,
-# REDIS, ZOOKEEPER, ETCD, REGISTRY) is set is tested there; it must be a throw-away server.
+# REDIS, ZOOKEEPER, ETCD, POOL SERVER) is set is tested there; it must be a throw-away server.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-stores="mysql postgres redis zookeeper etcd registry"
+stores="mysql postgres redis zookeeper etcd pool_server"
 tier=here
 case "${1:-}" in
   -h | --help)
@@ -55,8 +55,8 @@ fi
 lack() {
   case $1 in
     # Linux only: they read /proc, or are started by a script that does.
-    # vesta-server is built before it is started as a registry.
-    registry) [ "$(uname)" = Linux ] || echo "Linux only" ;;
+    # vesta-server is built before it is started as a pool server.
+    pool_server) [ "$(uname)" = Linux ] || echo "Linux only" ;;
     mysql | postgres | redis | zookeeper | etcd | pgbouncer)
       if [ "$(uname)" != Linux ]; then echo "Linux only"; else scripts/lib/stores.sh lacks "$1"; fi
       ;;
@@ -158,7 +158,7 @@ say_what_was_left_out() {
 }
 
 if [ $# -gt 0 ]; then
-  case " $wanted " in *" registry "*) cargo build --quiet -p vesta-server --all-features || failed "building vesta-server" ;; esac
+  case " $wanted " in *" pool_server "*) cargo build --quiet -p vesta-server --all-features || failed "building vesta-server" ;; esac
   start_stores "$wanted"
   # They start programs of other crates, as a build of all crates together makes them.
   case " $* " in

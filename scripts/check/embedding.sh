@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks builds with default features. Embedding costs no async runtime, no network stack, no database and at most 25
-# crates. `cargo run -- serve` can be a member of a registry. The lock file of the wheel is up to date.
+# crates. `cargo run -- serve` can be a member of a pool server. The lock file of the wheel is up to date.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -20,8 +20,8 @@ fi
 echo "vesta-service: $count crates, no async runtime, no network, no database"
 
 features=$(cargo tree -p vesta-cli --edges normal --prefix none --format '{p} features: {f}')
-grep -q '^vesta-store .*features:.*registry' <<<"$features" || {
-  echo "a default build of vesta cannot be a member of a registry" >&2
+grep -q '^vesta-store .*features:.*pool-server' <<<"$features" || {
+  echo "a default build of vesta cannot be a member of a pool_server" >&2
   exit 1
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd, PgBouncer, and vesta-server as a
-# registry, built before. Each listens on a free loopback port, with data, random password and log in its own folder
+# pool server, built before. Each listens on a free loopback port, with data, random password and log in its own folder
 # below DIR. They are as durable as real ones. Missing programs are installed if apt-get can; nothing else on this
 # machine is touched. Linux only.
 #
-#   scripts/lib/stores.sh start DIR [STORE…]    default: mysql postgres redis zookeeper etcd registry. A killed
+#   scripts/lib/stores.sh start DIR [STORE…]    default: mysql postgres redis zookeeper etcd pool server. A killed
 #                                               one starts again with its data and port
 #   scripts/lib/stores.sh env DIR               their URLs, as lines for `eval`: export VESTA_TEST_MYSQL=…
 #   scripts/lib/stores.sh stop DIR [STORE…]     stops what was started there; the data stays
@@ -27,7 +27,7 @@
 set -euo pipefail
 umask 077
 
-ALL=(mysql postgres redis zookeeper etcd registry)
+ALL=(mysql postgres redis zookeeper etcd pool_server)
 REPLICAS=(mysql-replica postgres-replica redis-replica)
 POOLERS=(pgbouncer)
 # Time limit of a start. A quiet machine needs less than 5 s.
@@ -55,7 +55,7 @@ lacks() {
     redis) first_missing redis-server redis-cli ;;
     zookeeper) if [ ! -e "$ZOOKEEPER_JAR" ]; then echo "no $ZOOKEEPER_JAR"; else first_missing java; fi ;;
     etcd) first_missing etcd ;;
-    registry) [ -x "$VESTA_SERVER" ] || echo "no $VESTA_SERVER: cargo build -p vesta-server" ;;
+    pool_server) [ -x "$VESTA_SERVER" ] || echo "no $VESTA_SERVER: cargo build -p vesta-server" ;;
     pgbouncer) first_missing pgbouncer ;;
   esac
 }
@@ -452,24 +452,24 @@ answers_etcd() {
 }
 
 # Its store is a SQLite file; the password is the token.
-start_registry() {
+start_pool_server() {
   local sha256
   sha256=$(printf '%s' "$password" | sha256sum)
   cat >"$home/vesta.toml" <<TOML
-registry.namespaces = "*"
+pool_server.namespaces = "*"
 state_dir = "$home/data"
 listen = "127.0.0.1:$port"
 admin.listen = "127.0.0.1:$second_port"
 [[auth.tokens]]
 name = "members"
 sha256 = "${sha256%% *}"
-scopes = ["registry"]
+scopes = ["pool"]
 TOML
   daemon "$VESTA_SERVER" --config "$home/vesta.toml"
   url=vesta://:$password@127.0.0.1:$port
 }
 
-answers_registry() {
+answers_pool_server() {
   ask "$second_port" 'GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n' | grep -q ' 200 '
 }
 

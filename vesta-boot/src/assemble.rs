@@ -14,7 +14,7 @@ use vesta_store::StoreUrl;
 
 use crate::error::Error;
 use crate::offered::Offered;
-use crate::settings::{Compat, Config, Machine, Number, Registry};
+use crate::settings::{Compat, Config, Machine, Number, PoolServer};
 use crate::stores::metered::Metered;
 use crate::stores::pool::Pool;
 use crate::stores::{
@@ -43,8 +43,8 @@ pub struct Assembled {
 }
 
 impl Assembled {
-    /// The store that others may use, if this server is a registry.
-    pub(crate) fn registry(&self, settings: &Registry) -> Option<Offered> {
+    /// The store that others may use, if this server is a pool server.
+    pub(crate) fn pool_server(&self, settings: &PoolServer) -> Option<Offered> {
         let store = self.store.clone();
         store
             .filter(|_| !settings.namespaces.is_empty())
@@ -205,10 +205,10 @@ fn source(config: &Config) -> Result<(MachineSource, Option<Arc<Metered>>), Erro
     Ok((source, None))
 }
 
-/// Refuses to be the registry of a store that is a second one. A store that does not answer yet is looked at again for
+/// Refuses to be the pool server of a store that is a second one. A store that does not answer yet is looked at again for
 /// each member.
 fn refuse_second(config: &Config, store: &dyn KvStore) -> Result<(), Error> {
-    if config.registry.namespaces.is_empty() {
+    if config.pool_server.namespaces.is_empty() {
         return Ok(());
     }
     let refused = |why: &dyn Display| Error::refuse(format!("{}: {why}", store.describe()));
@@ -220,7 +220,7 @@ fn refuse_second(config: &Config, store: &dyn KvStore) -> Result<(), Error> {
     }
     if matches!(store.file_place(), Ok(Some(place)) if place.machine.is_empty()) {
         tracing::warn!(
-            "this machine has no /etc/machine-id, so a copy of the registry's file on another machine is only known by \
+            "this machine has no /etc/machine-id, so a copy of the pool_server's file on another machine is only known by \
              its device, inode and time of creation"
         );
     }

@@ -104,7 +104,7 @@ pub struct Metrics {
     series: Vec<Vec<Series>>,
     /// IDs handed out: first to callers without a token, then per token.
     issued: Vec<Counter>,
-    /// Changes that the registry refused, in the same order.
+    /// Changes that the pool server refused, in the same order.
     refused_changes: Vec<Counter>,
     /// Connections of the public listeners.
     pub connections: Arc<Connections>,
@@ -157,7 +157,7 @@ impl Metrics {
         callers.zip(self.issued.iter().map(|counter| counter.get()))
     }
 
-    /// Counts a change of a caller that the registry refused.
+    /// Counts a change of a caller that the pool server refused.
     pub fn refuse_change(&self, caller: Caller) {
         if let Some(counter) = self
             .refused_changes
@@ -167,7 +167,7 @@ impl Metrics {
         }
     }
 
-    /// Changes that the registry refused so far, of each caller.
+    /// Changes that the pool server refused so far, of each caller.
     pub fn refused_changes(&self) -> impl Iterator<Item = (Caller, u64)> {
         let callers = std::iter::once(Caller(None)).chain((0..).map(|token| Caller(Some(token))));
         callers.zip(self.refused_changes.iter().map(|counter| counter.get()))

@@ -1,4 +1,4 @@
-//! The store that a registry gives to others.
+//! The store that a pool server gives to others.
 
 use std::sync::Arc;
 use std::time::Duration;

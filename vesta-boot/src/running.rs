@@ -69,8 +69,8 @@ pub struct Running {
     pub tinyid: Option<Arc<TinyidTokens>>,
     /// Serials, if they are on.
     pub serials: Option<Arc<SerialService>>,
-    /// The store that others may use, if this server is a registry.
-    pub registry: Option<Offered>,
+    /// The store that others may use, if this server is a pool server.
+    pub pool_server: Option<Offered>,
     /// Protection of the listeners.
     pub security: Security,
     /// The counters.
@@ -203,7 +203,7 @@ mod tests {
             segments: None,
             tinyid: None,
             serials: None,
-            registry: None,
+            pool_server: None,
             security: Security::default(),
             metrics: Arc::default(),
             leaving: CancellationToken::new(),

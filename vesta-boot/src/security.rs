@@ -25,7 +25,7 @@ pub struct Security {
 }
 
 impl Security {
-    /// Namespaces of the registry for which a caller's token is valid; all if there are none.
+    /// Namespaces of the pool server for which a caller's token is valid; all if there are none.
     pub fn namespaces(&self, caller: Caller) -> &[String] {
         let tokens = self.auth.as_ref().map_or(&[][..], Auth::tokens);
         let token = caller.0.and_then(|index| tokens.get(index));

@@ -314,7 +314,7 @@ fn the_page_about_stores_has_the_durations_of_the_code() {
         ("state file (fixed ID)", Timing::FILE),
         ("SQLite pool", Timing::ONE_HOST),
         (
-            "MySQL, PostgreSQL, ZooKeeper, etcd, registry",
+            "MySQL, PostgreSQL, ZooKeeper, etcd, pool server",
             Timing::NETWORK,
         ),
         ("Redis", Timing::IN_MEMORY),

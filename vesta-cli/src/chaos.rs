@@ -1,5 +1,5 @@
 //! `chaos`: real servers on loopback that are killed, paused, given wrong clocks and cut off from their store or
-//! registry. Each ID that they make is compared with all others.
+//! pool server. Each ID that they make is compared with all others.
 
 mod seen;
 mod way;
@@ -61,8 +61,8 @@ impl Clock for Stepped {
     }
 }
 
-/// Second argument of a server that is a registry.
-const REGISTRY: &str = "registry";
+/// Second argument of a server that is a pool server.
+const POOL_SERVER: &str = "pool_server";
 
 /// Runs a server whose clock is off by the first argument, then by each line of standard input. It ends
 /// with its parent process.
@@ -81,7 +81,7 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     println!("  process     {}", id());
     let clock: Arc<dyn Clock> = Arc::new(Stepped);
     let (role, front) = match args.next() {
-        Some(kind) if kind == REGISTRY => (Role::Server, &FRONTS[1..]),
+        Some(kind) if kind == POOL_SERVER => (Role::Server, &FRONTS[1..]),
         _ => (Role::Rest, &FRONTS[..1]),
     };
     let done =
@@ -133,11 +133,11 @@ impl Drop for Place {
 struct Chaos<'a> {
     args: &'a ChaosArgs,
     folder: &'a Path,
-    /// Address of the registry, if there is one.
-    registry: Option<SocketAddr>,
+    /// Address of the pool server, if there is one.
+    pool_server: Option<SocketAddr>,
     /// URL of the store, if one is given.
     store: Option<StoreUrl>,
-    /// The way of each server to the registry, or to the one server of the store.
+    /// The way of each server to the pool server, or to the one server of the store.
     ways: Vec<Way>,
     over: CancellationToken,
 }
@@ -149,19 +149,19 @@ pub(crate) fn run(args: &ChaosArgs, output: Output) -> Done {
         .tempdir()
         .map_err(failed)?;
     let seed = args.seed.unwrap_or(CLOCK.random() as u64 % 1_000_000);
-    let registry = args.registry.then(free_address).transpose();
-    let registry = registry.map_err(failed)?;
+    let pool_server = args.pool_server.then(free_address).transpose();
+    let pool_server = pool_server.map_err(failed)?;
     // A malformed URL is the servers' to refuse.
     let store: Option<StoreUrl> = args.store.as_ref().and_then(|url| url.parse().ok());
     let named = store.as_ref().and_then(StoreUrl::one_server);
     let named = named.and_then(|at| at.to_socket_addrs().ok()?.next());
-    let server = registry.or(named);
+    let server = pool_server.or(named);
     let ways = (0..args.processes).filter_map(|_| Some(Way::to(server?)));
     let chaos = Chaos {
         args,
         folder: folder.path(),
         ways: ways.collect::<io::Result<_>>().map_err(failed)?,
-        registry,
+        pool_server,
         store,
         over: told.child_token(),
     };
@@ -230,7 +230,7 @@ impl Chaos<'_> {
 
     /// Keeps a server in each slot, and kills them, pauses them and steps their clocks at random, until
     /// the time is up, an ID repeats, or a stop is requested. Returns the IDs, and the counts of kills,
-    /// pauses, clock steps, cuts from the store or registry, and failed requests.
+    /// pauses, clock steps, cuts from the store or pool server, and failed requests.
     fn disturb(&self, dice: &mut Dice) -> Result<(Seen, [u64; 5]), Error> {
         let ChaosArgs {
             processes, minutes, ..
@@ -239,7 +239,7 @@ impl Chaos<'_> {
         let (mut next, mut said) = (Duration::from_secs(1), Duration::from_secs(2));
         // At the end the servers stop first, then the receiver, and with them the threads that wait
         // for either.
-        let all = processes + u16::from(self.registry.is_some());
+        let all = processes + u16::from(self.pool_server.is_some());
         scope(|threads| {
             let _over = self.over.drop_guard_ref();
             let (send, received) = sync_channel(64);
@@ -370,9 +370,9 @@ impl Chaos<'_> {
 
     fn start(&self, number: u16, off: i64) -> Result<Child, Error> {
         let file = |kind| File::create(self.file(number, kind)).map_err(failed);
-        let serves = self.registry.filter(|_| number == self.args.processes);
+        let serves = self.pool_server.filter(|_| number == self.args.processes);
         let (kind, listen) = match serves {
-            Some(address) => (REGISTRY, address.to_string()),
+            Some(address) => (POOL_SERVER, address.to_string()),
             None => ("member", "127.0.0.1:0".to_owned()),
         };
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
@@ -386,7 +386,7 @@ impl Chaos<'_> {
             .arg(self.folder.join("state"))
             .arg("--machine-store");
         let file_store = format!("sqlite:{}", self.folder.join("pool.db").display());
-        match (&self.args.store, self.registry) {
+        match (&self.args.store, self.pool_server) {
             (Some(store), _) => {
                 let way = self.ways.get(usize::from(number));
                 let by_way = self.store.as_ref().zip(way);
@@ -394,7 +394,7 @@ impl Chaos<'_> {
                 command.arg(by_way.as_ref().map_or(&**store, StoreUrl::expose))
             }
             (None, Some(_)) if serves.is_some() => command
-                .args([&file_store, "--registry-namespaces"])
+                .args([&file_store, "--pool-server-namespaces"])
                 .arg(self.namespace()),
             (None, Some(_)) => {
                 let way = self.ways[usize::from(number)].address;

@@ -208,9 +208,9 @@ pub(crate) struct ChaosArgs {
     /// Store of their machine IDs, like --machine-store [default: a temporary file]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Claim them through a registry, which is killed and paused, too
+    /// Claim them through a pool server, which is killed and paused, too
     #[arg(long, conflicts_with = "store")]
-    pub(crate) registry: bool,
+    pub(crate) pool_server: bool,
     /// Seed of the faults: which, when and in which server [default: random; printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

@@ -26,8 +26,8 @@ bitflags! {
         const METRICS = 1 << 4;
         /// Full access to the admin listener, including new tags.
         const ADMIN = 1 << 5;
-        /// The registry: claiming machine IDs, and fetching ranges of tags.
-        const REGISTRY = 1 << 6;
+        /// The pool server: claiming machine IDs, and fetching ranges of tags.
+        const POOL = 1 << 6;
     }
 }
 
@@ -69,7 +69,7 @@ pub struct Token {
     /// Its scopes.
     #[serde(deserialize_with = "scopes")]
     pub scopes: Scopes,
-    /// Namespaces of the registry for which the token is valid; empty: all of them.
+    /// Namespaces of the pool server for which the token is valid; empty: all of them.
     #[serde(default, deserialize_with = "namespaces")]
     pub namespaces: Vec<String>,
 }
@@ -119,7 +119,7 @@ impl Token {
         }
     }
 
-    /// Restricts the token to some namespaces of the registry.
+    /// Restricts the token to some namespaces of the pool server.
     #[must_use]
     pub fn of_namespaces(self, names: &[&str]) -> Self {
         let namespaces = names.iter().map(|&name| name.to_owned()).collect();
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(all.collect::<Scopes>(), Scopes::ANY);
         assert_eq!(
             Scopes::ANY.to_string(),
-            "generate, read, segments, serials, metrics, admin, registry"
+            "generate, read, segments, serials, metrics, admin, pool"
         );
         assert_eq!(Scopes::named("all"), None);
     }

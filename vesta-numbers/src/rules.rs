@@ -6,7 +6,7 @@ use vesta_service::lease::{Place, Put, Refusal, Seen};
 use crate::segment::kv::{Written, entry_key};
 use crate::serial::Definition;
 
-/// Checks a change that a member of a registry asks for: of tags here, of machine IDs by [`Place::check`].
+/// Checks a change that a member of a pool server asks for: of tags here, of machine IDs by [`Place::check`].
 ///
 /// # Errors
 /// The reason why no owner would make the change, or not yet.

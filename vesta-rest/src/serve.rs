@@ -293,7 +293,7 @@ mod tests {
             segments: None,
             tinyid: None,
             serials: None,
-            registry: None,
+            pool_server: None,
             security: Security::default(),
             metrics: Arc::new(Metrics::new(METHODS)),
             leaving: CancellationToken::new(),

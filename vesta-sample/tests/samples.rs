@@ -106,9 +106,13 @@ fn batch_takes_ids_from_memory() {
 }
 
 #[test]
-fn member_prints_ids_with_a_machine_id_of_the_registry() {
-    let registry = Server::with("vesta-server", &["--registry-namespaces", "orders"], |_| ());
-    let url = format!("vesta://{}", registry.program.address());
+fn member_prints_ids_with_a_machine_id_of_the_pool_server() {
+    let pool_server = Server::with(
+        "vesta-server",
+        &["--pool-server-namespaces", "orders"],
+        |_| (),
+    );
+    let url = format!("vesta://{}", pool_server.program.address());
     let folder = tempfile::tempdir().unwrap();
     let run = || {
         output(

@@ -1,4 +1,4 @@
-//! Messages of arbitrary bytes and numbers to every method: each call ends with a gRPC status. Changes of a registry's
+//! Messages of arbitrary bytes and numbers to every method: each call ends with a gRPC status. Changes of a pool server's
 //! entries that are nearly right: none harms a member.
 
 mod changes;
@@ -36,10 +36,10 @@ const PATHS: [&str; 17] = [
     "/vesta.v1.SegmentService/NextIds",
     "/vesta.v1.SerialService/Next",
     "/vesta.v1.SerialService/Parse",
-    "/vesta.v1.RegistryService/Open",
-    "/vesta.v1.RegistryService/List",
-    "/vesta.v1.RegistryService/Get",
-    "/vesta.v1.RegistryService/Put",
+    "/vesta.v1.PoolService/Open",
+    "/vesta.v1.PoolService/List",
+    "/vesta.v1.PoolService/Get",
+    "/vesta.v1.PoolService/Put",
     "/grpc.health.v1.Health/Check",
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/vesta.v1.IdService/Nothing",
@@ -52,7 +52,7 @@ struct Server {
     runtime: Runtime,
     clock: ManualClock,
     services: Mutex<Services>,
-    /// The store that it offers as a registry.
+    /// The store that it offers as a pool server.
     store: Arc<MemoryStore>,
 }
 
@@ -61,7 +61,7 @@ impl Server {
         Self::checking(true)
     }
 
-    /// A server whose registry checks what it is sent, or not.
+    /// A server whose pool server checks what it is sent, or not.
     fn checking(checked: bool) -> Self {
         let clock = ManualClock::at(UnixMillis(1_767_225_600_000));
         let service = LocalIdService::builder()
@@ -83,7 +83,7 @@ impl Server {
         assert!(serials.create(&tag).expect("memory answers"));
         let mut config = Config::defaults(Role::Server);
         config.limits.request_timeout = Duration::from_millis(20);
-        config.registry.namespaces = ["orders".to_owned()].into();
+        config.pool_server.namespaces = ["orders".to_owned()].into();
         let store = Arc::new(MemoryStore::new());
         let mut offered = Offered::new(store.clone());
         offered.checked = checked;
@@ -93,7 +93,7 @@ impl Server {
             segments: Some(Arc::new(segments)),
             tinyid: None,
             serials: Some(Arc::new(serials)),
-            registry: Some(offered),
+            pool_server: Some(offered),
             security: Security::default(),
             metrics: Arc::new(Metrics::new(crate::METHODS)),
             leaving: CancellationToken::new(),

@@ -14,7 +14,7 @@ mod grpc;
 mod health;
 mod in_flight;
 mod methods;
-mod registry;
+mod pool_server;
 mod routes;
 mod segments;
 mod serials;

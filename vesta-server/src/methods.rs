@@ -37,10 +37,10 @@ methods! {
     NEXT_IDS = SegmentService NextIds SEGMENTS;
     NEXT = SerialService Next SERIALS;
     PARSE = SerialService Parse SERIALS;
-    OPEN = RegistryService Open REGISTRY;
-    LIST = RegistryService List REGISTRY;
-    GET = RegistryService Get REGISTRY;
-    PUT = RegistryService Put REGISTRY;
+    OPEN = PoolService Open POOL;
+    LIST = PoolService List POOL;
+    GET = PoolService Get POOL;
+    PUT = PoolService Put POOL;
     CREATE = SerialService Create ADMIN;
 }
 

@@ -13,7 +13,7 @@ use tower::Service;
 use vesta_boot::{Running, Span};
 use vesta_intf::grpc::FILE_DESCRIPTOR_SET;
 use vesta_intf::grpc::v1::id_service_server::IdServiceServer;
-use vesta_intf::grpc::v1::registry_service_server::RegistryServiceServer;
+use vesta_intf::grpc::v1::pool_service_server::PoolServiceServer;
 use vesta_intf::grpc::v1::segment_service_server::SegmentServiceServer;
 use vesta_intf::grpc::v1::serial_service_server::SerialServiceServer;
 use vesta_net::Requests;
@@ -22,7 +22,7 @@ use crate::grpc::Ids;
 use crate::health::Health;
 use crate::in_flight::{Answer, opened};
 use crate::methods::METHODS;
-use crate::registry::{self, Registry};
+use crate::pool_server::{self, PoolServer};
 use crate::segments::Segments;
 use crate::serials::Serials;
 use crate::{access, deadline, methods};
@@ -46,8 +46,8 @@ impl Services {
         let segments = Segments(Arc::clone(&running));
         let serials = Serials(Arc::clone(&running));
         let serials = SerialServiceServer::new(serials).max_decoding_message_size(DECODE_LIMIT);
-        let registry = RegistryServiceServer::new(Registry::new(Arc::clone(&running)))
-            .max_decoding_message_size(registry::DECODE_LIMIT);
+        let pool_server = PoolServiceServer::new(PoolServer::new(Arc::clone(&running)))
+            .max_decoding_message_size(pool_server::DECODE_LIMIT);
         let health = HealthServer::new(Health::of(&running));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
@@ -57,7 +57,7 @@ impl Services {
         let proof = "both descriptor sets are generated and checked by a test";
         let others = Routes::new(health.max_decoding_message_size(DECODE_LIMIT))
             .add_service(serials)
-            .add_service(registry)
+            .add_service(pool_server)
             .add_service(
                 reflection()
                     .build_v1()

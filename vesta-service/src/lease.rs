@@ -11,9 +11,9 @@
 //!  leases.rs       a namespace in such a store; bulk.rs: many changes at once, area.rs: its entries,
 //!                  codec.rs: their texts
 //!  writer.rs       the server that wrote last: a fail-over, or a second server    pure
-//!  registry.rs     what a registry accepts from others                  pure
+//!  pool server.rs     what a pool server accepts from others                  pure
 //!  handover.rs     what a change means for another system in the store  pure
-//!  identity.rs     whose data a registry serves, and where its file lies
+//!  identity.rs     whose data a pool server serves, and where its file lies
 //!  events.rs       events for people; history.rs: past claims
 //!  host_state.rs   what this host remembers; state files of fixed machine IDs
 //! ```
@@ -32,8 +32,8 @@ mod leases;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod model;
 mod outlook;
+mod pool_server;
 mod record;
-mod registry;
 mod secret;
 mod slot;
 mod state;
@@ -58,9 +58,9 @@ pub use identity::{FilePlace, StoreIdentity, adopt, identity, note_older, refusa
 pub use kv::{KvStore, Put, Suspicion};
 pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
+pub use pool_server::{PROOFS, Place, Refusal, Seen};
 pub(crate) use record::{Amendment, check_namespace};
 pub use record::{Cas, Doubt, Namespace, Record, Standby};
-pub use registry::{PROOFS, Place, Refusal, Seen};
 pub use secret::Secret;
 pub(crate) use slot::{
     HeldLease, HeldLeaseFactory, Keeper, MachineSlot, Reserved, Rounds, Signals, Slots,

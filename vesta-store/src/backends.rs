@@ -1,18 +1,18 @@
 //! Backends, one folder each: connecting and checking (`mod`), the URL (`config`), the functions of
 //! the port (`kv`), and error mapping (`errors`).
 
-#[cfg(any(feature = "etcd", feature = "registry"))]
+#[cfg(any(feature = "etcd", feature = "pool-server"))]
 mod channel;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
+#[cfg(feature = "pool-server")]
+pub(crate) mod pool_server;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
-#[cfg(feature = "registry")]
-pub(crate) mod registry;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
@@ -26,7 +26,7 @@ pub(crate) mod zookeeper;
     feature = "postgres",
     feature = "redis",
     feature = "etcd",
-    feature = "registry"
+    feature = "pool-server"
 ))]
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

@@ -10,7 +10,7 @@ pub enum Kind {
     Redis,
     Zookeeper,
     Etcd,
-    Registry,
+    PoolServer,
 }
 
 impl Kind {
@@ -22,7 +22,7 @@ impl Kind {
         Self::Redis,
         Self::Zookeeper,
         Self::Etcd,
-        Self::Registry,
+        Self::PoolServer,
     ];
 
     /// The kind with this scheme, ignoring case.
@@ -36,7 +36,7 @@ impl Kind {
     /// The name of the kind and of its cargo feature.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Registry => "registry",
+            Self::PoolServer => "pool-server",
             _ => self.facts().schemes[0],
         }
     }
@@ -82,11 +82,11 @@ impl Kind {
                 example: "etcd://etcd1:2379,etcd2:2379,etcd3:2379/vesta",
                 built_in: cfg!(feature = "etcd"),
             },
-            Self::Registry => Facts {
+            Self::PoolServer => Facts {
                 schemes: &["vesta", "vestas"],
                 options: "ca id",
                 example: "vesta://host1:50051,host2:50051 or vestas://:TOKEN@host:50051",
-                built_in: cfg!(feature = "registry"),
+                built_in: cfg!(feature = "pool-server"),
             },
         }
     }

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Each backend is a cargo feature with its name (`sqlite`, on by default, `mysql`, `postgres`, `redis`,
-//! `zookeeper`, `etcd`, `registry`), and [`open`] selects it by the scheme of the URL. The feature `testkit` adds the
+//! `zookeeper`, `etcd`, `pool_server`), and [`open`] selects it by the scheme of the URL. The feature `testkit` adds the
 //! `conformance` suite, which every backend passes unchanged.
 #![deny(unsafe_code)] // except for one line in sqlite/lock.rs, justified there
 

@@ -28,7 +28,7 @@ use crate::{Kind, Options, SegmentTable, StoreUrl};
 /// | Redis | `redis://:password@host:6379/0`, `rediss://…` with TLS |
 /// | ZooKeeper | `zookeeper://host:2181,host:2181/path` |
 /// | etcd | `etcd://host:2379,host:2379`, `etcds://…` with TLS |
-/// | registry | `vesta://host:50051,host:50051`, `vestas://…` with TLS: the store of a vesta-server |
+/// | pool server | `vesta://host:50051,host:50051`, `vestas://…` with TLS: the store of a vesta-server |
 ///
 /// # Errors
 /// [`OpenError`]; every case states the remedy. An unreachable store is not an error here: the
@@ -69,8 +69,8 @@ fn open_kv(
         Kind::Mysql => Arc::new(backends::mysql::Store::open(url, options, purpose)?),
         #[cfg(feature = "postgres")]
         Kind::Postgres => Arc::new(backends::postgres::Store::open(url, options, purpose)?),
-        #[cfg(feature = "registry")]
-        Kind::Registry => Arc::new(backends::registry::Store::open(url, options, purpose)?),
+        #[cfg(feature = "pool-server")]
+        Kind::PoolServer => Arc::new(backends::pool_server::Store::open(url, options, purpose)?),
         off => {
             return Err(OpenError::FeatureOff {
                 feature: off.name(),

@@ -18,7 +18,7 @@ pub struct Options {
     /// Location of segment tags; `None` for the store's default: Leaf's table where the store supports
     /// it.
     pub segment_table: Option<SegmentTable>,
-    /// State directory of this host, in which a registry's identity is kept; `None` to compare identities only
+    /// State directory of this host, in which a pool server's identity is kept; `None` to compare identities only
     /// within this process.
     pub state_dir: Option<PathBuf>,
     /// True if a database file on a network file system is accepted with a warning.

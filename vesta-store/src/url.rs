@@ -26,7 +26,7 @@ pub struct StoreUrl {
     shown: String,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
-    /// The servers, in the order of the URL: exactly one, except that ZooKeeper, etcd and a registry may have
+    /// The servers, in the order of the URL: exactly one, except that ZooKeeper, etcd and a pool server may have
     /// more, and a MySQL or PostgreSQL socket has none.
     pub(crate) hosts: Vec<Host>,
     /// The decoded path without leading and trailing slashes; no part is empty, `.` or `..`. For
@@ -226,7 +226,7 @@ impl StoreUrl {
             _ if hosts.is_empty() && kind.is_sql() => Vec::new(),
             hosts => hosts.collect::<Result<_, _>>()?,
         };
-        if hosts.len() > 1 && !matches!(kind, Kind::Zookeeper | Kind::Etcd | Kind::Registry) {
+        if hosts.len() > 1 && !matches!(kind, Kind::Zookeeper | Kind::Etcd | Kind::PoolServer) {
             return Err("the URL must name one server".into());
         }
         let (path, query) = tail.split_once('?').unwrap_or((tail, ""));

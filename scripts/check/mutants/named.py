@@ -20,23 +20,23 @@ NUMBERS = "cargo test --quiet -p vesta-numbers"
 
 # name: (file, text that occurs there once, replacement, command that must fail)
 FAULTS = {
-    "falling-bound-passes-the-registry": (
-        "vesta-service/src/lease/registry.rs",
+    "falling-bound-passes-the-pool_server": (
+        "vesta-service/src/lease/pool_server.rs",
         '(new.bound < old.bound).then_some("the bound falls")',
         '(new.bound < old.from).then_some("the bound falls")',
-        "cargo test --quiet -p vesta-server --all-features --test server registry::a_record_that",
+        "cargo test --quiet -p vesta-server --all-features --test server pool_server::a_record_that",
     ),
     "other-identity-accepted": (
-        "vesta-store/src/backends/registry/look.rs",
+        "vesta-store/src/backends/pool_server/look.rs",
         "seen.iter().find(|(_, it, _)| it.number != oldest.number)",
         "seen.iter().find(|(_, it, _)| it.number == !oldest.number)",
-        "cargo test --quiet -p vesta-server --all-features --test server registry::a_server_with_another",
+        "cargo test --quiet -p vesta-server --all-features --test server pool_server::a_server_with_another",
     ),
     "requests-to-another-store-answered": (
-        "vesta-server/src/registry.rs",
+        "vesta-server/src/pool_server.rs",
         "if meant != seen.identity.number {",
         "if meant == !seen.identity.number {",
-        "cargo test --quiet -p vesta-server --all-features --test server registry::another_store_at",
+        "cargo test --quiet -p vesta-server --all-features --test server pool_server::another_store_at",
     ),
     "fast-path-open-in-standby": (
         "vesta-service/src/lease/slot/held.rs",

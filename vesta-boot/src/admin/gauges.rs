@@ -212,8 +212,8 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         .map(|(caller, count)| (labels([("token", state.security.name(caller))]), count));
     encoder.family(
         Counter,
-        "registry_refused",
-        "Changes that no owner would make, refused by the registry, by name of the token",
+        "pool_server_refused",
+        "Changes that no owner would make, refused by the pool server, by name of the token",
         refused,
     )?;
     let build = labels([

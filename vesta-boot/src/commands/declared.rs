@@ -116,11 +116,11 @@ pub enum StoreCommand {
     /// doubt in the namespace. From then on claims keep a distance. Only this command clears the doubt. Run it
     /// once replication or settings have been changed so that no acknowledged write is lost.
     Trust,
-    /// Serve a copy of a registry's store in place of the original, which is gone for good
+    /// Serve a copy of a pool server's store in place of the original, which is gone for good
     ///
-    /// A registry refuses to serve a file that was moved or copied, and a store beside an older one. This command gives
+    /// A pool server refuses to serve a file that was moved or copied, and a store beside an older one. This command gives
     /// the store a new identity, and raises the floor of every namespace above what members of the original may still
-    /// hold. Run it on the registry's host, while the registry is stopped. If the original is still served, IDs repeat.
+    /// hold. Run it on the pool server's host, while the pool server is stopped. If the original is still served, IDs repeat.
     Adopt,
     /// Declare the owner of a machine ID gone for good, so that the pool may hand it out again
     ///

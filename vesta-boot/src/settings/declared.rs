@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use clap::{Arg, ArgAction};
 
 use super::values::Values;
-use super::{Ids, Limits, Log, Registry, Segments, Serials, Store, ids, listeners, machine};
+use super::{Ids, Limits, Log, PoolServer, Segments, Serials, Store, ids, listeners, machine};
 use crate::error::Error;
 use crate::role::Role;
 
@@ -18,7 +18,7 @@ pub(super) struct Sections {
     pub(super) store: Store,
     pub(super) segments: Segments,
     pub(super) serials: Serials,
-    pub(super) registry: Registry,
+    pub(super) pool_server: PoolServer,
     pub(super) limits: Limits,
     pub(super) log: Log,
 }
@@ -32,7 +32,7 @@ impl Sections {
             Store::args(),
             Segments::args(),
             Serials::args(),
-            Registry::args(),
+            PoolServer::args(),
             Limits::args(),
             Log::args(),
         ]
@@ -50,7 +50,7 @@ impl Sections {
             store: Store::read(values, layout)?,
             segments: Segments::read(values, layout)?,
             serials: Serials::read(values, layout)?,
-            registry: Registry::read(values, layout)?,
+            pool_server: PoolServer::read(values, layout)?,
             limits: Limits::read(values, layout)?,
             log: Log::read(values, layout)?,
         })
@@ -85,7 +85,7 @@ fn complete(arg: Arg, role: Role) -> Arg {
     let of_another = match name {
         "grpc.listen" | "grpc.gen_method" => role != Role::Vesta,
         "compat" => role == Role::Server,
-        "registry.namespaces" => role == Role::Rest,
+        "pool_server.namespaces" => role == Role::Rest,
         _ => false,
     };
     let mut arg = arg

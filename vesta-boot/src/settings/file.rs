@@ -28,7 +28,7 @@ pub(super) struct File {
 }
 
 /// Settings that are lists: comma-separated text or an array.
-const LISTS: [&str; 3] = ["hosts", "cors.origins", "registry.namespaces"];
+const LISTS: [&str; 3] = ["hosts", "cors.origins", "pool_server.namespaces"];
 
 /// `[layout.custom]`: the fields of [`LayoutSpec`], and their defaults.
 #[derive(Serialize, Deserialize)]

@@ -18,9 +18,9 @@ mod log;
 mod machine;
 pub mod moment;
 mod parse;
+mod pool_server;
 mod print;
 mod read;
-mod registry;
 mod segments;
 mod serials;
 mod store;
@@ -50,9 +50,9 @@ pub use listeners::Compat;
 pub use log::{Log, LogFormat};
 use machine::Trust;
 pub use machine::{Machine, Number};
+pub use pool_server::PoolServer;
 pub use print::layout_table;
 pub(crate) use read::unknown_variables;
-pub use registry::Registry;
 pub use segments::{SEGMENTS_OFF, Segments};
 pub use serials::{SERIALS_OFF, Serials};
 pub use store::Store;
@@ -115,8 +115,8 @@ pub struct Config {
     pub segments: Segments,
     /// Serials; off without a store.
     pub serials: Serials,
-    /// The registry; off without namespaces.
-    pub registry: Registry,
+    /// The pool server; off without namespaces.
+    pub pool_server: PoolServer,
     /// Limits of calls, connections and threads.
     pub limits: Limits,
     /// Log lines.
@@ -144,7 +144,7 @@ impl Config {
             store,
             segments,
             serials,
-            registry,
+            pool_server,
             limits,
             log,
         } = Sections::read(values)?;
@@ -182,7 +182,7 @@ impl Config {
             allow_network_fs,
             segments,
             serials,
-            registry,
+            pool_server,
             limits,
             log,
             clock: None,
@@ -191,7 +191,7 @@ impl Config {
         config.check_standby()?;
         config.segments.check(&config.serials)?;
         config.serials.check()?;
-        config.registry.check(&config.machine, values.role)?;
+        config.pool_server.check(&config.machine, values.role)?;
         listeners::check(&config)?;
         Ok(config)
     }

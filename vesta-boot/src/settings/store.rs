@@ -75,7 +75,7 @@ fn own(machine: &Machine, standby: bool) -> Option<Timing> {
         Machine::Pool { store, .. } => Some(match store.kind() {
             Kind::Sqlite => Timing::ONE_HOST,
             Kind::Redis => Timing::IN_MEMORY,
-            Kind::Mysql | Kind::Postgres | Kind::Zookeeper | Kind::Etcd | Kind::Registry => {
+            Kind::Mysql | Kind::Postgres | Kind::Zookeeper | Kind::Etcd | Kind::PoolServer => {
                 Timing::NETWORK
             }
         }),

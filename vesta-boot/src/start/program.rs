@@ -203,7 +203,7 @@ fn serve(
                 segments: assembled.segments.clone(),
                 tinyid: assembled.tinyid.clone(),
                 serials: assembled.serials.clone(),
-                registry: assembled.registry(&config.registry),
+                pool_server: assembled.pool_server(&config.pool_server),
                 config,
                 security: security.of_front(front.role, role),
                 metrics: Arc::clone(metrics),

@@ -26,7 +26,7 @@ pub(crate) struct StartupSummary<'a> {
     status: Status,
     segments: Option<String>,
     serials: Option<String>,
-    /// URL for the members of a registry, without their token.
+    /// URL for the members of a pool server, without their token.
     members: Option<String>,
     /// The first ID, or the reason why it is not available yet.
     first_id: String,
@@ -60,7 +60,7 @@ impl<'a> StartupSummary<'a> {
             .as_ref()
             .map(|it| shown(it.describe(), it.doubt(), "serials"));
         let status = service.status();
-        let members = assembled.registry(&config.registry);
+        let members = assembled.pool_server(&config.pool_server);
         let members = members.and_then(|offered| {
             let seen = offered.seen().ok()?;
             url_for_members(&seen.identity.to_string(), &host_name(), &listen, security)
@@ -231,7 +231,7 @@ const fn scheme(tls: Option<&Tls>) -> &'static str {
     if tls.is_some() { "https" } else { "http" }
 }
 
-/// URL for members of a registry: `vestas://:TOKEN@registry1:50051?id=…`.
+/// URL for members of a pool server: `vestas://:TOKEN@pool1:50051?id=…`.
 fn url_for_members(
     id: &str,
     host: &str,
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_registry_are_told_its_identity() {
+    fn members_of_a_pool_server_are_told_its_identity() {
         let address = |text: &str| text.parse().expect("an address");
         let listen = [
             (Role::Rest, address("0.0.0.0:8080")),

@@ -241,11 +241,11 @@ fn an_invalid_token_is_refused_and_not_quoted() {
             "line 5: unknown field `token`",
         ),
         (
-            table("ci", ABC, "\"registry\"") + "namespaces = []\n",
+            table("ci", ABC, "\"pool\"") + "namespaces = []\n",
             "line 5: namespaces is empty; leave it out",
         ),
         (
-            table("ci", ABC, "\"registry\"") + "namespaces = [\"s3cret name\"]\n",
+            table("ci", ABC, "\"pool\"") + "namespaces = [\"s3cret name\"]\n",
             "line 5: each of namespaces must be 1 to 64 letters",
         ),
         (

@@ -41,7 +41,7 @@ fn running() -> Running {
         segments: None,
         tinyid: None,
         serials: None,
-        registry: None,
+        pool_server: None,
         security: Security::default(),
         metrics: Arc::default(),
         leaving: CancellationToken::new(),

@@ -1,4 +1,4 @@
-//! The way of one server to its store or registry, which can be cut.
+//! The way of one server to its store or pool server, which can be cut.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -11,10 +11,10 @@ fn no_id_repeats_under_kills_pauses_and_clock_steps() {
     check("0.25", &[]);
 }
 
-/// The registry is one of the servers that are killed and paused, and single members are cut off from it.
+/// The pool server is one of the servers that are killed and paused, and single members are cut off from it.
 #[test]
-fn no_id_repeats_through_a_registry_that_is_killed_too() {
-    check("0.3", &["--registry"]);
+fn no_id_repeats_through_a_pool_server_that_is_killed_too() {
+    check("0.3", &["--pool-server"]);
 }
 
 /// Single processes are cut off from the database.

@@ -58,7 +58,7 @@ impl Tree {
 }
 
 #[test]
-fn numbers_of_another_system_are_imported_and_kept_from_members_of_a_registry() {
+fn numbers_of_another_system_are_imported_and_kept_from_members_of_a_pool_server() {
     let (tree, folders) = (Tree::new("workers"), [(); 3].map(|()| folder()));
     tree.create("0");
     let url = tree.url();
@@ -68,17 +68,17 @@ fn numbers_of_another_system_are_imported_and_kept_from_members_of_a_registry() 
     let done = done.expect("it starts");
     assert!(done.status.success(), "{done:?}");
 
-    let offers = ["--registry-namespaces=orders", "--machine-range=0-3"];
-    let registry = serve(
+    let offers = ["--pool-server-namespaces=orders", "--machine-range=0-3"];
+    let pool_server = serve(
         "vesta-server",
         folders[1].path(),
         &[&flags[..], &offers].concat(),
     );
-    // Made after the import: seen when it is claimed. The registry holds one number.
-    let made = (1..3).find(|number| *number != registry.machine());
+    // Made after the import: seen when it is claimed. The pool server holds one number.
+    let made = (1..3).find(|number| *number != pool_server.machine());
     let made = made.expect("it holds one");
     tree.create(&made.to_string());
-    let members = format!("vesta://{}", registry.address());
+    let members = format!("vesta://{}", pool_server.address());
     let member = [
         "--layout=snowflake",
         "--namespace=orders",
@@ -99,7 +99,7 @@ fn numbers_of_another_system_are_imported_and_kept_from_members_of_a_registry() 
         .expect("the other system sees the member's number");
     assert!(data.starts_with(b"Vesta"), "{}", data.escape_ascii());
     assert_eq!(member.stop().0, Some(0));
-    assert_eq!(registry.stop().0, Some(0));
+    assert_eq!(pool_server.stop().0, Some(0));
 }
 
 #[test]

@@ -205,7 +205,7 @@ pub struct ParsedSerial {
     pub check: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OpenRegistryRequest {
+pub struct OpenPoolRequest {
     /// Identity of an older store behind the same URL, if the caller has seen one: this server's store is then a second
     /// one, and the server refuses its members from now on.
     #[prost(message, optional, tag = "1")]
@@ -221,7 +221,7 @@ pub struct StoreIdentity {
     pub created_ms: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OpenRegistryResponse {
+pub struct OpenPoolResponse {
     /// The store, for people.
     #[prost(string, tag = "1")]
     pub store: ::prost::alloc::string::String,
@@ -272,7 +272,7 @@ pub struct StoreDoubt {
 pub struct ListEntriesRequest {
     #[prost(string, tag = "1")]
     pub area: ::prost::alloc::string::String,
-    /// Identity of the store that is meant, as in OpenRegistryResponse. A server with another store refuses: the
+    /// Identity of the store that is meant, as in OpenPoolResponse. A server with another store refuses: the
     /// connection may have been opened again.
     #[prost(fixed64, tag = "2")]
     pub identity: u64,
@@ -1799,7 +1799,7 @@ pub mod serial_service_server {
     }
 }
 /// Generated client implementations.
-pub mod registry_service_client {
+pub mod pool_service_client {
     #![allow(
         unused_variables,
         dead_code,
@@ -1816,10 +1816,10 @@ pub mod registry_service_client {
     /// UNAVAILABLE stands for a store that does not answer, so that the outcome of a Put is unknown;
     /// FAILED_PRECONDITION for one that refuses until an operator acts.
     #[derive(Debug, Clone)]
-    pub struct RegistryServiceClient<T> {
+    pub struct PoolServiceClient<T> {
         inner: tonic::client::Grpc<T>,
     }
-    impl<T> RegistryServiceClient<T>
+    impl<T> PoolServiceClient<T>
     where
         T: tonic::client::GrpcService<tonic::body::Body>,
         T::Error: Into<StdError>,
@@ -1837,7 +1837,7 @@ pub mod registry_service_client {
         pub fn with_interceptor<F>(
             inner: T,
             interceptor: F,
-        ) -> RegistryServiceClient<InterceptedService<T, F>>
+        ) -> PoolServiceClient<InterceptedService<T, F>>
         where
             F: tonic::service::Interceptor,
             T::ResponseBody: Default,
@@ -1851,7 +1851,7 @@ pub mod registry_service_client {
                 http::Request<tonic::body::Body>,
             >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
         {
-            RegistryServiceClient::new(InterceptedService::new(inner, interceptor))
+            PoolServiceClient::new(InterceptedService::new(inner, interceptor))
         }
         /// Compress requests with the given encoding.
         ///
@@ -1887,9 +1887,9 @@ pub mod registry_service_client {
         /// What the store is, and whether it may forget what it acknowledged.
         pub async fn open(
             &mut self,
-            request: impl tonic::IntoRequest<super::OpenRegistryRequest>,
+            request: impl tonic::IntoRequest<super::OpenPoolRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::OpenRegistryResponse>,
+            tonic::Response<super::OpenPoolResponse>,
             tonic::Status,
         > {
             self.inner
@@ -1902,11 +1902,10 @@ pub mod registry_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/vesta.v1.RegistryService/Open",
+                "/vesta.v1.PoolService/Open",
             );
             let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("vesta.v1.RegistryService", "Open"));
+            req.extensions_mut().insert(GrpcMethod::new("vesta.v1.PoolService", "Open"));
             self.inner.unary(req, path, codec).await
         }
         /// All entries of an area, in messages of some entries each.
@@ -1927,11 +1926,10 @@ pub mod registry_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/vesta.v1.RegistryService/List",
+                "/vesta.v1.PoolService/List",
             );
             let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("vesta.v1.RegistryService", "List"));
+            req.extensions_mut().insert(GrpcMethod::new("vesta.v1.PoolService", "List"));
             self.inner.server_streaming(req, path, codec).await
         }
         /// One entry.
@@ -1951,12 +1949,9 @@ pub mod registry_service_client {
                     )
                 })?;
             let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/vesta.v1.RegistryService/Get",
-            );
+            let path = http::uri::PathAndQuery::from_static("/vesta.v1.PoolService/Get");
             let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("vesta.v1.RegistryService", "Get"));
+            req.extensions_mut().insert(GrpcMethod::new("vesta.v1.PoolService", "Get"));
             self.inner.unary(req, path, codec).await
         }
         /// Changes entries of one area, each by itself, if it still has the old value.
@@ -1976,18 +1971,15 @@ pub mod registry_service_client {
                     )
                 })?;
             let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/vesta.v1.RegistryService/Put",
-            );
+            let path = http::uri::PathAndQuery::from_static("/vesta.v1.PoolService/Put");
             let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("vesta.v1.RegistryService", "Put"));
+            req.extensions_mut().insert(GrpcMethod::new("vesta.v1.PoolService", "Put"));
             self.inner.unary(req, path, codec).await
         }
     }
 }
 /// Generated server implementations.
-pub mod registry_service_server {
+pub mod pool_service_server {
     #![allow(
         unused_variables,
         dead_code,
@@ -1996,15 +1988,15 @@ pub mod registry_service_server {
         clippy::let_unit_value,
     )]
     use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with RegistryServiceServer.
+    /// Generated trait containing gRPC methods that should be implemented for use with PoolServiceServer.
     #[async_trait]
-    pub trait RegistryService: std::marker::Send + std::marker::Sync + 'static {
+    pub trait PoolService: std::marker::Send + std::marker::Sync + 'static {
         /// What the store is, and whether it may forget what it acknowledged.
         async fn open(
             &self,
-            request: tonic::Request<super::OpenRegistryRequest>,
+            request: tonic::Request<super::OpenPoolRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::OpenRegistryResponse>,
+            tonic::Response<super::OpenPoolResponse>,
             tonic::Status,
         >;
         /// Server streaming response type for the List method.
@@ -2042,14 +2034,14 @@ pub mod registry_service_server {
     /// UNAVAILABLE stands for a store that does not answer, so that the outcome of a Put is unknown;
     /// FAILED_PRECONDITION for one that refuses until an operator acts.
     #[derive(Debug)]
-    pub struct RegistryServiceServer<T> {
+    pub struct PoolServiceServer<T> {
         inner: Arc<T>,
         accept_compression_encodings: EnabledCompressionEncodings,
         send_compression_encodings: EnabledCompressionEncodings,
         max_decoding_message_size: Option<usize>,
         max_encoding_message_size: Option<usize>,
     }
-    impl<T> RegistryServiceServer<T> {
+    impl<T> PoolServiceServer<T> {
         pub fn new(inner: T) -> Self {
             Self::from_arc(Arc::new(inner))
         }
@@ -2100,9 +2092,9 @@ pub mod registry_service_server {
             self
         }
     }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for RegistryServiceServer<T>
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for PoolServiceServer<T>
     where
-        T: RegistryService,
+        T: PoolService,
         B: Body + std::marker::Send + 'static,
         B::Error: Into<StdError> + std::marker::Send + 'static,
     {
@@ -2117,25 +2109,25 @@ pub mod registry_service_server {
         }
         fn call(&mut self, req: http::Request<B>) -> Self::Future {
             match req.uri().path() {
-                "/vesta.v1.RegistryService/Open" => {
+                "/vesta.v1.PoolService/Open" => {
                     #[allow(non_camel_case_types)]
-                    struct OpenSvc<T: RegistryService>(pub Arc<T>);
+                    struct OpenSvc<T: PoolService>(pub Arc<T>);
                     impl<
-                        T: RegistryService,
-                    > tonic::server::UnaryService<super::OpenRegistryRequest>
+                        T: PoolService,
+                    > tonic::server::UnaryService<super::OpenPoolRequest>
                     for OpenSvc<T> {
-                        type Response = super::OpenRegistryResponse;
+                        type Response = super::OpenPoolResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::OpenRegistryRequest>,
+                            request: tonic::Request<super::OpenPoolRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as RegistryService>::open(&inner, request).await
+                                <T as PoolService>::open(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2162,11 +2154,11 @@ pub mod registry_service_server {
                     };
                     Box::pin(fut)
                 }
-                "/vesta.v1.RegistryService/List" => {
+                "/vesta.v1.PoolService/List" => {
                     #[allow(non_camel_case_types)]
-                    struct ListSvc<T: RegistryService>(pub Arc<T>);
+                    struct ListSvc<T: PoolService>(pub Arc<T>);
                     impl<
-                        T: RegistryService,
+                        T: PoolService,
                     > tonic::server::ServerStreamingService<super::ListEntriesRequest>
                     for ListSvc<T> {
                         type Response = super::ListEntriesResponse;
@@ -2181,7 +2173,7 @@ pub mod registry_service_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as RegistryService>::list(&inner, request).await
+                                <T as PoolService>::list(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2208,11 +2200,11 @@ pub mod registry_service_server {
                     };
                     Box::pin(fut)
                 }
-                "/vesta.v1.RegistryService/Get" => {
+                "/vesta.v1.PoolService/Get" => {
                     #[allow(non_camel_case_types)]
-                    struct GetSvc<T: RegistryService>(pub Arc<T>);
+                    struct GetSvc<T: PoolService>(pub Arc<T>);
                     impl<
-                        T: RegistryService,
+                        T: PoolService,
                     > tonic::server::UnaryService<super::GetEntryRequest> for GetSvc<T> {
                         type Response = super::GetEntryResponse;
                         type Future = BoxFuture<
@@ -2225,7 +2217,7 @@ pub mod registry_service_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as RegistryService>::get(&inner, request).await
+                                <T as PoolService>::get(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2252,11 +2244,11 @@ pub mod registry_service_server {
                     };
                     Box::pin(fut)
                 }
-                "/vesta.v1.RegistryService/Put" => {
+                "/vesta.v1.PoolService/Put" => {
                     #[allow(non_camel_case_types)]
-                    struct PutSvc<T: RegistryService>(pub Arc<T>);
+                    struct PutSvc<T: PoolService>(pub Arc<T>);
                     impl<
-                        T: RegistryService,
+                        T: PoolService,
                     > tonic::server::UnaryService<super::PutEntriesRequest>
                     for PutSvc<T> {
                         type Response = super::PutEntriesResponse;
@@ -2270,7 +2262,7 @@ pub mod registry_service_server {
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as RegistryService>::put(&inner, request).await
+                                <T as PoolService>::put(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2319,7 +2311,7 @@ pub mod registry_service_server {
             }
         }
     }
-    impl<T> Clone for RegistryServiceServer<T> {
+    impl<T> Clone for PoolServiceServer<T> {
         fn clone(&self) -> Self {
             let inner = self.inner.clone();
             Self {
@@ -2332,8 +2324,8 @@ pub mod registry_service_server {
         }
     }
     /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "vesta.v1.RegistryService";
-    impl<T> tonic::server::NamedService for RegistryServiceServer<T> {
+    pub const SERVICE_NAME: &str = "vesta.v1.PoolService";
+    impl<T> tonic::server::NamedService for PoolServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

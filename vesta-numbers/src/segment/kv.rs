@@ -26,7 +26,7 @@ pub(crate) const AREA: &str = "segment/tags";
 #[derive(Debug, Clone)]
 pub struct KvSegments {
     area: Area,
-    /// Secrets of this process's last change of each entry, which prove to a registry that it may give numbers back.
+    /// Secrets of this process's last change of each entry, which prove to a pool server that it may give numbers back.
     proofs: Arc<Mutex<BTreeMap<String, Secret>>>,
     /// Keeps the times of changes unchanged: for tests that show them.
     timeless: bool,

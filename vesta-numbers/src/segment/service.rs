@@ -22,8 +22,8 @@ use vesta_service::lease::StoreError;
 /// ```
 /// use std::sync::Arc;
 /// use vesta_service::ErrorKind;
-/// use vesta_service::segment::{NewSegmentTag, SegmentService};
-/// use vesta_service::testing::MemorySegmentStore;
+/// use vesta_numbers::segment::{NewSegmentTag, SegmentService};
+/// use vesta_numbers::testing::MemorySegmentStore;
 ///
 /// let store = Arc::new(MemorySegmentStore::new()); // or a database of vesta-store
 /// let ids = SegmentService::builder(store).build()?;

@@ -27,7 +27,7 @@ impl Stride {
     /// The first of them at or above `from`, which has at most 63 bits.
     ///
     /// ```
-    /// use vesta_service::segment::Stride;
+    /// use vesta_numbers::segment::Stride;
     ///
     /// let stride = Stride { delta: 3, remainder: 1 };
     /// assert_eq!([0, 1, 2, 4, 5].map(|from| stride.align(from)), [1, 1, 4, 4, 7]);

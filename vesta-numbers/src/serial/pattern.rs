@@ -24,7 +24,7 @@ use vesta_intf::inside::{BASE36, BASE62, CROCKFORD, DECIMAL, Digits};
 /// | `{{`, `}}` | braces |
 ///
 /// ```
-/// use vesta_intf::{CivilHour, Pattern, Reset};
+/// use vesta_numbers::serial::{CivilHour, Pattern, Reset};
 ///
 /// let pattern = Pattern::new("INV-{date:yyMMdd}-{n:6}{check:damm}", Reset::Day)?;
 /// let date = CivilHour { year: 2026, month: 11, day: 22, hour: 9 };

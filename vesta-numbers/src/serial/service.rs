@@ -24,7 +24,7 @@ use vesta_service::lease::StoreError;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vesta_service::serial::{NewSerialTag, Pattern, Reset, SerialService};
+/// use vesta_numbers::serial::{NewSerialTag, Pattern, Reset, SerialService};
 /// use vesta_service::testing::MemoryStore;
 ///
 /// let store = Arc::new(MemoryStore::new()); // or a database of vesta-store

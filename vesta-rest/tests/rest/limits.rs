@@ -68,7 +68,7 @@ impl Server {
             segments,
             tinyid: None,
             serials: None,
-            registry: None,
+            pool_server: None,
             security: security.clone(),
             metrics: Arc::clone(&metrics),
             leaving: shutdown.child_token(),

@@ -70,7 +70,7 @@ pub(crate) fn running(
         segments,
         tinyid: None,
         serials: None,
-        registry: None,
+        pool_server: None,
         security: Security::default(),
         metrics: Arc::new(Metrics::new(vesta_rest::METHODS)),
         leaving: CancellationToken::new(),

@@ -39,7 +39,7 @@ fn guarded() -> web::Data<Running> {
         security,
         metrics,
         serials,
-        registry: None,
+        pool_server: None,
         ..running(service(), Some(leafs()))
     })
 }

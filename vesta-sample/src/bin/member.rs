@@ -1,6 +1,6 @@
-//! Member of a registry: IDs made inside the process, with a machine ID from the store of a server.
+//! Member of a pool server: IDs made inside the process, with a machine ID from the store of a server.
 //!
-//! Start a registry: `vesta-server --registry-namespaces orders`, then
+//! Start a pool server: `vesta-server --pool-server-namespaces orders`, then
 //! `cargo run -p vesta-sample --bin member`. Stop the server: IDs go on for a minute.
 #![forbid(unsafe_code)]
 
@@ -12,12 +12,12 @@ use vesta_store::{Options, open_with};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let registry = args
+    let pool_server = args
         .next()
         .unwrap_or_else(|| "vesta://127.0.0.1:50051".into());
     let folder = args.next().map_or_else(default_state_dir, Into::into);
 
-    // The state directory keeps the identity of the registry's store: another one is refused.
+    // The state directory keeps the identity of the pool server's store: another one is refused.
     let options = Options {
         state_dir: Some(folder.clone()),
         ..Options::default()
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ids = LocalIdService::builder()
         .namespace("orders")
         .machine(MachineSource::Pool {
-            store: open_with(&registry.parse()?, &options)?,
+            store: open_with(&pool_server.parse()?, &options)?,
             range: None,
         })
         .state_dir(folder)

@@ -1,4 +1,4 @@
-//! Changes of a registry's entries that are nearly right: none harms a member.
+//! Changes of a pool server's entries that are nearly right: none harms a member.
 
 use prost::Message as _;
 use vesta_intf::grpc::v1;
@@ -12,7 +12,7 @@ use texts::{Changes, damaged};
 #[path = "../../../scripts/check/fuzz/texts.rs"]
 mod texts;
 
-const PUT: &str = "/vesta.v1.RegistryService/Put";
+const PUT: &str = "/vesta.v1.PoolService/Put";
 const AREA: &str = "lease/orders";
 const SENT: u32 = 18_000;
 

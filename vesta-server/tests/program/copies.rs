@@ -1,11 +1,11 @@
-//! The file of a registry, copied and served as a second one.
+//! The file of a pool server, copied and served as a second one.
 
 use std::fs;
 use std::path::Path;
 
 use crate::support::{FREE_PORTS, folder, program, run, serve, start, text};
 
-const OFFERED: [&str; 2] = ["--registry-namespaces", "*"];
+const OFFERED: [&str; 2] = ["--pool-server-namespaces", "*"];
 
 /// Copies a file as an operator would, with what belongs to it.
 fn copy(from: &Path, to: &Path) {
@@ -18,13 +18,13 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_copied_file_is_served_as_a_registry_only_after_it_is_adopted() {
+fn a_copied_file_is_served_as_a_pool_server_only_after_it_is_adopted() {
     let folder = folder();
-    let registry = start(folder.path(), &OFFERED);
-    let url = registry.fact("members").to_owned();
+    let pool_server = start(folder.path(), &OFFERED);
+    let url = pool_server.fact("members").to_owned();
     let (_, id) = url.split_once("?id=").expect("with its identity");
     assert_eq!(id.len(), 16, "{url}");
-    let port = registry.address().port();
+    let port = pool_server.address().port();
     assert!(
         url.starts_with("vesta://") && url.contains(&format!(":{port}?")),
         "{url}"
@@ -43,16 +43,16 @@ fn a_copied_file_is_served_as_a_registry_only_after_it_is_adopted() {
     ] {
         assert!(said.contains(part), "{part} in {said}");
     }
-    let members = format!("vesta://{}?id={id}", registry.address());
+    let members = format!("vesta://{}?id={id}", pool_server.address());
     let running = serve(program(folder.path()).args(FREE_PORTS).args([
         "--machine-store",
         &members,
         "--state-dir",
         "member",
     ]));
-    assert_ne!(running.machine(), registry.machine());
+    assert_ne!(running.machine(), pool_server.machine());
     assert_eq!(running.stop().0, Some(0));
-    assert_eq!(registry.stop().0, Some(0));
+    assert_eq!(pool_server.stop().0, Some(0));
 
     let adopt = [&["store", "adopt", "--yes"][..], &others].concat();
     let adopted = run(folder.path(), &adopt, &[]);

@@ -312,14 +312,14 @@ fn ids_follow_real_time_over_kills_pauses_and_stops_of_the_holder_on_every_store
     let store = "sqlite:shared/vesta.db";
     play(store, false);
     play(store, true);
-    let registry_in = folder();
-    let mut registry = program(registry_in.path());
-    let registry = serve(
-        registry
+    let pool_server_in = folder();
+    let mut pool_server = program(pool_server_in.path());
+    let pool_server = serve(
+        pool_server
             .args(FREE_PORTS)
-            .args(["--registry-namespaces", "*"]),
+            .args(["--pool-server-namespaces", "*"]),
     );
-    play(&format!("vesta://{}", registry.address()), false);
+    play(&format!("vesta://{}", pool_server.address()), false);
     for store in SERVERS.into_iter().filter(|store| !lacks(store)) {
         let servers = StoreServers::start(&[store]);
         println!("{store}:");
@@ -330,7 +330,7 @@ fn ids_follow_real_time_over_kills_pauses_and_stops_of_the_holder_on_every_store
 /// Callers go on asking the server that is cut off.
 #[test]
 fn ids_follow_real_time_while_a_holder_is_cut_off_from_its_store() {
-    let mut stores = vec!["mysql", "postgres", "etcd", "registry"];
+    let mut stores = vec!["mysql", "postgres", "etcd", "pool_server"];
     stores.retain(|store| !lacks(store));
     let servers = StoreServers::start(&stores);
     for store in stores {

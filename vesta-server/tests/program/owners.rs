@@ -1,12 +1,12 @@
-//! Members of a registry that are killed: their records belong to them until the bounds have passed.
+//! Members of a pool server that are killed: their records belong to them until the bounds have passed.
 
 use std::fs;
 
 use tokio::time::Instant;
 use tonic::Request;
 use tonic::transport::Endpoint;
-use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
-use vesta_intf::grpc::v1::{OpenRegistryRequest, PutEntriesRequest, PutEntry};
+use vesta_intf::grpc::v1::pool_service_client::PoolServiceClient;
+use vesta_intf::grpc::v1::{OpenPoolRequest, PutEntriesRequest, PutEntry};
 
 use crate::support::{folder, program, start};
 use vesta_testkit::programs::{FREE_PORTS, Program};
@@ -14,16 +14,21 @@ use vesta_testkit::programs::{FREE_PORTS, Program};
 /// Its state directory has the secret. A start elsewhere waits for the bound, and says so.
 #[test]
 fn a_killed_members_record_is_replaced_at_once_only_on_its_own_host() {
-    let [of_registry, of_member, elsewhere] = [(); 3].map(|()| folder());
+    let [of_pool_server, of_member, elsewhere] = [(); 3].map(|()| folder());
     let file = format!(
         "sqlite:{}",
-        of_registry.path().join("registry.db").display()
+        of_pool_server.path().join("pool-server.db").display()
     );
-    let registry = start(
-        of_registry.path(),
-        &["--machine-store", &file, "--registry-namespaces", "orders"],
+    let pool_server = start(
+        of_pool_server.path(),
+        &[
+            "--machine-store",
+            &file,
+            "--pool-server-namespaces",
+            "orders",
+        ],
     );
-    let url = format!("vesta://{}", registry.address());
+    let url = format!("vesta://{}", pool_server.address());
     let args = [
         "--namespace",
         "orders",
@@ -59,16 +64,21 @@ fn a_killed_members_record_is_replaced_at_once_only_on_its_own_host() {
     }
     assert!(began.elapsed().as_secs() >= 5, "its bound was 9 s ahead");
     third.kill();
-    let _ = registry.stop();
+    let _ = pool_server.stop();
 }
 
 /// No caller can fill the log.
 #[test]
 fn a_refused_change_is_logged_once_for_each_reason() {
     let folder = folder();
-    let file = format!("sqlite:{}", folder.path().join("registry.db").display());
-    let arguments = ["--machine-store", &file, "--registry-namespaces", "orders"];
-    let registry = start(folder.path(), &arguments);
+    let file = format!("sqlite:{}", folder.path().join("pool-server.db").display());
+    let arguments = [
+        "--machine-store",
+        &file,
+        "--pool-server-namespaces",
+        "orders",
+    ];
+    let pool_server = start(folder.path(), &arguments);
     let put = |key: &str, new: &str| PutEntry {
         key: key.into(),
         old: None,
@@ -79,12 +89,10 @@ fn a_refused_change_is_logged_once_for_each_reason() {
     let forged = [put("7", "no record"), put("7", &long)];
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let url = format!("http://{}", registry.address());
+        let url = format!("http://{}", pool_server.address());
         let channel = Endpoint::from_shared(url).expect("a URL").connect().await;
-        let mut client = RegistryServiceClient::new(channel.expect("it listens"));
-        let opened = client
-            .open(Request::new(OpenRegistryRequest::default()))
-            .await;
+        let mut client = PoolServiceClient::new(channel.expect("it listens"));
+        let opened = client.open(Request::new(OpenPoolRequest::default())).await;
         let identity = opened.expect("it answers").into_inner().identity;
         for change in [&forged[0], &forged[1], &forged[0], &forged[1], &forged[0]] {
             let request = PutEntriesRequest {
@@ -98,10 +106,10 @@ fn a_refused_change_is_logged_once_for_each_reason() {
                 .expect_err("refused");
         }
     });
-    let (_, metrics) = registry.get("/metrics");
-    let counted = metrics.contains("vesta_registry_refused_total{token=\"\"} 5");
+    let (_, metrics) = pool_server.get("/metrics");
+    let counted = metrics.contains("vesta_pool_server_refused_total{token=\"\"} 5");
     assert!(counted, "{metrics}");
-    let (_, said) = registry.stop();
+    let (_, said) = pool_server.stop();
     let lines: Vec<_> = said
         .lines()
         .filter(|line| line.contains("a change that no owner would make was refused"))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tonic::transport::Endpoint;
 use vesta_intf::grpc::v1;
-use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
+use vesta_intf::grpc::v1::pool_service_client::PoolServiceClient;
 use vesta_service::lease::{Put, Secret, identity};
 
 use crate::overload::resident;
@@ -20,7 +20,7 @@ const AREA: &str = "lease/orders";
 #[test]
 fn unread_lists_cost_little_memory_and_hold_up_no_other_caller() {
     let folder = folder();
-    let file = format!("sqlite:{}", folder.path().join("registry.db").display());
+    let file = format!("sqlite:{}", folder.path().join("pool-server.db").display());
     let store = vesta_store::open(&file.parse().expect("a URL")).expect("it opens");
     let entries = (0..ENTRIES).map(|key| Put {
         key: key.to_string(),
@@ -33,7 +33,12 @@ fn unread_lists_cost_little_memory_and_hold_up_no_other_caller() {
     }
     let identity = identity(&*store).expect("it is drawn").number;
     drop(store);
-    let args = ["--machine-store", &file, "--registry-namespaces", "orders"];
+    let args = [
+        "--machine-store",
+        &file,
+        "--pool-server-namespaces",
+        "orders",
+    ];
     let server = start(folder.path(), &args);
     let address = format!("http://{}", server.address());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -44,7 +49,7 @@ fn unread_lists_cost_little_memory_and_hold_up_no_other_caller() {
         };
         let mut unread = Vec::new();
         for _ in 0..CONNECTIONS {
-            let client = RegistryServiceClient::new(connect().await.expect("a connection"));
+            let client = PoolServiceClient::new(connect().await.expect("a connection"));
             let list = || {
                 let (mut client, area) = (client.clone(), AREA.to_owned());
                 async move { client.list(v1::ListEntriesRequest { area, identity }).await }
@@ -52,7 +57,7 @@ fn unread_lists_cost_little_memory_and_hold_up_no_other_caller() {
             let lists = (0..LISTS).map(|_| list());
             unread.push(lists.map(tokio::spawn).collect::<Vec<_>>());
         }
-        let mut other = RegistryServiceClient::new(connect().await.expect("a connection"));
+        let mut other = PoolServiceClient::new(connect().await.expect("a connection"));
         let (mut most, mut times) = (0, Vec::new());
         for _ in 0..200 {
             let (began, key) = (Instant::now(), "7".to_owned());

@@ -1,4 +1,4 @@
-//! Forged changes of a member with a token: the registry refuses each of them, counts it and logs it once.
+//! Forged changes of a member with a token: the pool server refuses each of them, counts it and logs it once.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonic::Code;
 use vesta_boot::{Auth, Offered, Scopes, Token};
 use vesta_intf::grpc::v1;
-use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
+use vesta_intf::grpc::v1::pool_service_client::PoolServiceClient;
 use vesta_service::contract::{IdMeta, UnixMillis};
 use vesta_service::lease::{KvStore, identity};
 use vesta_service::testing::MemoryStore;
@@ -14,7 +14,7 @@ use vesta_service::{LocalIdService, MachineSource};
 
 use crate::support::Server;
 
-/// A registry of every namespace, with a member that holds a machine ID, and a stranger with a token.
+/// A pool server of every namespace, with a member that holds a machine ID, and a stranger with a token.
 struct World {
     store: Arc<MemoryStore>,
     server: Server,
@@ -24,9 +24,9 @@ struct World {
 impl World {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::new());
-        let server = Server::registry(Offered::new(store.clone()), |config| {
-            config.registry.namespaces = ["*".to_owned()].into();
-            let token = |name| Token::of_text(name, name, Scopes::REGISTRY);
+        let server = Server::pool_server(Offered::new(store.clone()), |config| {
+            config.pool_server.namespaces = ["*".to_owned()].into();
+            let token = |name| Token::of_text(name, name, Scopes::POOL);
             config.auth = Some(Auth::new([token("member"), token("stranger")]));
         });
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -65,8 +65,8 @@ impl World {
         let token = "Bearer stranger".parse().expect("a header");
         request.metadata_mut().insert("authorization", token);
         let answer = self.runtime.block_on(async {
-            let mut registry = RegistryServiceClient::new(self.server.channel().await);
-            registry.put(request).await
+            let mut pool_server = PoolServiceClient::new(self.server.channel().await);
+            pool_server.put(request).await
         });
         match answer {
             Ok(_) => (Code::Ok, String::new()),

@@ -68,20 +68,20 @@ impl Server {
         Self::with_stores(FREE.into(), layout, timeouts, tags, None, adjust)
     }
 
-    /// A registry, which gives this store to others.
-    pub(crate) fn registry(offered: Offered, adjust: impl FnOnce(&mut Config)) -> Self {
-        Self::registry_at(FREE.into(), offered, adjust)
+    /// A pool server, which gives this store to others.
+    pub(crate) fn pool_server(offered: Offered, adjust: impl FnOnce(&mut Config)) -> Self {
+        Self::pool_server_at(FREE.into(), offered, adjust)
     }
 
     /// The same, at this address.
-    pub(crate) fn registry_at(
+    pub(crate) fn pool_server_at(
         address: SocketAddr,
         offered: Offered,
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
         let (layout, timeouts) = (IdMeta::MAX_PEAK, Timeouts::default());
-        let registry = Some(offered);
-        Self::with_stores(address, layout, timeouts, (None, None), registry, adjust)
+        let pool_server = Some(offered);
+        Self::with_stores(address, layout, timeouts, (None, None), pool_server, adjust)
     }
 
     fn with_stores(
@@ -89,7 +89,7 @@ impl Server {
         layout: IdMeta,
         timeouts: Timeouts,
         (segments, serials): (Option<Arc<SegmentService>>, Option<Arc<SerialService>>),
-        registry: Option<Offered>,
+        pool_server: Option<Offered>,
         adjust: impl FnOnce(&mut Config),
     ) -> Self {
         let clock = ManualClock::at(NOW);
@@ -125,7 +125,7 @@ impl Server {
             segments,
             tinyid: None,
             serials,
-            registry,
+            pool_server,
             security: security.clone(),
             metrics: Arc::clone(&metrics),
             leaving: leaving.clone(),

@@ -14,7 +14,7 @@ use vesta_boot::{Auth, Outcome, Scopes, Token};
 use vesta_client::{Client, ErrorKind};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
-use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
+use vesta_intf::grpc::v1::pool_service_client::PoolServiceClient;
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
 use vesta_intf::grpc::v1::serial_service_client::SerialServiceClient;
 use vesta_intf::{IdError, IdMeta};
@@ -29,7 +29,7 @@ const NAMES: [(&str, Scopes); 7] = [
     ("t-serials", Scopes::SERIALS),
     ("t-metrics", Scopes::METRICS),
     ("t-admin", Scopes::ADMIN),
-    ("t-registry", Scopes::REGISTRY),
+    ("t-pool", Scopes::POOL),
 ];
 
 fn guarded() -> Server {
@@ -62,7 +62,7 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
     let mut ids = IdServiceClient::new(service());
     let mut segments = SegmentServiceClient::new(service());
     let mut serials = SerialServiceClient::new(service());
-    let mut registry = RegistryServiceClient::new(service());
+    let mut pool_server = PoolServiceClient::new(service());
     let (area, key) = ("lease/a".to_owned(), "namespace".to_owned());
     let code =
         |status: Result<(), Status>| status.map_or_else(|status| status.code(), |()| Code::Ok);
@@ -123,13 +123,13 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .map(drop),
         ),
         code(
-            registry
-                .open(v1::OpenRegistryRequest::default())
+            pool_server
+                .open(v1::OpenPoolRequest::default())
                 .await
                 .map(drop),
         ),
         code(
-            registry
+            pool_server
                 .list(v1::ListEntriesRequest {
                     area: area.clone(),
                     identity: 0,
@@ -138,7 +138,7 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .map(drop),
         ),
         code(
-            registry
+            pool_server
                 .get(v1::GetEntryRequest {
                     area: area.clone(),
                     key,
@@ -148,7 +148,7 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .map(drop),
         ),
         code(
-            registry
+            pool_server
                 .put(v1::PutEntriesRequest {
                     area,
                     puts: vec![],
@@ -174,7 +174,7 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
 async fn each_method_opens_to_tokens_of_its_scope_only() {
     let server = guarded();
     let channel = server.channel().await;
-    // Segment mode, serials and the registry are off here; only an authorized caller learns that.
+    // Segment mode, serials and the pool server are off here; only an authorized caller learns that.
     let (ok, off, shut) = (Code::Ok, Code::Unimplemented, Code::FailedPrecondition);
     let only = |methods: Range<usize>, code| {
         let mut codes = [Code::PermissionDenied; 15];
@@ -186,7 +186,7 @@ async fn each_method_opens_to_tokens_of_its_scope_only() {
         ("Bearer t-read", only(3..6, ok)),
         ("Bearer t-segments", only(6..8, off)),
         ("Bearer t-serials", only(8..10, off)),
-        ("Bearer t-registry", only(10..14, shut)),
+        ("Bearer t-pool", only(10..14, shut)),
         ("Bearer t-admin", only(14..15, off)),
         ("Bearer t-metrics", only(0..0, ok)),
         ("Bearer t-unknown", [Code::Unauthenticated; 15]),

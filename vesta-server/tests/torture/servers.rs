@@ -13,7 +13,7 @@ const ALL: [&str; 6] = [
     "redis",
     "zookeeper",
     "etcd",
-    "registry",
+    "pool_server",
 ];
 /// Stores that can have a replica, promoted by hand.
 const REPLICATED: [&str; 3] = ["mysql", "postgres", "redis"];

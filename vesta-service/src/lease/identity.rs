@@ -1,4 +1,4 @@
-//! Identity of the data behind a registry, the place of its file, and the mark of a store that is a second one.
+//! Identity of the data behind a pool server, the place of its file, and the mark of a store that is a second one.
 //! Members compare identities, but a number is copied with its file: so a file is served at one place only.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::error::StoreError;
 
 /// Area of the entries below.
-const AREA: &str = "registry";
+const AREA: &str = "pool";
 const IDENTITY: &str = "identity";
 const PLACE: &str = "place";
 const OLDER: &str = "older";
@@ -34,7 +34,7 @@ impl StoreIdentity {
     }
 }
 
-/// As in `?id=` of a registry's URL.
+/// As in `?id=` of a pool server's URL.
 impl fmt::Display for StoreIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.number)
@@ -178,7 +178,7 @@ pub fn identity(store: &dyn KvStore) -> Result<StoreIdentity, StoreError> {
         .ok_or_else(|| StoreError::permanent("the identity of the store was deleted"))
 }
 
-/// Reason why a registry must not serve this store: its file lies elsewhere than it did, or an older store was seen
+/// Reason why a pool server must not serve this store: its file lies elsewhere than it did, or an older store was seen
 /// behind the same URL. Notes the place of a file that has none, or that stayed while its system started again.
 ///
 /// # Errors

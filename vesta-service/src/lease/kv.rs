@@ -27,7 +27,7 @@ pub struct Put {
     pub old: Option<String>,
     /// Value to put.
     pub new: String,
-    /// Proof of the writer of the old value, for a registry; other stores ignore it.
+    /// Proof of the writer of the old value, for a pool server; other stores ignore it.
     pub secret: Secret,
 }
 
@@ -124,7 +124,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
         Ok(Some(Box::new(())))
     }
 
-    /// True for a registry: it keeps a record for its owner until its bound has passed.
+    /// True for a pool server: it keeps a record for its owner until its bound has passed.
     fn keeps_owners(&self) -> bool {
         false
     }

@@ -25,7 +25,7 @@
 //!  model/fault.rs      one broken rule at a time, to check that the model notices it
 //!  model/symmetry.rs   states that differ only in numbering
 //!  model/forgotten.rs  a store under a doubt that forgets a takeover (abstract: clocks and windows only)
-//!  model/strangers.rs  members of a registry, and a stranger with a token
+//!  model/strangers.rs  members of a pool server, and a stranger with a token
 //!  model/two_stores.rs members of two stores
 //!  model/tests.rs      the searches
 //! ```

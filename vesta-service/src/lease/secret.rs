@@ -1,4 +1,4 @@
-//! Secret of an owner. The store shows its hash only, so a reader of a record cannot change it over a registry.
+//! Secret of an owner. The store shows its hash only, so a reader of a record cannot change it over a pool server.
 //!
 //! SHA-256 of one block is written out here: its crate would bring six more into every program that embeds Vesta.
 

@@ -76,7 +76,7 @@ pub(crate) struct Plan {
     /// The store's record may lack up to one window of what was acknowledged: a claim keeps that distance
     /// from it.
     pub(crate) guard: bool,
-    /// The store is a registry, which keeps a record for its owner until the bound has passed.
+    /// The store is a pool server, which keeps a record for its owner until the bound has passed.
     pub(crate) keeps_owners: bool,
     /// Operator's setting on whether the store may forget what it acknowledged. If it is not set, the store's
     /// own report counts.

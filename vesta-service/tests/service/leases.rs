@@ -504,23 +504,23 @@ fn renewal_raises_the_bound_only_as_far_as_acknowledged() {
     }
 }
 
-/// As a registry: until it has answered, its member counts on the shortest windows.
+/// As a pool server: until it has answered, its member counts on the shortest windows.
 #[derive(Debug)]
-struct Registry {
+struct PoolServer {
     store: MemoryStore,
     has_answered: AtomicBool,
 }
 
-impl Registry {
+impl PoolServer {
     fn asked(&self) -> &MemoryStore {
         self.has_answered.store(true, Ordering::Relaxed);
         &self.store
     }
 }
 
-impl KvStore for Registry {
+impl KvStore for PoolServer {
     fn describe(&self) -> String {
-        "registry".into()
+        "pool-server".into()
     }
 
     fn timing(&self) -> Timing {
@@ -554,9 +554,9 @@ impl KvStore for Registry {
 }
 
 #[test]
-fn a_member_that_starts_before_its_registry_has_the_whole_window() {
+fn a_member_that_starts_before_its_pool_server_has_the_whole_window() {
     let setting = Setting::new();
-    let store = Arc::new(Registry {
+    let store = Arc::new(PoolServer {
         store: MemoryStore::new(),
         has_answered: false.into(),
     });

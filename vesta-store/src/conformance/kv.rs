@@ -6,7 +6,7 @@ use vesta_service::lease::{Cas, KvStore, Leases, Put, Record, Secret};
 
 use super::{Backend, Fixture, LONG_NAME};
 
-/// An area whose texts no registry checks.
+/// An area whose texts no pool server checks.
 const AREA: &str = "segment/tags";
 
 /// Runs a rule on a fresh store.

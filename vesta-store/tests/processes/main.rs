@@ -10,7 +10,7 @@
         feature = "redis",
         feature = "zookeeper",
         feature = "etcd",
-        feature = "registry"
+        feature = "pool-server"
     )),
     allow(dead_code, unused_macros, reason = "needed for servers only")
 )]
@@ -186,9 +186,9 @@ mod processes {
     mod etcd {
         on_a_server!(crate::stores::ETCD);
     }
-    #[cfg(feature = "registry")]
-    mod registry {
-        on_a_server!(crate::stores::REGISTRY);
-        on_segments_of_a_server!(crate::stores::REGISTRY);
+    #[cfg(feature = "pool-server")]
+    mod pool_server {
+        on_a_server!(crate::stores::POOL_SERVER);
+        on_segments_of_a_server!(crate::stores::POOL_SERVER);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn passwords_are_never_shown(store: &Store) {
     let user = login.split(':').next().filter(|user| !user.is_empty());
     let scheme = good.url.split(':').next().unwrap_or_default();
     let with = |login: &str, host: &str| format!("{scheme}://{login}@{host}{rest}");
-    // A registry has tokens, but no users.
+    // A pool server has tokens, but no users.
     let user = user.unwrap_or(if scheme == "vesta" { "" } else { "vesta" });
     let planted = format!("{user}:{PLANTED}");
     let nowhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|one| one.local_addr());

@@ -37,8 +37,8 @@ pub(crate) const ETCD: Store = Store {
     is_server: true,
 };
 
-pub(crate) const REGISTRY: Store = Store {
-    name: "registry",
+pub(crate) const POOL_SERVER: Store = Store {
+    name: "pool_server",
     is_server: true,
 };
 

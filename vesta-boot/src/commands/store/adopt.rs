@@ -1,4 +1,4 @@
-//! `store adopt`: for a registry whose store is a copy of one that is gone.
+//! `store adopt`: for a pool server whose store is a copy of one that is gone.
 
 use vesta_intf::UnixMillis;
 use vesta_service::lease::{KvStore, Leases, Namespace, StoreError, adopt, identity, refusal};
@@ -14,11 +14,11 @@ use crate::ticks::millis;
 fn offered(config: &Config, store: &dyn KvStore) -> Result<Vec<String>, Error> {
     let found = store.namespaces();
     let found = found.map_err(|error| failed(store, &error))?;
-    let named = config.registry.namespaces.iter();
+    let named = config.pool_server.namespaces.iter();
     match found {
         Some(found) => Ok(found),
         None if named.clone().any(|name| name == "*") => Error::refuse(format!(
-            "{} cannot list its namespaces, and each needs a floor; name them in registry.namespaces for this command, in \
+            "{} cannot list its namespaces, and each needs a floor; name them in pool_server.namespaces for this command, in \
              place of *",
             store.describe()
         )),
@@ -72,7 +72,7 @@ fn run_over(names: &[String], opened: &Opened, console: &mut Console) -> Result<
     let plan = format!(
         "Making the store in {} ({old}) one of its own:\n\
          - {why};\n\
-         - it gets a new identity, so its members need another ?id= in their URL, or delete `registry-…` in their state \
+         - it gets a new identity, so its members need another ?id= in their URL, or delete `pool-server-…` in their state \
          directory;\n\
          - the floors of {} are raised, to {latest} at the latest: until then members wait;\n\
          - numbers of segment and serial tags go on where the copy was made: change the tags first, if the original has \
@@ -90,7 +90,7 @@ fn run_over(names: &[String], opened: &Opened, console: &mut Console) -> Result<
     }
     let new = adopt(&**store).map_err(failed)?;
     Ok(format!(
-        "The store is now {new}. Start its registry again, and give its members ?id={new}.\n"
+        "The store is now {new}. Start its pool server again, and give its members ?id={new}.\n"
     ))
 }
 

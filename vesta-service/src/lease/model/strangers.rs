@@ -1,14 +1,14 @@
-//! A registry with members that keep the rules, and a stranger with a token who sends any change of the record. Before
-//! its bound has passed by the registry's clock, only its owner changes it; nothing is reserved far ahead of that clock.
+//! A pool server with members that keep the rules, and a stranger with a token who sends any change of the record. Before
+//! its bound has passed by the pool server's clock, only its owner changes it; nothing is reserved far ahead of that clock.
 //! One machine ID, one position in a tick. That the product's check lets no more through is shown for each change in
-//! `lease/registry/strangers.rs`.
+//! `lease/pool_server/strangers.rs`.
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const WINDOW: u8 = 2;
-/// How far ahead of the registry's clock a bound may lie.
+/// How far ahead of the pool server's clock a bound may lie.
 const AHEAD: u8 = 3;
-/// Last tick of the registry's clock, and end of all positions.
+/// Last tick of the pool server's clock, and end of all positions.
 const LAST: u8 = 4;
 const END: u8 = 9;
 const MEMBERS: u8 = 2;
@@ -77,7 +77,7 @@ struct Strangers {
 }
 
 impl Strangers {
-    /// True if the registry accepts the change. `by` has the secret of its own records only.
+    /// True if the pool server accepts the change. `by` has the secret of its own records only.
     fn accepts(&self, state: &State, by: u8, new: &Rec) -> bool {
         let old = &state.record;
         let is_owner = old.owner == Some(by);
@@ -234,12 +234,12 @@ fn found(fault: Option<Fault>, wanted: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_stranger_harms_no_member_of_a_registry() {
+fn a_stranger_harms_no_member_of_a_pool_server() {
     assert_eq!(found(None, &[ONCE, KEEPS, SOON]), [] as [&str; 0]);
 }
 
 #[test]
-fn each_part_of_what_a_registry_refuses_is_needed() {
+fn each_part_of_what_a_pool_server_refuses_is_needed() {
     for (fault, ends) in [
         (Fault::AnybodyWrites, &[KEEPS, ONCE][..]),
         (Fault::ClaimsBelow, &[ONCE]),

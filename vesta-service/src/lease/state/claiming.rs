@@ -423,7 +423,7 @@ impl Claiming {
                 now: now.wall,
             });
         }
-        // A registry judges by its own clock whether a bound has passed.
+        // A pool server judges by its own clock whether a bound has passed.
         let theirs = self.clock.filter(|_| plan.keeps_owners);
         let wall = theirs.map_or(now.wall, |pair| now.wall.min(pair.latest(now.monotonic)));
         let tick = plan.meta.tick_at(wall).map_err(BuildError::Time)?;
@@ -520,7 +520,7 @@ impl Claiming {
     }
 }
 
-/// Bound of the owner whose record a start wants by its number, if a registry keeps the record for the owner until then.
+/// Bound of the owner whose record a start wants by its number, if a pool server keeps the record for the owner until then.
 fn owners_bound(plan: &Plan, findings: &Findings, now: &Now) -> Option<UnixMillis> {
     let Choice::Only { machine, .. } = &plan.choice else {
         return None; // a pool takes another one

@@ -31,7 +31,7 @@ impl KvStore for Database {
         }
     }
 
-    /// A registry may serve the file to other hosts, whose windows are those of the network.
+    /// A pool server may serve the file to other hosts, whose windows are those of the network.
     fn usual_window(&self) -> Duration {
         Timing::NETWORK.window
     }

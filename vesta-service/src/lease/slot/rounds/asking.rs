@@ -154,7 +154,7 @@ impl Rounds {
             let now = clock.monotonic();
             let answer = store.ask(|leases| survey(leases, plan, host, block, (now, wall)));
             if let Answer::Survey(_) = answer {
-                // At the start, a registry may not have answered yet.
+                // At the start, a pool server may not have answered yet.
                 let usual = self.leases.store().usual_window();
                 for driver in &mut self.drivers {
                     driver.machine.plan.learn(usual);

@@ -1,4 +1,4 @@
-//! Implementation of `vesta.v1.RegistryService`: this server's own store, for processes that cannot reach it.
+//! Implementation of `vesta.v1.PoolService`: this server's own store, for processes that cannot reach it.
 //!
 //! The server keeps no state: compare-and-set stays end to end, so several servers of one store are interchangeable.
 //! Changes that no owner of a machine ID would make are refused.
@@ -16,7 +16,7 @@ use vesta_boot::{Caller, Offered, Outcome, Running};
 use vesta_intf::UnixMillis;
 use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
-use vesta_intf::grpc::v1::registry_service_server::RegistryService as Protocol;
+use vesta_intf::grpc::v1::pool_service_server::PoolService as Protocol;
 use vesta_net::Requests;
 use vesta_service::lease::{Leases, Place, Put, Refusal, Secret, Seen, StoreError, StoreIdentity};
 
@@ -30,14 +30,14 @@ const PUTS: usize = 128;
 pub(crate) const DECODE_LIMIT: usize = 5 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Registry {
+pub(crate) struct PoolServer {
     running: Arc<Running>,
     work: Work,
     /// Refusals that were logged: by token and reason.
     logged: Mutex<BTreeSet<(String, &'static str)>>,
 }
 
-impl Registry {
+impl PoolServer {
     pub(crate) fn new(running: Arc<Running>) -> Self {
         Self {
             work: Work::new(running.config.limits.request_timeout),
@@ -47,9 +47,9 @@ impl Registry {
     }
 
     fn offered(&self) -> Result<Offered, Status> {
-        self.running.registry.clone().ok_or_else(|| {
+        self.running.pool_server.clone().ok_or_else(|| {
             Status::failed_precondition(
-                "the registry is off; set registry.namespaces on the server",
+                "the pool server is off; set pool_server.namespaces on the server",
             )
         })
     }
@@ -76,7 +76,7 @@ impl Registry {
         let place = place.filter(|place| !checked || place.can_be_named());
         let place = place.ok_or_else(|| Status::invalid_argument(UNKNOWN_AREA))?;
         let (offered, own) = (
-            &*self.running.config.registry.namespaces,
+            &*self.running.config.pool_server.namespaces,
             self.running.security.namespaces(caller),
         );
         let known = |names: &[String], name: &str| {
@@ -85,7 +85,7 @@ impl Registry {
         };
         match place.namespace() {
             Some(name) if !known(offered, name) => Err(Status::failed_precondition(format!(
-                "namespace `{name}` is not offered here; offered are {} (registry.namespaces)",
+                "namespace `{name}` is not offered here; offered are {} (pool_server.namespaces)",
                 offered.join(", ")
             ))),
             Some(name) if !own.is_empty() && !known(own, name) => Err(Status::permission_denied(
@@ -185,26 +185,26 @@ impl From<StoreError> for Failure {
 fn opened(
     offered: &Offered,
     older: Option<StoreIdentity>,
-) -> Result<v1::OpenRegistryResponse, Failure> {
+) -> Result<v1::OpenPoolResponse, Failure> {
     if let Some(older) = older {
         offered.note_older(older)?;
     }
     let (store, seen) = (&offered.store, offered.look()?);
     let identity = seen.identity;
-    let answer = v1::OpenRegistryResponse {
+    let answer = v1::OpenPoolResponse {
         store: store.describe(),
         server: vesta_boot::host_name(),
         identity: identity.number,
         created_ms: identity.created.0,
         usual_window_ms: millis(store.usual_window()),
         refused: seen.refused,
-        ..v1::OpenRegistryResponse::default()
+        ..v1::OpenPoolResponse::default()
     };
     if answer.refused.is_some() {
         return Ok(answer);
     }
     let doubt = store.doubt()?;
-    Ok(v1::OpenRegistryResponse {
+    Ok(v1::OpenPoolResponse {
         doubt: doubt.map(|doubt| v1::StoreDoubt {
             why: doubt.why,
             took_over: doubt.took_over,
@@ -244,11 +244,11 @@ fn put(offered: &Offered, area: &str, puts: &[Put]) -> Result<Vec<bool>, Failure
 }
 
 #[tonic::async_trait]
-impl Protocol for Registry {
+impl Protocol for PoolServer {
     async fn open(
         &self,
-        request: Request<v1::OpenRegistryRequest>,
-    ) -> Result<Response<v1::OpenRegistryResponse>, Status> {
+        request: Request<v1::OpenPoolRequest>,
+    ) -> Result<Response<v1::OpenPoolResponse>, Status> {
         let caller = access::caller(&request);
         let older = request.into_inner().older.map(|older| StoreIdentity {
             created: UnixMillis(older.created_ms),

@@ -1,4 +1,4 @@
-//! Maps a registry's errors to `StoreError`. The class of the real store's error is kept.
+//! Maps a pool server's errors to `StoreError`. The class of the real store's error is kept.
 
 use std::error::Error as _;
 
@@ -18,7 +18,7 @@ pub(super) fn explain(server: &str, status: &Status) -> StoreError {
         Code::Unauthenticated => {
             return StoreError::permanent(format!("{what}; write vesta://:TOKEN@host"));
         }
-        // Sent by a registry only, and for this reason only.
+        // Sent by a pool server only, and for this reason only.
         Code::Aborted => {
             let why = status.message();
             let why = why
@@ -31,11 +31,11 @@ pub(super) fn explain(server: &str, status: &Status) -> StoreError {
         }
         // Another server of the URL may know it.
         Code::Unimplemented => {
-            "the server offers no registry: it is not vesta-server, or of an older version"
+            "the server offers no pool server: it is not vesta-server, or of an older version"
         }
-        Code::AlreadyExists => "the registry refuses the change for now",
-        Code::ResourceExhausted => "the registry refuses the request",
-        _ => "the registry does not answer",
+        Code::AlreadyExists => "the pool server refuses the change for now",
+        Code::ResourceExhausted => "the pool server refuses the request",
+        _ => "the pool server does not answer",
     };
     StoreError::unavailable(advice, ServerMessage(what))
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_of_a_second_store_stops_its_members() {
+    fn a_pool_server_of_a_second_store_stops_its_members() {
         let error = explain(
             "h:1",
             &Status::new(Code::Aborted, "TWO_STORES: it was copied"),

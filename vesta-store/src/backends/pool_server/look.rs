@@ -98,7 +98,7 @@ fn nowhere(wanted: &Wanted, seen: &[(&str, StoreIdentity)]) -> String {
     match wanted {
         Wanted::Id(id) => format!(
             "no server of the URL has the store with ?id={id:016x}: {have}; check the URL, and copy the id from the \
-             start-up lines of the registry"
+             start-up lines of the pool_server"
         ),
         Wanted::Pinned(_, file) => format!(
             "another store answers than before at this URL, which does not know which machine IDs are in use: {have}; \

@@ -1,4 +1,4 @@
-//! Registry: the store of machine IDs, given to other processes over gRPC.
+//! Pool server: the store of machine IDs, given to other processes over gRPC.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::role::Role;
 use vesta_net::checked_namespace;
 
 section! {
-    /// The registry: which namespaces others may use.
+    /// The pool server: which namespaces others may use.
     #[non_exhaustive]
-    "Registry" pub struct Registry |values, _layout| {
-        /// Namespaces offered to other processes; turns the registry on
+    "Pool server" pub struct PoolServer |values, _layout| {
+        /// Namespaces offered to other processes; turns the pool server on
         ///
         /// Separated by commas; `*` offers all. Processes without a database name this server as their
         /// `machine.store`, `segment.store` or `serial.store`: vesta://HOST:50051. Their entries lie in this server's
-        /// own `machine.store`. A token needs the scope `registry`. Only for `vesta-server` and `vesta serve`.
+        /// own `machine.store`. A token needs the scope `pool`. Only for `vesta-server` and `vesta serve`.
         ///
         /// Example: orders,users
-        pub namespaces: Arc<[String]> = "registry.namespaces" "NAMES" or "", namespaces;
+        pub namespaces: Arc<[String]> = "pool_server.namespaces" "NAMES" or "", namespaces;
     }
 }
 
@@ -33,21 +33,21 @@ fn namespaces(text: &str) -> Parsed<Arc<[String]>> {
     names.map(checked_namespace).collect()
 }
 
-impl Registry {
-    /// Refuses a registry that has no store to offer.
+impl PoolServer {
+    /// Refuses a pool server that has no store to offer.
     pub(super) fn check(&self, machine: &Machine, role: Role) -> Result<(), Error> {
         let store = machine.store().map(vesta_store::StoreUrl::kind);
         let flaw = match (machine, store) {
             _ if self.namespaces.is_empty() => return Ok(()),
             _ if role == Role::Rest => {
-                "registry.namespaces is for gRPC; start vesta-server or `vesta serve` with it"
+                "pool_server.namespaces is for gRPC; start vesta-server or `vesta serve` with it"
             }
-            (_, Some(Kind::Registry)) => {
-                "registry.namespaces gives this server's own store to others, but machine.store is another \
-                 registry; let the others name that one"
+            (_, Some(Kind::PoolServer)) => {
+                "pool_server.namespaces gives this server's own store to others, but machine.store is another \
+                 pool_server; let the others name that one"
             }
             (Machine::Pool { .. } | Machine::Reserved { .. }, Some(_)) => return Ok(()),
-            _ => "registry.namespaces needs a machine.store that leases machine IDs",
+            _ => "pool_server.namespaces needs a machine.store that leases machine IDs",
         };
         Error::refuse(flaw)
     }

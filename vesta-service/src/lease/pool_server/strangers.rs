@@ -45,7 +45,7 @@ fn all() -> impl Iterator<Item = Record> {
     })
 }
 
-/// The changes that pass with this proof, at a moment of the registry's clock.
+/// The changes that pass with this proof, at a moment of the pool server's clock.
 fn passed(secret: Secret, now: u64) -> Vec<Record> {
     let namespace = Namespace {
         uuid: 1,

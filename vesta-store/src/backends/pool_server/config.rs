@@ -1,4 +1,4 @@
-//! URL of a registry.
+//! URL of a pool server.
 
 use tonic::metadata::{Ascii, MetadataValue};
 
@@ -7,7 +7,7 @@ use crate::{OpenError, StoreUrl};
 
 const DEFAULT_PORT: u16 = 50051;
 
-/// Servers of a registry, and the token for them.
+/// Servers of a pool server, and the token for them.
 pub(super) struct Config {
     /// Display form, without the token.
     pub(super) shown: String,
@@ -24,10 +24,10 @@ impl TryFrom<&StoreUrl> for Config {
 
     fn try_from(url: &StoreUrl) -> Result<Self, OpenError> {
         if url.user.is_some() {
-            return Err(url.malformed("a registry has no users; a token stands after a colon"));
+            return Err(url.malformed("a pool server has no users; a token stands after a colon"));
         }
         if !url.path.is_empty() {
-            return Err(url.malformed("the URL of a registry has no path"));
+            return Err(url.malformed("the URL of a pool server has no path"));
         }
         let token = |token: &String| {
             let mut token: MetadataValue<Ascii> = format!("Bearer {token}")
@@ -39,12 +39,12 @@ impl TryFrom<&StoreUrl> for Config {
         let id = |text: &str| {
             let number = u64::from_str_radix(text, 16).ok();
             number.filter(|_| text.len() == 16 && !text.starts_with('+')).ok_or_else(|| {
-                url.malformed("the option `id` has 16 hexadecimal digits; copy it from the start-up lines of the registry")
+                url.malformed("the option `id` has 16 hexadecimal digits; copy it from the start-up lines of the pool server")
             })
         };
         Ok(Self {
             id: url.option("id").map(id).transpose()?,
-            shown: url.address("registry", DEFAULT_PORT),
+            shown: url.address("pool server", DEFAULT_PORT),
             servers: url.servers(DEFAULT_PORT),
             token: url.password.as_ref().map(token).transpose()?,
             tls: Roots::of(url, "vestas")?,
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(config.servers, ["a:50051", "[::1]:2"]);
         assert_eq!(config.token.expect("a token"), "Bearer s3cret");
         assert_eq!(config.tls, Some(Roots::File("/etc/ca.pem".into())));
-        assert_eq!(config.shown, "registry a:50051,[::1]:2");
+        assert_eq!(config.shown, "pool server a:50051,[::1]:2");
         let config = parse("vesta://a").expect("a URL");
         assert!(config.token.is_none() && config.tls.is_none());
     }

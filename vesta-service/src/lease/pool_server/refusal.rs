@@ -1,4 +1,4 @@
-//! Why a registry refuses a change.
+//! Why a pool server refuses a change.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Members without a database, and two registries of one store that are killed, paused, cut off, and stood in
-//! for by a registry of another store. Members are killed and paused, too.
+//! Members without a database, and two pool servers of one store that are killed, paused, cut off, and stood in
+//! for by a pool server of another store. Members are killed and paused, too.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -24,33 +24,33 @@ const PACE: u64 = 400;
 
 mod torture {
     #[test]
-    fn members_of_two_registries_repeat_nothing() {
-        super::members_of_two_registries_repeat_nothing();
+    fn members_of_two_pool_servers_repeat_nothing() {
+        super::members_of_two_pool_servers_repeat_nothing();
     }
 }
 
-/// A registry that can be stopped, behind an address that can be cut off.
-struct Registry {
+/// A pool server that can be stopped, behind an address that can be cut off.
+struct PoolServer {
     folder: PathBuf,
     address: SocketAddr,
     proxy: Proxy,
     running: Option<Program>,
 }
 
-impl Registry {
+impl PoolServer {
     fn start(folder: PathBuf, store: &Path, namespace: &str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("an address");
         drop(listener);
         let proxy = Proxy::start(address).expect("a free port");
-        let mut registry = Self {
+        let mut pool_server = Self {
             folder,
             address,
             proxy,
             running: None,
         };
-        registry.serve(store, namespace);
-        registry
+        pool_server.serve(store, namespace);
+        pool_server
     }
 
     /// Starts it with the store in this file.
@@ -63,7 +63,7 @@ impl Registry {
         command.args([
             "--machine-store",
             &store,
-            "--registry-namespaces",
+            "--pool-server-namespaces",
             namespace,
         ]);
         command.arg("--state-dir").arg(&self.folder);
@@ -93,7 +93,7 @@ impl Drop for Members {
     }
 }
 
-fn members_of_two_registries_repeat_nothing() {
+fn members_of_two_pool_servers_repeat_nothing() {
     let (count, seconds, without) = full_or((50, 180, 25), (30, 20, 6));
     let (folder, watch) = (folder(), Arc::new(Watch::new()));
     let mut rng = Rng::new(37);
@@ -104,14 +104,14 @@ fn members_of_two_registries_repeat_nothing() {
     let runtime = runtime.expect("a runtime");
     let api = Api::Grpc(runtime.handle().clone());
 
-    let store = folder.path().join("registry.db");
+    let store = folder.path().join("pool-server.db");
     let namespace = vesta_testkit::namespace_of(folder.path());
-    let served = format!("{namespace}-registry");
-    let mut registries = ["a", "b"].map(|name| {
+    let served = format!("{namespace}-pool-server");
+    let mut pool_servers = ["a", "b"].map(|name| {
         let folder = folder.path().join(name);
-        Registry::start(folder, &store, &served)
+        PoolServer::start(folder, &store, &served)
     });
-    let addresses = registries
+    let addresses = pool_servers
         .each_ref()
         .map(|it| it.proxy.address().to_string());
     let url = format!("vesta://{}", addresses.join(","));
@@ -119,7 +119,7 @@ fn members_of_two_registries_repeat_nothing() {
         can_fail_over: false,
         can_refuse: false,
     };
-    let world = World::with_own_durations("registry", kind, url, folder.path());
+    let world = World::with_own_durations("pool_server", kind, url, folder.path());
     let world = Arc::new(world);
     let member = |number: usize, rng: &mut Rng| {
         let name = format!("member {number}");
@@ -145,7 +145,7 @@ fn members_of_two_registries_repeat_nothing() {
             usize::from(rng.percent(50)),
         );
         let away = Duration::from_millis(rng.span(2000));
-        let registry = &mut registries[at];
+        let pool_server = &mut pool_servers[at];
         let what = rng.weighed(&[(30, 0), (15, 1), (25, 2), (15, 3), (15, 4)]);
         counts[what] += 1;
         match what {
@@ -159,37 +159,37 @@ fn members_of_two_registries_repeat_nothing() {
                 paused = Some(number);
             }
             2 => {
-                registry.kill();
+                pool_server.kill();
                 watch.over.within(away);
-                registry.serve(&store, &served);
+                pool_server.serve(&store, &served);
             }
             3 => {
-                registry.signal("-STOP");
+                pool_server.signal("-STOP");
                 watch.over.within(away);
-                registry.signal("-CONT");
+                pool_server.signal("-CONT");
             }
             _ => {
-                registry.proxy.refuse();
+                pool_server.proxy.refuse();
                 watch.over.within(away);
-                registry.proxy.heal();
+                pool_server.proxy.heal();
             }
         }
     }
     if let Some(number) = paused {
         members.0[number].resume();
     }
-    let [kills, pauses, registry_kills, registry_pauses, cuts] = counts;
+    let [kills, pauses, pool_server_kills, pool_server_pauses, cuts] = counts;
 
-    // A registry of another store stands in: no member claims there.
+    // A pool server of another store stands in: no member claims there.
     let others = folder.path().join("other.db");
-    for registry in &mut registries {
-        registry.kill();
+    for pool_server in &mut pool_servers {
+        pool_server.kill();
     }
-    let own = std::mem::replace(&mut registries[0].folder, folder.path().join("other"));
-    registries[0].serve(&others, &served);
+    let own = std::mem::replace(&mut pool_servers[0].folder, folder.path().join("other"));
+    pool_servers[0].serve(&others, &served);
     watch.over.within(Duration::from_secs(2));
-    registries[0].kill();
-    registries[0].folder = own;
+    pool_servers[0].kill();
+    pool_servers[0].folder = own;
     let other = format!("sqlite:{}", others.display())
         .parse()
         .expect("a URL");
@@ -200,12 +200,12 @@ fn members_of_two_registries_repeat_nothing() {
         "somebody claimed there"
     );
 
-    // Without any registry, members go on with what they have reserved.
+    // Without any pool server, members go on with what they have reserved.
     let (ids, awaiting) = (world.ledger().ids, world.awaiting());
     watch.over.within(Duration::from_secs(without));
     let (made, errors) = (world.ledger().ids - ids, world.awaiting() - awaiting);
-    for registry in &mut registries {
-        registry.serve(&store, &served);
+    for pool_server in &mut pool_servers {
+        pool_server.serve(&store, &served);
     }
     watch.over.set();
     for process in members.0.iter().chain(&ended) {
@@ -214,14 +214,14 @@ fn members_of_two_registries_repeat_nothing() {
     }
     let ledger = world.ledger();
     println!(
-        "registry  | {count} members: {kills} kills, {pauses} pauses; registries: {registry_kills} kills, \
-         {registry_pauses} pauses, {cuts} times cut off; {} IDs of {} machine IDs, {} twice; {without} s without \
-         a registry: {made} IDs, {errors} errors",
+        "pool_server  | {count} members: {kills} kills, {pauses} pauses; pool_servers: {pool_server_kills} kills, \
+         {pool_server_pauses} pauses, {cuts} times cut off; {} IDs of {} machine IDs, {} twice; {without} s without \
+         a pool_server: {made} IDs, {errors} errors",
         ledger.ids,
         ledger.machines(),
         ledger.duplicates,
     );
     assert!(ledger.findings.is_empty(), "{:#?}", ledger.findings);
-    assert_eq!(errors, 0, "without a registry");
+    assert_eq!(errors, 0, "without a pool_server");
     assert!(made > 0 && ledger.ids >= 20_000_000);
 }

@@ -1,4 +1,4 @@
-//! The registry's clock, and how far ahead of it a member may reserve.
+//! The pool server's clock, and how far ahead of it a member may reserve.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::lease::Namespace;
 /// Longest window of a process, as `machine.window_ms` allows it.
 const LONGEST_WINDOW: Duration = Duration::from_secs(600);
 
-/// Maximum distance of a bound, a floor or the reach of a doubt from the registry's clock: the longest window; a
+/// Maximum distance of a bound, a floor or the reach of a doubt from the pool server's clock: the longest window; a
 /// minute by which a member's clock may be ahead; and a minute for IDs ahead of that clock and the distance of a claim
 /// under a doubt.
 const FURTHEST: Duration = Duration::from_secs(600 + 60 + 60);
 
-/// Facts by which the registry judges a change.
+/// Facts by which the pool server judges a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// The namespace as stored, if there is one.
     pub namespace: Option<&'a Namespace>,
-    /// The registry's clock.
+    /// The pool server's clock.
     pub now: UnixMillis,
 }
 
@@ -107,7 +107,7 @@ impl Seen<'_> {
         }
         let (minutes, now) = (FURTHEST.as_secs() / 60, self.now);
         let detail = format!(
-            ", at {}; a registry takes up to {furthest}, {minutes} minutes ahead of its clock, which shows {now}; \
+            ", at {}; a pool_server takes up to {furthest}, {minutes} minutes ahead of its clock, which shows {now}; \
              compare the clocks",
             shown(moment)
         );
@@ -138,7 +138,7 @@ impl Seen<'_> {
             return Ok(());
         }
         let detail = format!(
-            " at {}; the registry's clock shows {}",
+            " at {}; the pool_server's clock shows {}",
             shown(until),
             self.now
         );

@@ -1,19 +1,18 @@
-//! Entries of a registry. Compare-and-set is end to end: the server only passes it on.
+//! Entries of a pool server. Compare-and-set is end to end: the server only passes it on.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use vesta_intf::grpc::v1::{
-    GetEntryRequest, ListEntriesRequest, OpenRegistryResponse, PutEntriesRequest, PutEntry,
-    StoreWriter,
+    GetEntryRequest, ListEntriesRequest, OpenPoolResponse, PutEntriesRequest, PutEntry, StoreWriter,
 };
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{Put, StoreError, Suspicion, Timing, Writer};
 
-use super::{Connection, Registry, explain};
+use super::{Connection, PoolServer, explain};
 use crate::remote::{Entries, Kv, Result};
 
-impl Kv for Registry {
+impl Kv for PoolServer {
     const HAS_CLOCK: bool = true;
     const MAY_FORGET: bool = true;
     const ASKS_USUAL_WINDOW: bool = true;
@@ -86,7 +85,7 @@ impl Kv for Registry {
     /// Called at each claim and about once a minute, and so the time to look at all servers.
     async fn doubt(&self, to: &mut Connection) -> Result<Option<Suspicion>> {
         self.look_again(to).await?;
-        let OpenRegistryResponse { doubt, writer, .. } = self.facts(to).await?;
+        let OpenPoolResponse { doubt, writer, .. } = self.facts(to).await?;
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = writer;
         Ok(doubt.map(|doubt| Suspicion {
             why: doubt.why,

@@ -1,4 +1,4 @@
-//! Registry: the store of a vesta-server, for processes that cannot reach that store themselves.
+//! Pool server: the store of a vesta-server, for processes that cannot reach that store themselves.
 
 mod config;
 mod errors;
@@ -16,8 +16,8 @@ use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use vesta_intf::grpc::v1;
-use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
-use vesta_intf::grpc::v1::{OpenRegistryRequest, OpenRegistryResponse, StoreWriter};
+use vesta_intf::grpc::v1::pool_service_client::PoolServiceClient;
+use vesta_intf::grpc::v1::{OpenPoolRequest, OpenPoolResponse, StoreWriter};
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{StoreError, StoreIdentity, TWO_STORES, Timing};
 
@@ -37,14 +37,14 @@ const LOOK_EVERY: u32 = 10;
 /// Maximum size of a message: 128 changes, or a page of entries.
 const LARGEST_ANSWER: usize = 8 << 20;
 
-pub(crate) type Store = Remote<Registry>;
+pub(crate) type Store = Remote<PoolServer>;
 
 /// Servers of Vesta that give their store to others.
 ///
 /// The URL is `vesta://[:TOKEN@]host:port,host:port`, or `vestas://…` with TLS, with the option `ca=FILE` as for
 /// etcd. The default port is 50051. The servers share one store; `id=IDENTITY` says which. Without it, the store that
 /// answers at the first start is kept in the state directory, if the [options](Options::state_dir) name one.
-pub(crate) struct Registry {
+pub(crate) struct PoolServer {
     shown: String,
     servers: Vec<(String, Endpoint)>,
     token: Option<MetadataValue<Ascii>>,
@@ -52,7 +52,7 @@ pub(crate) struct Registry {
     id: Option<u64>,
     pin: Pin,
     /// Facts from the server that answered first.
-    opened: OnceLock<OpenRegistryResponse>,
+    opened: OnceLock<OpenPoolResponse>,
     looked: Mutex<Looked>,
     /// Server of the store, as told last.
     writer: Mutex<Option<StoreWriter>>,
@@ -74,11 +74,11 @@ pub(crate) struct Connection {
     /// Index of the server.
     index: usize,
     server: String,
-    client: RegistryServiceClient<Channel>,
+    client: PoolServiceClient<Channel>,
 }
 
-impl Client for Registry {
-    const NAME: &'static str = "the registry";
+impl Client for PoolServer {
+    const NAME: &'static str = "the pool server";
     const TIMING: Timing = Timing::NETWORK;
 
     type Connection = Connection;
@@ -96,7 +96,7 @@ impl Client for Registry {
             store: shown.clone(),
             source,
         })?;
-        let file = format!("registry-{:08x}", crc32fast::hash(shown.as_bytes()));
+        let file = format!("pool-server-{:08x}", crc32fast::hash(shown.as_bytes()));
         Ok(Self {
             pin: Pin(options.state_dir.as_ref().map(|folder| folder.join(file))),
             shown,
@@ -134,10 +134,10 @@ impl Client for Registry {
     }
 }
 
-impl Registry {
+impl PoolServer {
     fn channel(&self, index: usize) -> Connection {
         let (server, endpoint) = &self.servers[index];
-        let client = RegistryServiceClient::new(endpoint.connect_lazy());
+        let client = PoolServiceClient::new(endpoint.connect_lazy());
         Connection {
             index,
             server: server.clone(),
@@ -161,14 +161,14 @@ impl Registry {
         &self,
         to: &mut Connection,
         older: Option<StoreIdentity>,
-    ) -> Result<OpenRegistryResponse> {
+    ) -> Result<OpenPoolResponse> {
         let older = older.map(|it| v1::StoreIdentity {
             number: it.number,
             created_ms: it.created.0,
         });
         let answer = to
             .client
-            .open(self.request(OpenRegistryRequest { older }))
+            .open(self.request(OpenPoolRequest { older }))
             .await;
         let opened = answer.map_err(|status| explain(&to.server, &status))?;
         Ok(opened.into_inner())
@@ -191,7 +191,7 @@ impl Registry {
     }
 
     /// Asks one server for its facts, and refuses those about another store.
-    async fn facts(&self, to: &mut Connection) -> Result<OpenRegistryResponse> {
+    async fn facts(&self, to: &mut Connection) -> Result<OpenPoolResponse> {
         let opened = self.open(to, None).await?;
         let (server, said) = (
             to.server.clone(),
@@ -244,7 +244,7 @@ impl Registry {
         {
             return Err(error.clone());
         }
-        let answer = |server: &str, opened: &Result<OpenRegistryResponse>| Answer {
+        let answer = |server: &str, opened: &Result<OpenPoolResponse>| Answer {
             server: server.to_owned(),
             said: opened
                 .as_ref()
@@ -310,8 +310,8 @@ impl Registry {
         &self,
         oldest: Option<StoreIdentity>,
         own: &mut Connection,
-        opened: &Result<OpenRegistryResponse>,
-        others: &mut [(Connection, Result<OpenRegistryResponse>)],
+        opened: &Result<OpenPoolResponse>,
+        others: &mut [(Connection, Result<OpenPoolResponse>)],
     ) {
         let all = others.iter_mut().map(|(other, opened)| (other, &*opened));
         for (server, opened) in all.chain([(own, opened)]) {
@@ -348,7 +348,7 @@ impl Registry {
     }
 }
 
-fn identity_of(opened: &OpenRegistryResponse) -> StoreIdentity {
+fn identity_of(opened: &OpenPoolResponse) -> StoreIdentity {
     StoreIdentity {
         created: UnixMillis(opened.created_ms),
         number: opened.identity,

@@ -1,8 +1,8 @@
-//! Checks of a registry: the areas that it opens to others, and the changes that an owner writes there. Pure.
+//! Checks of a pool server: the areas that it opens to others, and the changes that an owner writes there. Pure.
 //!
-//! A registry does not trust its members: a record that no owner would write is refused before it reaches the
+//! A pool server does not trust its members: a record that no owner would write is refused before it reaches the
 //! store. The old value of each change is compared by the store, so old and new together show what the writer
-//! did. Operators' commands, such as freeing a machine ID, are for the registry's own host.
+//! did. Operators' commands, such as freeing a machine ID, are for the pool server's own host.
 
 mod refusal;
 mod seen;
@@ -56,7 +56,7 @@ impl<'a> Place<'a> {
         let place = match (kind, rest) {
             ("segment", "tags") | ("serial", "counters") => Self::Ranges,
             ("serial", "tags") => Self::Definitions,
-            ("registry", "proof") => Self::Proof,
+            ("pool", "proof") => Self::Proof,
             ("lease", namespace) => Self::Leases {
                 namespace,
                 block: 0,
@@ -207,7 +207,7 @@ fn refuse(flaw: Option<&'static str>) -> Result<(), Refusal> {
 }
 
 /// Facts of a namespace only grow, and none reaches further than its members can have reserved: an operator clears a
-/// doubt on the registry's host.
+/// doubt on the pool server's host.
 fn check_namespace_entry(
     old: Option<&Namespace>,
     new: &Namespace,
@@ -280,7 +280,7 @@ fn record_flaw(old: Option<&Record>, new: &Record, uuid: u128) -> Option<&'stati
     };
     if new.birth != old.birth || [old.owner, new.owner].contains(&Record::FOREIGN) {
         return Some(
-            "only an operator replaces, reserves or frees a record, on the registry's host",
+            "only an operator replaces, reserves or frees a record, on the pool server's host",
         );
     }
     if old.epoch.checked_add(1) == Some(new.epoch) {

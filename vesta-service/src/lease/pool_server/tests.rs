@@ -78,14 +78,14 @@ fn areas_of_vesta_have_a_place() {
         ("segment/tags", Some(Place::Ranges)),
         ("serial/counters", Some(Place::Ranges)),
         ("serial/tags", Some(Place::Definitions)),
-        ("registry/proof", Some(Place::Proof)),
+        ("pool/proof", Some(Place::Proof)),
         ("block/orders/0", None),
         ("block/orders/03", None),
         ("block/orders", None),
         ("lease/", None),
         ("lease/a/b", None),
         ("block/a/b/3", None),
-        ("registry", None),
+        ("pool", None),
         ("segment/other", None),
     ] {
         assert_eq!(Place::of(area), place, "{area}");
@@ -276,7 +276,7 @@ fn a_mark_is_added_but_never_removed() {
 
 #[test]
 fn proofs_are_small_and_few() {
-    let put = |key, new| check("registry/proof", key, None, new);
+    let put = |key, new| check("pool/proof", key, None, new);
     assert_eq!(put("255", "0123456789abcdef"), Ok(()));
     for (key, new) in [
         ("256", "0123456789abcdef"),
@@ -310,7 +310,7 @@ fn records_without_their_namespace_are_refused() {
     );
 }
 
-/// A change of the held record, at a moment of the registry's clock.
+/// A change of the held record, at a moment of the pool server's clock.
 fn at(now: u64, secret: Secret, change: impl Fn(&mut Record)) -> Result<(), String> {
     let mut new = held();
     change(&mut new);
@@ -362,7 +362,7 @@ fn a_record_belongs_to_its_owner_until_its_bound_has_passed() {
         assert_eq!(
             refusal,
             "it belongs to its owner until its bound has passed at 1970-01-01T00:00:01.000Z; \
-             the registry's clock shows 1970-01-01T00:00:00.999Z"
+             the pool_server's clock shows 1970-01-01T00:00:00.999Z"
         );
         assert_eq!(change(until, stranger, &claim), Ok(()));
     }
@@ -372,7 +372,7 @@ fn a_record_belongs_to_its_owner_until_its_bound_has_passed() {
 }
 
 #[test]
-fn nothing_is_reserved_far_ahead_of_the_registrys_clock() {
+fn nothing_is_reserved_far_ahead_of_the_pool_servers_clock() {
     let ahead = |millis: u64| (720_000 + millis) << 10;
     assert_eq!(at(0, own(), |it| it.bound = ahead(0)), Ok(()));
     for far in [ahead(1), u64::MAX] {

@@ -1,4 +1,4 @@
-//! Two stores behind one URL of a registry: copies of one, or two different ones. No member may take one for the other.
+//! Two stores behind one URL of a pool server: copies of one, or two different ones. No member may take one for the other.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use vesta_service::testing::MemoryStore;
 use vesta_service::{LocalIdService, MachineSource};
 use vesta_store::{Options, StoreUrl};
 
-use crate::registry::{offer, offer_at, open, refused, url};
+use crate::pool_server::{offer, offer_at, open, refused, url};
 use crate::support::Server;
 
 const OLDER: &str = "0000000000000001";
@@ -23,7 +23,7 @@ fn store_of(identity: &str) -> Arc<MemoryStore> {
     let age = identity.trim_start_matches('0');
     let text = format!(r#"{{"schema":1,"identity":"{identity}","created":"{age}"}}"#);
     store
-        .put_if("registry", "identity", None, &text)
+        .put_if("pool", "identity", None, &text)
         .expect("memory");
     store
 }
@@ -282,7 +282,7 @@ fn many_members_prove_at_once_and_leave_little() {
             one.join().expect("no panic").expect("one store");
         }
     });
-    let proofs = store.list("registry/proof").expect("memory");
+    let proofs = store.list("pool/proof").expect("memory");
     assert!((1..=256).contains(&proofs.len()), "{}", proofs.len());
 }
 
@@ -299,7 +299,7 @@ fn a_token_for_some_namespaces_proves_but_does_not_end_the_service_of_others() {
     let stores = [OLDER, YOUNGER].map(store_of);
     let servers = [0, 1].map(|at| {
         offer(stores[at].clone(), |config| {
-            let token = |name| Token::of_text(name, name, Scopes::REGISTRY);
+            let token = |name| Token::of_text(name, name, Scopes::POOL);
             let some = token("some").of_namespaces(&["orders"]);
             config.auth = Some(Auth::new([token("any"), some]));
         })

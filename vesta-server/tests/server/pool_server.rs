@@ -1,4 +1,4 @@
-//! The registry: the store of a server keeps its promises for processes that reach only the server.
+//! The pool server: the store of a server keeps its promises for processes that reach only the server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tonic::Code;
 use vesta_boot::{Auth, Config, Offered, Outcome, Scopes, Token};
 use vesta_intf::grpc::v1;
-use vesta_intf::grpc::v1::registry_service_client::RegistryServiceClient;
+use vesta_intf::grpc::v1::pool_service_client::PoolServiceClient;
 use vesta_intf::{ErrorKind, UnixMillis};
 use vesta_numbers::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
 use vesta_server::METHODS;
@@ -22,7 +22,7 @@ use vesta_store::{Options, StoreUrl};
 
 use crate::support::{FREE, Server};
 
-struct Registry;
+struct PoolServer;
 
 /// A server, and the store behind it. A restart takes another port.
 struct Served {
@@ -33,10 +33,10 @@ struct Served {
 fn serve(store: &Arc<MemoryStore>) -> Server {
     let mut offered = Offered::new(store.clone());
     offered.checked = false; // the suite writes more than owners do
-    Server::registry(offered, |config| {
+    Server::pool_server(offered, |config| {
         let rounds = (0..100).map(|round| format!("round-{round}"));
         let names = NAMESPACES.into_iter().map(str::to_owned);
-        config.registry.namespaces = names.chain(rounds).collect();
+        config.pool_server.namespaces = names.chain(rounds).collect();
         // A thousand starters share one processor with the server.
         config.limits.request_timeout = Duration::from_secs(30);
     })
@@ -52,7 +52,7 @@ pub(crate) fn open(login: &str, servers: &[&Server]) -> Arc<dyn KvStore> {
     vesta_store::open(&url(login, servers)).expect("it opens")
 }
 
-impl Backend for Registry {
+impl Backend for PoolServer {
     fn fresh(&self) -> Box<dyn Fixture> {
         let store = Arc::new(MemoryStore::new());
         let server = Mutex::new(serve(&store));
@@ -76,10 +76,10 @@ impl Fixture for Served {
 }
 
 mod conformance {
-    vesta_store::conformance!(super::Registry);
+    vesta_store::conformance!(super::PoolServer);
 }
 
-/// A registry of the namespaces orders and users.
+/// A pool server of the namespaces orders and users.
 pub(crate) fn offer(store: Arc<dyn KvStore>, adjust: impl FnOnce(&mut Config)) -> Server {
     offer_at(FREE.into(), store, adjust)
 }
@@ -89,8 +89,8 @@ pub(crate) fn offer_at(
     store: Arc<dyn KvStore>,
     adjust: impl FnOnce(&mut Config),
 ) -> Server {
-    Server::registry_at(address, Offered::new(store), |config| {
-        config.registry.namespaces = ["orders", "users"].map(str::to_owned).into();
+    Server::pool_server_at(address, Offered::new(store), |config| {
+        config.pool_server.namespaces = ["orders", "users"].map(str::to_owned).into();
         adjust(config);
     })
 }
@@ -102,7 +102,7 @@ pub(crate) fn refused<T>(answer: Result<T, StoreError>) -> String {
 }
 
 #[test]
-fn a_member_claims_and_issues_through_the_registry() {
+fn a_member_claims_and_issues_through_the_pool_server() {
     let store = Arc::new(MemoryStore::new());
     let (server, folder) = (offer(store.clone(), |_| ()), vesta_testkit::fast_folder());
     let service = LocalIdService::builder()
@@ -133,7 +133,7 @@ fn a_member_claims_and_issues_through_the_registry() {
 }
 
 #[test]
-fn numbers_of_a_tag_come_through_the_registry() {
+fn numbers_of_a_tag_come_through_the_pool_server() {
     let store = Arc::new(MemoryStore::new());
     let server = offer(store.clone(), |_| ());
     let segments = Arc::new(KvSegments::new(open("", &[&server])));
@@ -160,7 +160,7 @@ fn a_namespace_that_is_not_offered_is_refused_by_name() {
         said.contains("`other` is not offered here; offered are orders, users"),
         "{said}"
     );
-    assert!(refused(member.get("registry", "identity")).contains("unknown area"));
+    assert!(refused(member.get("pool", "identity")).contains("unknown area"));
     member.list("block/users/7").expect("offered");
     let at = METHODS
         .iter()
@@ -175,8 +175,8 @@ fn a_token_is_valid_for_its_scope_and_its_namespaces() {
     let server = offer(Arc::new(MemoryStore::new()), |config| {
         let token = |name, scopes| Token::of_text(name, name, scopes);
         config.auth = Some(Auth::new([
-            token("any", Scopes::REGISTRY),
-            token("orders", Scopes::REGISTRY).of_namespaces(&["orders"]),
+            token("any", Scopes::POOL),
+            token("orders", Scopes::POOL).of_namespaces(&["orders"]),
             token("maker", Scopes::GENERATE),
         ]));
     });
@@ -187,7 +187,7 @@ fn a_token_is_valid_for_its_scope_and_its_namespaces() {
     for (login, area, why) in [
         (":orders@", "lease/users", "not valid for namespace `users`"),
         (":orders@", "segment/tags", "valid for some namespaces only"),
-        (":maker@", "lease/orders", "needs the scope registry"),
+        (":maker@", "lease/orders", "needs the scope pool"),
         (
             ":wr0ng@",
             "lease/orders",
@@ -251,7 +251,7 @@ fn each_request_names_the_store_that_it_means() {
     let own = identity(&*store).expect("memory").number;
     for (identity, allowed) in [(own, true), (own ^ 1, false), (0, false)] {
         let codes = runtime.block_on(async {
-            let mut registry = RegistryServiceClient::new(server.channel().await);
+            let mut pool_server = PoolServiceClient::new(server.channel().await);
             let (area, key) = ("serial/tags".to_owned(), "a".to_owned());
             let put = v1::PutEntry {
                 key: key.clone(),
@@ -274,9 +274,9 @@ fn each_request_names_the_store_that_it_means() {
                 identity,
             };
             [
-                registry.list(list).await.map(drop),
-                registry.get(get).await.map(drop),
-                registry.put(put).await.map(drop),
+                pool_server.list(list).await.map(drop),
+                pool_server.get(get).await.map(drop),
+                pool_server.put(put).await.map(drop),
             ]
         });
         for answer in codes {
@@ -307,12 +307,12 @@ fn another_identity_behind_the_same_url_is_refused() {
     let start = || vesta_store::open_with(&address, &options).expect("it opens");
     let member = start();
     member.list("lease/orders").expect("it answers");
-    // A server that was restarted with the same store is the same registry.
+    // A server that was restarted with the same store is the same pool server.
     server.stop();
     let mut server = offer_at(server.address, store.clone(), |_| ());
     start().list("lease/orders").expect("it answers");
     // The contents were replaced while the server ran.
-    store.delete("registry", "identity");
+    store.delete("pool", "identity");
     identity(&*store).expect("drawn anew");
     refused(start().list("lease/orders"));
     server.stop();
@@ -382,12 +382,15 @@ fn errors_of_the_store_keep_their_class_and_its_facts_pass() {
         "{said}"
     );
     assert!(class("full").0);
-    assert!(!class("new").0, "a new start of the registry may heal it");
+    assert!(
+        !class("new").0,
+        "a new start of the pool server may heal it"
+    );
 }
 
 /// Otherwise a member whose clock is years ahead would reserve up to there.
 #[test]
-fn a_member_compares_its_clock_with_the_registrys_if_the_store_has_none() {
+fn a_member_compares_its_clock_with_the_pool_servers_if_the_store_has_none() {
     let server = offer(Arc::new(MemoryStore::new()), |_| ());
     for (member, ahead) in [("near", 0), ("far", 5 * 365 * 86_400)] {
         let folder = vesta_testkit::fast_folder();
@@ -415,7 +418,7 @@ fn a_member_compares_its_clock_with_the_registrys_if_the_store_has_none() {
 #[test]
 fn a_member_learns_the_usual_window_of_the_store() {
     let folder = vesta_testkit::fast_folder();
-    let file = folder.path().join("registry.db");
+    let file = folder.path().join("pool-server.db");
     let file = format!("sqlite:{}", file.display()).parse().expect("a URL");
     let store = vesta_store::open(&file).expect("it opens");
     let server = offer(store.clone(), |_| ());
@@ -425,11 +428,11 @@ fn a_member_learns_the_usual_window_of_the_store() {
 }
 
 #[test]
-fn a_server_without_a_registry_says_so() {
+fn a_server_without_a_pool_server_says_so() {
     let off = Server::start(vesta_intf::IdMeta::MAX_PEAK);
     let said = refused(open("", &[&off]).list("lease/orders"));
     assert!(
-        said.contains("the registry is off; set registry.namespaces"),
+        said.contains("the pool server is off; set pool_server.namespaces"),
         "{said}"
     );
     // Another server of the URL may be newer.
@@ -463,7 +466,7 @@ fn a_server_without_a_registry_says_so() {
 fn a_member_whose_clock_is_wrong_uses_up_no_machine_id_of_a_store_without_a_clock() {
     const YEAR: u64 = 365 * 24 * 3_600_000;
     let folder = vesta_testkit::fast_folder();
-    let file = folder.path().join("registry.db");
+    let file = folder.path().join("pool-server.db");
     let file = format!("sqlite:{}", file.display()).parse().expect("a URL");
     let server = offer(vesta_store::open(&file).expect("it opens"), |_| ());
     let member = |host: &str, ahead: u64| {
@@ -484,9 +487,9 @@ fn a_member_whose_clock_is_wrong_uses_up_no_machine_id_of_a_store_without_a_cloc
     member("right", 0).expect("the only machine ID is free");
 }
 
-/// The server behind the registry, not the registry, has the data.
+/// The server behind the pool server, not the pool server, has the data.
 #[test]
-fn a_member_is_refused_when_the_registrys_store_is_another_server_that_hides_its_source() {
+fn a_member_is_refused_when_the_pool_servers_store_is_another_server_that_hides_its_source() {
     let store = FlakyStore::new(Arc::new(MemoryStore::new()));
     let at = |server: &str| Writer {
         server: server.into(),

@@ -1,4 +1,4 @@
-//! Work of the registry: bounded, and over when its caller is gone.
+//! Work of the pool server: bounded, and over when its caller is gone.
 //!
 //! Lists are long. They have separate permits, so that a caller that requests many of them, or reads none, does
 //! not keep others from reading and changing single entries.
@@ -80,7 +80,7 @@ impl Work {
 }
 
 fn busy() -> Status {
-    Status::resource_exhausted("the registry is busy; try again")
+    Status::resource_exhausted("the pool server is busy; try again")
 }
 
 /// The entries in pages. If the caller takes none of them for `limit`, they are dropped and the stream fails.

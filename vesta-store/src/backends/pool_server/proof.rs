@@ -4,14 +4,14 @@
 use vesta_intf::grpc::v1::{GetEntryRequest, PutEntriesRequest, PutEntry};
 use vesta_service::lease::{PROOFS, StoreError, StoreIdentity};
 
-use super::{Connection, Registry, explain};
+use super::{Connection, PoolServer, explain};
 use crate::remote::Result;
 
-const AREA: &str = "registry/proof";
+const AREA: &str = "pool/proof";
 /// Tries, if other members put their values at the same place at the same time.
 const TRIES: usize = 4;
 
-impl Registry {
+impl PoolServer {
     /// True if two servers with one identity share a store, false if one of them has a copy.
     ///
     /// # Errors
