@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use vesta_testkit::{fast_folder, is_full_run};
+use vesta_testkit::{fast_folder, is_full_run, is_quick_run};
 
 use super::counts::Counts;
 use super::home_slot;
@@ -23,9 +23,13 @@ pub(crate) fn seed() -> Option<u64> {
     Some(seed.parse().expect("VESTA_TEST_SEED is a number"))
 }
 
-/// This many rounds in a full run, and a twentieth of them otherwise.
+/// This many rounds in a full run, a hundredth of them in a quick one, and a twentieth otherwise.
 pub(crate) fn rounds(all: u64) -> u64 {
-    if is_full_run() { all } else { all / 20 }
+    match (is_full_run(), is_quick_run()) {
+        (true, _) => all,
+        (_, true) => all / 100,
+        _ => all / 20,
+    }
 }
 
 /// Prints the story of a seed.

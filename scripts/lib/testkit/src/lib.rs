@@ -36,6 +36,12 @@ pub fn full_or<T>(full: T, otherwise: T) -> T {
     if is_full_run() { full } else { otherwise }
 }
 
+/// True in a run of `scripts/test.sh` without arguments, which is short: `VESTA_TEST_QUICK` is set.
+#[must_use]
+pub fn is_quick_run() -> bool {
+    std::env::var_os("VESTA_TEST_QUICK").is_some()
+}
+
 /// True in a full run, which has more rounds: `VESTA_TEST_FULL` is set.
 #[must_use]
 pub fn is_full_run() -> bool {
