@@ -45,6 +45,10 @@ failed() {
 have() {
   PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null
 }
+# Servers of stores.
+store_servers() {
+  cargo run --quiet -p vesta-testkit --bin stores -- "$@"
+}
 
 # ---- what this machine has, before anything is built ----
 
@@ -61,7 +65,7 @@ lack() {
     # vesta-server is built before it is started as a pool server.
     pool_server) [ "$(uname)" = Linux ] || echo "Linux only" ;;
     mysql | postgres | redis | zookeeper | etcd | pgbouncer)
-      if [ "$(uname)" != Linux ]; then echo "Linux only"; else scripts/lib/stores.sh lacks "$1"; fi
+      if [ "$(uname)" != Linux ]; then echo "Linux only"; else store_servers lacks "$1"; fi
       ;;
     faketime) ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || echo "no libfaketime" ;;
     bindfs) if ! have bindfs; then echo "no bindfs"; elif [ ! -w /dev/fuse ]; then echo "/dev/fuse is closed"; fi ;;
@@ -109,7 +113,7 @@ if [ $tier != here ]; then
   done
   # shellcheck disable=SC2086 # names of packages
   [ -z "$missing" ] || scripts/lib/install.sh $missing
-  scripts/lib/stores.sh install
+  store_servers install
 fi
 left_out='' VESTA_TEST_LACKS=''
 skipped=()
@@ -136,7 +140,7 @@ clean_up() {
   [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true
   # Servers that a test started and did not stop are below this folder.
   for servers in "$folder" "$folder"/own.*; do
-    [ ! -d "$servers/.." ] || [ "$(uname)" != Linux ] || scripts/lib/stores.sh stop "$servers" 2>/dev/null || true
+    [ ! -d "$servers/.." ] || [ "$(uname)" != Linux ] || store_servers stop "$servers" 2>/dev/null || true
   done
   rm -rf "$folder"
 }
@@ -153,8 +157,8 @@ start_stores() {
   [ -n "$wanted" ] || return 0
   echo "starting:$wanted"
   # shellcheck disable=SC2086 # names
-  scripts/lib/stores.sh start "$folder" $wanted || failed "starting the stores"
-  eval "$(scripts/lib/stores.sh env "$folder")"
+  store_servers start "$folder" $wanted || failed "starting the stores"
+  eval "$(store_servers env "$folder")"
 }
 say_what_was_left_out() {
   [ -z "$left_out" ] || printf '%s' "$left_out" | sed 's/^/not tested here: /'

@@ -1,7 +1,7 @@
 //! Measures whether the source of the machine ID affects the cost of an ID.
 //!
 //! One caller, a layout whose ticks do not run out, the system's clock. Network stores are measured
-//! if `VESTA_TEST_MYSQL` etc. name one (`scripts/lib/stores.sh` starts them).
+//! if `VESTA_TEST_MYSQL` etc. name one (`cargo run -p vesta-testkit --bin stores` starts them).
 #![allow(missing_docs, reason = "criterion's macros write public functions")]
 
 use std::time::Duration;

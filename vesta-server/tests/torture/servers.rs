@@ -1,4 +1,4 @@
-//! The networked stores: the torture's own servers, from `scripts/lib/stores.sh`.
+//! The networked stores: the torture's own servers, from `vesta_testkit::stores`.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -88,7 +88,7 @@ impl Servers {
                 let of_replica = ["replica", "lag", "promote"].contains(&command);
                 let server = if of_replica { name } else { &serving };
                 StoreServers::run_in(&folder, command, &[server])
-                    .unwrap_or_else(|said| panic!("stores.sh {command} {server}: {said}"));
+                    .unwrap_or_else(|said| panic!("{command} {server}: {said}"));
                 if let ("promote", Some(front)) = (command, &front) {
                     serving = format!("{name}-replica");
                     front.point_to(port(&StoreServers::url(&folder, &serving)));

@@ -4,7 +4,7 @@ use vesta_testkit::fleet::StoreServers;
 
 use crate::stores::Store;
 
-/// A server started by `scripts/lib/stores.sh`. Dropping it stops it.
+/// A server started by `vesta_testkit::stores`. Dropping it stops it.
 pub(crate) struct Server {
     servers: StoreServers,
     name: &'static str,

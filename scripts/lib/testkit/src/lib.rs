@@ -15,6 +15,8 @@ mod rng;
 mod secrets;
 #[cfg(target_os = "linux")]
 pub mod slices;
+#[cfg(unix)]
+pub mod stores;
 mod wall_clock;
 
 pub use folder::{fast_folder, folder, namespace_of};

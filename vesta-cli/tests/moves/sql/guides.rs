@@ -38,7 +38,7 @@ const NOT_RUN: [(&str, &str); 4] = [
     ),
     (
         "DROP SUBSCRIPTION",
-        "names a command; scripts/lib/stores.sh carries it out in a test",
+        "names a command; vesta_testkit::stores carries it out in a test",
     ),
 ];
 

@@ -1,15 +1,10 @@
 //! The servers of stores: those named by the environment, and private ones of a test.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../stores.sh");
-
-fn variable(store: &str) -> String {
-    format!("VESTA_TEST_{}", store.to_uppercase().replace('-', "_"))
-}
+use crate::stores::{self, carry_out, variable};
 
 /// The URL of the server of a store that all tests share: `mysql`.
 ///
@@ -23,7 +18,7 @@ pub fn store_url(store: &str) -> String {
     })
 }
 
-/// Private servers of a test below one folder, from `scripts/lib/stores.sh`. They stop on drop.
+/// Private servers of a test below one folder. They stop on drop.
 #[derive(Debug)]
 pub struct StoreServers(TempDir);
 
@@ -48,6 +43,15 @@ impl StoreServers {
         servers
     }
 
+    /// Starts its postgres under a command.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_postgres_under(&self, command: &[String]) {
+        stores::start(self.folder(), &["postgres"], command)
+            .unwrap_or_else(|said| panic!("{said}"));
+    }
+
     /// True if the environment says that this store's server is present.
     #[must_use]
     pub fn is_present(store: &str) -> bool {
@@ -60,36 +64,25 @@ impl StoreServers {
         self.0.path()
     }
 
-    /// Runs a command of the script; returns its output.
+    /// The output of a command of [`USAGE`](stores::USAGE).
     ///
     /// # Panics
     /// If the command fails.
     pub fn run(&self, command: &str, args: &[&str]) -> String {
         Self::run_in(self.folder(), command, args)
-            .unwrap_or_else(|said| panic!("stores.sh {command} {args:?}: {said}"))
+            .unwrap_or_else(|said| panic!("{command} {args:?}: {said}"))
     }
 
-    /// The output of a command of the script.
+    /// The output of a command of [`USAGE`](stores::USAGE).
     ///
     /// # Errors
-    /// The output of a failed command.
+    /// What a failed command says.
     ///
     /// # Panics
-    /// If the script is missing.
+    /// If the folder's name is no text.
     pub fn run_in(folder: &Path, command: &str, args: &[&str]) -> Result<String, String> {
-        let mut script = Command::new(SCRIPT);
-        script
-            .arg(command)
-            .arg(folder)
-            .args(args)
-            .stdin(Stdio::null());
-        let done = script.output().expect("scripts/lib/stores.sh runs");
-        let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
-        if done.status.success() {
-            Ok(said)
-        } else {
-            Err(said)
-        }
+        let folder = folder.to_str().expect("a temporary folder");
+        carry_out(&[&[command, folder], args].concat())
     }
 
     /// The URL of a server: `mysql`, `mysql-replica`.
@@ -98,13 +91,7 @@ impl StoreServers {
     /// If the server was not started.
     #[must_use]
     pub fn url(folder: &Path, name: &str) -> String {
-        let lines = Self::run_in(folder, "env", &[]).unwrap_or_else(|said| panic!("{said}"));
-        let start = format!("export {}='", variable(name));
-        let url = lines
-            .lines()
-            .find_map(|line| line.strip_prefix(&start)?.strip_suffix('\''));
-        url.unwrap_or_else(|| panic!("no URL of {name} in {lines}"))
-            .to_owned()
+        stores::url(folder, name).unwrap_or_else(|| panic!("{name} was not started"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! IDs of a real PostgreSQL that crashes and whose clock goes back.
 
 use std::collections::HashSet;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -41,29 +41,14 @@ impl Server {
     /// Starts it again, with the clock at this distance from the right time.
     fn again(&self, offset: &str) {
         self.clock.step(offset);
-        // The script itself runs as another user, and by the right clock. A process reads its clock's offset once.
+        // Only the server has this clock. A process reads its clock's offset once.
         let mut under = Command::new("env");
         self.clock.under(&mut under);
         let words = under
             .get_envs()
             .filter_map(|(name, value)| Some(format!("{}={}", name.to_str()?, value?.to_str()?)));
         let under: Vec<_> = ["env".to_owned()].into_iter().chain(words).collect();
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/lib/stores.sh");
-        let mut start = Command::new(script);
-        start
-            .arg("start")
-            .arg(self.servers.folder())
-            .arg("postgres");
-        start
-            .env("POSTGRES_UNDER", under.join(" "))
-            .stdin(Stdio::null());
-        let done = start.output();
-        let done = done.expect("the script runs");
-        assert!(
-            done.status.success(),
-            "{}",
-            String::from_utf8_lossy(&done.stderr)
-        );
+        self.servers.start_postgres_under(&under);
     }
 
     /// SIGKILL to all its processes, then a start.
