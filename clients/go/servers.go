@@ -177,7 +177,7 @@ func (c *Client) get(ctx context.Context, server, path string, limit time.Durati
 func refusal(server string, response *http.Response, body []byte) *Error {
 	var problem struct {
 		Kind, Detail string
-		Millis       *float64 `json:"retry_after_ms"`
+		Millis       *float64 `json:"retryAfterMs"`
 	}
 	status, seconds := response.StatusCode, 0.0
 	if whole, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 20); err == nil {

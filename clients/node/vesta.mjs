@@ -307,7 +307,7 @@ function refusal(url, response, body) {
   try {
     const problem = JSON.parse(body);
     if (typeof problem.kind === "string") [kind, why] = [problem.kind, ` ${problem.kind}: ${problem.detail}`];
-    retryAfter = Number(problem.retry_after_ms ?? retryAfter) || 0;
+    retryAfter = Number(problem.retryAfterMs ?? retryAfter) || 0;
   } catch {} // of a proxy: not JSON
   if (!kind) why = ": not an answer of vesta-rest";
   const message = `${url}: ${status}${why.slice(0, 300).replace(/\p{Cc}/gu, " ")}`;

@@ -82,7 +82,7 @@ function showConsole(status, now, pool, tags, serials) {
   const rate = then && (now.issued - then.issued) / seconds; // unknown before the second reading
   const source = said(status.machine?.source ?? "");
   $("what").textContent = [`${status.program} ${status.version}`, status.namespace, status.layout?.name, source].filter(Boolean).join(" · ");
-  const used = then && status.layout ? `${few(rate / status.layout.idsPerSecond * 100)} %` : "–";
+  const used = then && status.layout ? `${few(rate / status.layout.capacityPerSecond * 100)} %` : "–";
   const ready = status.ready ? t("yes") : `${t("no")}: ${said(status.notReadyBecause)}`;
   const tiles = [["ready", ready, status.ready ? "good" : "bad"], ["rate", then ? few(rate) : "–"], ["p99", p99(now, then)], ["capacity", used], ["issued", now.issued.toLocaleString(language)]];
   $("tiles").replaceChildren(...tiles.map(([key, text, mood = ""]) => el("div", { id: `tile-${key}` }, el("dt", { text: t(key) }), el("dd", { text, class: mood }))));
@@ -127,12 +127,12 @@ function digitsUsed(tag) {
   return bar(used, 100, `${few(used)} %`);
 }
 function showTags(tags) {
-  fill("tags", tags.map((tag) => [tag.key, bar(tag.usedPercent ?? 0, 100, `${few(tag.usedPercent ?? 0)} %`),
-    grouped(tag.position), grouped(tag.left), grouped(tag.step), few(tag.perSecond ?? 0)]));
+  fill("tags", tags.map((tag) => [tag.tag, bar(tag.usedPercent ?? 0, 100, `${few(tag.usedPercent ?? 0)} %`),
+    grouped(tag.next), grouped(tag.left), grouped(tag.step), few(tag.perSecond ?? 0)]));
   showTroubles("tags", tags);
 }
 function showSerials(serials) {
-  fill("serial-tags", serials.map((tag) => [tag.key, tag.pattern, tag.period, grouped(tag.next), digitsUsed(tag), grouped(tag.left), few(tag.perSecond ?? 0), tag.fingerprint]));
+  fill("serial-tags", serials.map((tag) => [tag.tag, tag.pattern, tag.period, grouped(tag.next), digitsUsed(tag), grouped(tag.left), few(tag.perSecond ?? 0), tag.fingerprint]));
   showTroubles("serial-tags", serials);
 }
 // The reason below the row of each tag that issues no numbers.
@@ -147,10 +147,10 @@ function showMachines(machines) {
   longest = Math.max(longest, ...machines.map((it) => it.windowLeftMs ?? 0));
   fill("machines", machines.map((it) => {
     const state = el("span", { class: it.ready ? "good" : "bad", text: it.ready ? t("ready") : said(it.notReadyBecause) });
-    const ahead = it.windowLeftMs === null ? null : bar(it.windowLeftMs, longest, `${few(it.windowLeftMs / 1000)} s`);
+    const ahead = it.windowLeftMs === undefined ? null : bar(it.windowLeftMs, longest, `${few(it.windowLeftMs / 1000)} s`);
     const { ok, failed } = it.renewals;
     return [it.machine, state, ahead, `${few(it.leadMs)} ms`, t("ago", { s: few(it.lastRenewalAgeMs / 1000) }),
-      grouped(ok), marked(failed, grouped(failed)), it.epoch];
+      grouped(ok), marked(failed, grouped(failed)), it.claim];
   }));
 }
 

@@ -299,7 +299,7 @@ impl Upper {
         let (layout, blank) = self.blank();
         let last = layout
             .max(Field::GenMethod)
-            .min(GenMethod::Reserved.value());
+            .min(GenMethod::Database.value());
         let all = self.gen_method.map_or(0..=last, |only| only..=only);
         all.map(|gen_method| Id {
             gen_method,

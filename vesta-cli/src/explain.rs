@@ -197,7 +197,7 @@ fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> String {
     }
 }
 
-const CSV_HEAD: &str = "id,layout,made,version,type,genMethod,time,seq,machine\n";
+const CSV_HEAD: &str = "id,layout,moment,version,type,genMethod,time,seq,machine\n";
 
 fn as_csv(it: &Explained) -> String {
     let Id {
@@ -232,7 +232,7 @@ fn as_json(it: &Explained, zone: &TimeZone) -> Value {
     {
         json[field.name()] = id.get(field).into();
     }
-    json["made"] = exact(*made, layout).into();
+    json["moment"] = exact(*made, layout).into();
     let forms = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
     let forms = forms
         .into_iter()
@@ -389,7 +389,7 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
             let one = |it: &Guess| {
                 let (made, share) = (made(it), share(it.probability));
                 json!({
-                    "layout": it.layout.name(), "made": made, "probability": share,
+                    "layout": it.layout.name(), "moment": made, "probability": share,
                     "machine": it.id.machine, "seq": it.id.seq
                 })
             };
@@ -399,7 +399,7 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
             format!("{}\n", with_rounded(json, raw))
         }
         Output::Csv => {
-            let mut csv = String::from("id,layout,probability,made\n");
+            let mut csv = String::from("id,layout,probability,moment\n");
             for it in &found.candidates {
                 csv += &format!(
                     "{raw},{},{},{}\n",

@@ -163,12 +163,13 @@ fn show(layout: &IdMeta, output: Output) -> Done {
     let machines = layout.max(Field::Machine).saturating_add(1);
     let total = layout.total_bits();
     let generates = layout.check_generates();
+    let makes_ids = Cell::Truth(generates.is_ok());
     let generates = generates.map_or_else(|error| format!("no: {error}"), |()| "yes".into());
     let rows = [
-        ("layout", layout.to_string(), layout.name().into()),
-        ("bits", total.to_string(), u64::from(total).into()),
+        ("name", layout.to_string(), layout.name().into()),
+        ("total bits", total.to_string(), u64::from(total).into()),
         (
-            "begins",
+            "epoch",
             spec.epoch.to_string(),
             spec.epoch.to_string().into(),
         ),
@@ -188,7 +189,7 @@ fn show(layout: &IdMeta, output: Output) -> Done {
             sharding(layout),
             u64::from(layout.same_low_bits()).into(),
         ),
-        ("makes IDs", generates.clone(), generates.into()),
+        ("makes IDs", generates, makes_ids),
     ];
     let text = facts(&rows.each_ref().map(|(name, text, _)| (*name, text.clone())));
     record(

@@ -26,7 +26,7 @@
 //! * With [`Prefetch`], IDs are buffered in memory. An ID then costs a few nanoseconds and no await,
 //!   and callers are served from the buffer while every server is down.
 //! * [`Client::gen_runs`] takes very many IDs: up to 1,048,576 in a few dozen bytes.
-//! * With servers in segment mode, [`Client::next_id`] returns the increasing numbers of a key,
+//! * With servers in segment mode, [`Client::next_id`] returns the increasing numbers of a tag,
 //!   and [`Client::segment`] prefetches them.
 //! * With servers that have serials, [`Client::serial`] returns formatted numbers, such as
 //!   `INV-261122-0000427`.

@@ -15,7 +15,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Code, Request, Status, TimeoutExpired};
 use vesta_intf::{ErrorKind, IdError};
 
-pub(crate) use calls::{check_count, check_name};
+pub(crate) use calls::check_count;
 use rpc::Rpc;
 
 use crate::endpoints::Order;

@@ -6,5 +6,5 @@ pub struct Serial {
     /// The serial, formatted by its pattern: `INV-261122-0000427`.
     pub text: String,
     /// The counter of the period, before shuffling.
-    pub n: u64,
+    pub counter: u64,
 }

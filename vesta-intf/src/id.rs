@@ -110,8 +110,8 @@ pub enum GenMethod {
     Central = 1,
     /// By a REST server.
     Rest = 2,
-    /// Reserved, as in the original Vesta.
-    Reserved = 3,
+    /// By a database: the function of `vesta sql --generate`. The original Vesta reserves it.
+    Database = 3,
 }
 
 impl GenMethod {
@@ -121,7 +121,7 @@ impl GenMethod {
             GenMethod::Embed => 0,
             GenMethod::Central => 1,
             GenMethod::Rest => 2,
-            GenMethod::Reserved => 3,
+            GenMethod::Database => 3,
         }
     }
 
@@ -131,7 +131,7 @@ impl GenMethod {
             0 => Some(GenMethod::Embed),
             1 => Some(GenMethod::Central),
             2 => Some(GenMethod::Rest),
-            3 => Some(GenMethod::Reserved),
+            3 => Some(GenMethod::Database),
             _ => None,
         }
     }

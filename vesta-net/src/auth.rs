@@ -8,7 +8,7 @@ use bitflags::bitflags;
 use ring::digest::{SHA256, digest};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use subtle::ConstantTimeEq as _;
-use vesta_intf::IdError;
+use vesta_intf::{IdError, check_name};
 
 bitflags! {
     /// Scopes of a token, or the scopes of which a call needs at least one.
@@ -268,11 +268,7 @@ pub fn sha256(token: &[u8]) -> [u8; 32] {
 
 /// Returns the name of a token or a namespace, or a description of valid names.
 pub fn checked_name(name: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
-        true => Ok(name.to_owned()),
-        false => Err("must be 1 to 64 letters, digits, `.`, `_` or `-`".to_owned()),
-    }
+    check_name(name).map(|()| name.to_owned())
 }
 
 /// Returns the name of a namespace, or `*` for all of them.

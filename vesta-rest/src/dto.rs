@@ -123,7 +123,7 @@ pub struct Runs {
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({"genMethod": 2, "machine": 1022, "seq": 0, "time": 12758739, "type": 0, "version": 0}))]
 pub struct Fields {
-    /// Generation method: 0 embedded, 1 central server, 2 REST, 3 reserved.
+    /// Generation method: 0 embedded, 1 central server, 2 REST, 3 database.
     pub gen_method: u64,
     /// The machine ID that made it.
     pub machine: u64,
@@ -289,6 +289,6 @@ pub struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
     /// Minimum delay before a retry, in milliseconds. `Retry-After` gives it in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "retryAfterMs", skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }

@@ -97,11 +97,11 @@ endpoints! {
         "A new ID, as in Leaf's snowflake mode"
         "The key is ignored, as in Leaf. The ID has this server's layout; the layout `snowflake` is Leaf's \
          own. The response is `application/json` if `Accept` prefers that, else text.";
-    Any "/api/segment/get/{key}" SEGMENTS leaf::segment [SEGMENT_KEY, ONCE]
+    Any "/api/segment/get/{tag}" SEGMENTS leaf::segment [SEGMENT_TAG, ONCE]
         -> [text("1001"), number("1001")] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
         "The next number of a tag, as in Leaf's segment mode"
         "The response is `application/json` if `Accept` prefers that, else text.";
-    Get "/v1/segments/{key}/next" SEGMENTS segments::next [SEGMENT_KEY, OPTIONAL_COUNT, ONCE]
+    Get "/v1/segments/{tag}/next" SEGMENTS segments::next [SEGMENT_TAG, OPTIONAL_COUNT, ONCE]
         -> [json::<OneOrMany>()] or [CANNOT_MAKE, NO_SUCH_TAG, NOT_OFFERED]
         "The next number of a tag; with `count`, an ascending list"
         "Increasing, with few gaps. On one server the numbers of a tag strictly increase; those of several \

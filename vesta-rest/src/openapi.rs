@@ -24,7 +24,7 @@ use crate::endpoints::ENDPOINTS;
         description = "64-bit IDs that never repeat.\n\n\
             IDs are strings in JSON, because JavaScript and many JSON parsers round numbers above 2^53.\n\n\
             Errors are `application/problem+json` (RFC 9457). Branch on `kind`. If a retry makes \
-            sense, `retry_after_ms` and `Retry-After` say when. Repeated or out-of-range parameters are \
+            sense, `retryAfterMs` and `Retry-After` say when. Repeated or out-of-range parameters are \
             refused, and below `/v1` unknown ones too; nothing is clamped or masked.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),

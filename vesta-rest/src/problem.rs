@@ -281,7 +281,7 @@ mod tests {
             };
             let (status, retry_after, body) = render(not_ready.into()).await;
             assert_eq!((status, retry_after.as_deref()), (429, Some(seconds)));
-            assert_eq!(body["retry_after_ms"], millis);
+            assert_eq!(body["retryAfterMs"], millis);
             assert_eq!(body["kind"], "SEQUENCE_USED_UP");
             assert_eq!(body["type"], "urn:vesta:problem:sequence-used-up");
             assert_eq!(body["status"], 429);
@@ -302,7 +302,7 @@ mod tests {
     async fn an_error_that_cannot_be_retried_has_no_retry_after() {
         let (status, retry_after, body) = render(IdError::TimeExhausted).await;
         assert_eq!((status, retry_after), (500, None));
-        assert_eq!(body.get("retry_after_ms"), None);
+        assert_eq!(body.get("retryAfterMs"), None);
     }
 
     #[test]

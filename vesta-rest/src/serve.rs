@@ -264,10 +264,10 @@ pub(crate) fn refuse(stream: Accepted, has_tls: bool) {
 /// Answer to a connection over the limit, before its request is read.
 const FULL: &str = concat!(
     "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n",
-    "content-length: 167\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
+    "content-length: 165\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
     r#"{"type":"urn:vesta:problem:unavailable","title":"Unavailable","status":503,"#,
     r#""detail":"connection limit reached; retry later","#,
-    r#""kind":"UNAVAILABLE","retry_after_ms":1000}"#
+    r#""kind":"UNAVAILABLE","retryAfterMs":1000}"#
 );
 
 #[cfg(test)]

@@ -7,39 +7,34 @@ use tonic::{Request, Response, Status};
 use vesta_boot::{Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::segment_service_server::SegmentService as Protocol;
-use vesta_intf::{IdError, MAX_RUN_IDS_PER_CALL};
+use vesta_intf::{IdError, MAX_RUN_IDS_PER_CALL, check_tag};
 use vesta_numbers::segment::SegmentService;
 
 use crate::grpc::batch;
 use crate::methods::{NEXT_ID, NEXT_IDS};
 use crate::{access, deadline};
 
-/// Maximum key length in bytes.
-const MAX_KEY: usize = 128;
-
 #[derive(Debug)]
 pub(crate) struct Segments(pub(crate) Arc<Running>);
 
 impl Segments {
-    /// The service, after checking the key's length.
-    fn service(&self, key: &str) -> Result<&SegmentService, IdError> {
+    /// The service, after checking the length of a tag's name.
+    fn service(&self, tag: &str) -> Result<&SegmentService, IdError> {
         let service = self.0.segments()?;
-        if key.is_empty() || key.len() > MAX_KEY {
-            return Err(IdError::invalid("key", "it must have 1 to 128 bytes"));
-        }
+        check_tag(tag)?;
         Ok(service)
     }
 
-    async fn one(&self, metadata: &MetadataMap, key: &str) -> Result<u64, IdError> {
-        let service = self.service(key)?;
+    async fn one(&self, metadata: &MetadataMap, tag: &str) -> Result<u64, IdError> {
+        let service = self.service(tag)?;
         match service
-            .try_segment(key)
+            .try_segment(tag)
             .and_then(|segment| segment.try_next())
         {
             // Boxed, so that the future of the usual case stays small.
             Err(error) if error.retry_after().is_some() => {
                 let caller = deadline::of_caller(metadata);
-                let work = async { service.segment_async(key).await?.next_async().await };
+                let work = async { service.segment_async(tag).await?.next_async().await };
                 Box::pin(self.0.within(caller, work)).await
             }
             result => result,
@@ -54,7 +49,7 @@ impl Protocol for Segments {
         request: Request<v1::NextIdRequest>,
     ) -> Result<Response<v1::NextIdResponse>, Status> {
         let call = self.0.metrics.start(NEXT_ID);
-        let result = self.one(request.metadata(), &request.get_ref().key).await;
+        let result = self.one(request.metadata(), &request.get_ref().tag).await;
         self.0
             .metrics
             .issue(access::caller(&request), u64::from(result.is_ok()));
@@ -66,10 +61,10 @@ impl Protocol for Segments {
         &self,
         request: Request<v1::NextIdsRequest>,
     ) -> Result<Response<v1::NextIdsResponse>, Status> {
-        let v1::NextIdsRequest { key, count } = request.get_ref();
+        let v1::NextIdsRequest { tag, count } = request.get_ref();
         let work = async {
-            self.service(key)?
-                .segment_async(key)
+            self.service(tag)?
+                .segment_async(tag)
                 .await?
                 .next_runs_async(*count)
                 .await

@@ -6,16 +6,13 @@ use tonic::{Request, Response, Status};
 use vesta_boot::{NewSerialRequest, Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_server::SerialService as Protocol;
-use vesta_intf::{IdError, MAX_IDS_PER_CALL};
+use vesta_intf::{IdError, MAX_IDS_PER_CALL, check_tag};
 use vesta_numbers::serial::Reset;
 use vesta_numbers::serial::SerialService;
 
 use crate::deadline;
 use crate::grpc::batch;
 use crate::methods::{CREATE, NEXT, PARSE};
-
-/// Maximum length of a tag in bytes.
-const MAX_TAG: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Serials(pub(crate) Arc<Running>);
@@ -24,9 +21,7 @@ impl Serials {
     /// The service, after checking the length of a tag's name.
     fn service(&self, tag: &str) -> Result<&SerialService, IdError> {
         let service = self.0.serials()?;
-        if tag.is_empty() || tag.len() > MAX_TAG {
-            return Err(IdError::invalid("tag", "it must have 1 to 128 bytes"));
-        }
+        check_tag(tag)?;
         Ok(service)
     }
 }
@@ -48,7 +43,7 @@ impl Protocol for Serials {
         let serials = serials.into_iter();
         let serials = serials.map(|serial| v1::Serial {
             serial: serial.text,
-            n: serial.n,
+            counter: serial.counter,
         });
         Ok(Response::new(v1::NextSerialsResponse {
             serials: serials.collect(),
@@ -70,7 +65,7 @@ impl Protocol for Serials {
             tag,
             period: parsed.period,
             date: parsed.date,
-            n: parsed.counter,
+            counter: parsed.counter,
             check: parsed.check.map(|method| method.to_string()),
         }))
     }

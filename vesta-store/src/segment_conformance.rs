@@ -28,6 +28,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use vesta_intf::MAX_TAG;
 use vesta_numbers::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag, Stride};
 
 /// A kind of database.
@@ -363,7 +364,7 @@ fn concurrent_giving_back_and_taking_hands_nothing_out_twice(databases: &dyn Dat
 fn tags_do_not_touch_each_other(databases: &dyn Databases) {
     let database = databases.fresh();
     let store = database.connect();
-    let long = "\u{1F980}".repeat(NewSegmentTag::MAX_KEY);
+    let long = "\u{1F980}".repeat(MAX_TAG);
     let keys = [
         "a", "A", "b", "a:b", "a b", "a/b", "a%2Fb", "a%b", ".", "..", "\u{e9}", "e\u{301}", &long,
     ];

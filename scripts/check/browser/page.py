@@ -340,7 +340,7 @@ def numbers_stand_right_under_their_headings(context) -> None:
 
 def segment_pages_have_the_style_of_the_page(context) -> None:
     server = Server(context.program, "--segment-store", "sqlite:segments.db")
-    request = urllib.request.Request(server.admin + "segments", json.dumps({"key": "<b>orders", "step": 1000}).encode())
+    request = urllib.request.Request(server.admin + "segments", json.dumps({"tag": "<b>orders", "step": 1000}).encode())
     request.add_header("content-type", "application/json")
     urllib.request.urlopen(request, timeout=10).close()
     page = context.page(server.rest, dark=True)
@@ -687,7 +687,7 @@ def a_token_is_asked_for_and_not_kept(context) -> None:
 
 def segments_have_bars(context) -> None:
     server = Server(context.program, "--segment-store", "sqlite:segments.db")
-    request = urllib.request.Request(server.admin + "segments", json.dumps({"key": "orders", "step": 1000}).encode())
+    request = urllib.request.Request(server.admin + "segments", json.dumps({"tag": "orders", "step": 1000}).encode())
     request.add_header("content-type", "application/json")
     urllib.request.urlopen(request, timeout=10).close()
     for _ in range(10):
@@ -715,7 +715,7 @@ def serials_have_rows(context) -> None:
         serial("create", "coupons", "{shuffle:8}", "--serial-keys", folder)
         server = Server(context.program, *store)
         read(server.rest + "v1/serials/invoices/next?count=25")
-        told = {it["key"]: it for it in json.loads(read(server.admin + "serials"))["serials"]}
+        told = {it["tag"]: it for it in json.loads(read(server.admin + "serials"))["serials"]}
         for language, width in [("en", 1100), ("zh", 360)]:
             page = context.page(server.admin, language, width=width)
             page.go("console")

@@ -93,7 +93,7 @@ FAULTS = {
         f"{SERVICE} --lib lease::bulk::tests::creation",
     ),
     "tokens-compared-by-four-bytes": (
-        "vesta-boot/src/net/auth.rs",
+        "vesta-net/src/auth.rs",
         "token.1.digest.ct_eq(&digest)",
         "token.1.digest[..4].ct_eq(&digest[..4])",
         "cargo test --quiet -p vesta-boot --lib net::auth::tests::token_is_known",

@@ -33,7 +33,7 @@ def equal(uids, layout, zone):
     explained = [json.loads(line) for line in lines]
     same = 0
     for theirs, ours in zip(uids, explained, strict=True):
-        moment = datetime.fromisoformat(ours["made"]).astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M:%S")
+        moment = datetime.fromisoformat(ours["moment"]).astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M:%S")
         fields = moment, str(ours["machine"]), str(ours["seq"])
         same += fields == (theirs["timestamp"], theirs["workerId"], theirs["sequence"])
     return same

@@ -71,7 +71,7 @@ figures! {
             |it| it.machines.iter().filter(|machine| machine.ready).count();
         Gauge "standing_by" "1 if another process holds the machine ID and this one stands by",
             |it| it.status.holder.is_some();
-        Gauge "lease_epoch" "The epoch of the lease of `machine_id`", |it| it.status.epoch;
+        Gauge "lease_claim" "How often `machine_id` was claimed", |it| it.status.epoch;
         Gauge "capacity_ids_per_second" "Capacity of the machine IDs now held, in IDs per second", |it| it.ids_per_second;
         Seconds "layout_left" "Time until the layout runs out of IDs", |it| millis(it.status.layout_left);
         Gauge "clock_suspect" "1 if the wall clock is not trusted", |it| it.status.clock_suspect;
@@ -79,7 +79,7 @@ figures! {
     }
     MACHINE of MachineStatus {
         Gauge "ready" "1 if the machine ID is expected to make IDs", |it| it.ready;
-        Gauge "epoch" "The epoch of the machine ID's lease", |it| it.epoch;
+        Gauge "claim" "How often the machine ID was claimed", |it| it.epoch;
     }
     LEASE of MachineStatus {
         Seconds "window_left" "Time until the durable bound is reached", known |it| window_left(it.window_left);
@@ -88,13 +88,13 @@ figures! {
         Counter "fenced" "Leases lost to another owner", |it| it.fenced_total;
         Counter "store_went_back" "Times the store showed an earlier state", |it| it.went_back_total;
         Counter "rehomed" "Machine IDs claimed again while running", |it| it.rehomed_total;
-        Gauge "store_may_forget" "1 if the store may forget acknowledged writes", |it| it.doubt.is_some();
+        Gauge "store_doubt" "1 if the store may forget acknowledged writes", |it| it.doubt.is_some();
     }
     /// Figures of segments and serials; the name follows `segment` or `serial`.
     TAGS of Whole {
         Gauge "_tags" "Tags in the store", |it| it.tags;
         Gauge "s_ready" "1 if the tags have been read and are served", |it| it.not_ready_because.is_none();
-        Gauge "s_may_forget" "1 if the store may hand out numbers again", |it| it.doubt.is_some();
+        Gauge "s_doubt" "1 if the store may hand out numbers again", |it| it.doubt.is_some();
         Seconds "s_refresh_age" "Time since the tags were last read", known |it| it.last_refresh_age.map(millis);
     }
     TAG of Tag {
@@ -113,7 +113,7 @@ figures! {
 }
 
 /// Maximum tags with individual series. The tags after them by name are aggregated under an empty
-/// key, which no tag has.
+/// name, which no tag has.
 const MOST: usize = 100;
 
 #[derive(Debug)]
@@ -350,7 +350,7 @@ fn tags(encoder: &mut Encoder<'_>, kind: &str, whole: &Whole, all: &[Tag]) -> fm
     encoder.figures(kind, TAGS, &[(vec![], whole)])?;
     let tags = all.iter().enumerate().map(|(i, tag)| {
         let key = if i < MOST { &*tag.segment.key } else { "" };
-        (labels([("key", key)]), tag)
+        (labels([("tag", key)]), tag)
     });
     let tags: Vec<_> = tags.collect();
     encoder.figures(kind, TAG, &tags)?;

@@ -202,7 +202,7 @@ async fn metrics(State(state): State<AdminState>, headers: HeaderMap) -> Respons
 
 async fn status(State(state): State<AdminState>) -> Response {
     state.read_pool().await;
-    respond(StatusCode::OK, &status::status(&state))
+    respond(StatusCode::OK, status::status(&state))
 }
 
 async fn pool(State(state): State<AdminState>) -> Response {
@@ -211,7 +211,7 @@ async fn pool(State(state): State<AdminState>) -> Response {
         return refused((StatusCode::NOT_FOUND, why.to_owned()));
     };
     match pool.shown().await {
-        Ok(shown) => respond(StatusCode::OK, &shown),
+        Ok(shown) => respond(StatusCode::OK, shown),
         Err(why) => refused((StatusCode::SERVICE_UNAVAILABLE, why)),
     }
 }
@@ -241,13 +241,13 @@ async fn events(State(state): State<AdminState>, RawQuery(query): RawQuery) -> R
     });
     respond(
         StatusCode::OK,
-        &json!({ "events": events.collect::<Vec<_>>(), "last": last }),
+        json!({ "events": events.collect::<Vec<_>>(), "last": last }),
     )
 }
 
 async fn segments_now(State(state): State<AdminState>) -> Response {
     segments::find(&state).map_or_else(refused, |segments| {
-        respond(StatusCode::OK, &segments::status(&segments))
+        respond(StatusCode::OK, segments::status(&segments))
     })
 }
 
@@ -255,7 +255,7 @@ async fn serials_now(State(state): State<AdminState>) -> Response {
     let serials = state.serials().map(|serials| serials::status(serials));
     serials.map_or_else(
         || refused(off(&state, SERIALS_OFF)),
-        |status| respond(StatusCode::OK, &status),
+        |status| respond(StatusCode::OK, status),
     )
 }
 

@@ -18,8 +18,24 @@ pub(super) fn off(state: &AdminState, why: &str) -> Refusal {
     }
 }
 
+/// Leaves absent values out: their members are missing, never null.
+fn present(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members
+                .iter_mut()
+                .for_each(|(_, it)| *it = present(it.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|it| *it = present(it.take())),
+        _ => {}
+    }
+    value
+}
+
 /// A JSON response; errors become problems.
-pub(super) fn respond(status: StatusCode, body: &Value) -> Response {
+pub(super) fn respond(status: StatusCode, body: Value) -> Response {
+    let body = present(body);
     let kind = if status.is_success() {
         "application/json"
     } else {
@@ -52,5 +68,5 @@ pub(super) fn refused((status, reason): Refusal) -> Response {
     let problem = json!({
         "type": urn, "title": title, "status": status.as_u16(), "detail": reason, "kind": kind,
     });
-    respond(status, &problem)
+    respond(status, problem)
 }

@@ -52,15 +52,15 @@ pub(super) fn troubles(segments: &SegmentService) -> String {
 fn tag_status(tag: &SegmentStatus) -> Value {
     let range = |range: &Range<u64>| json!({ "from": range.start.to_string(), "below": range.end.to_string() });
     let own = json!({
-        "key": tag.key,
+        "tag": tag.key,
         "description": tag.description,
         "ready": tag.not_ready_because.is_none(),
         "current": tag.current.as_ref().map(range),
-        "position": tag.position.to_string(),
+        "next": tag.position.to_string(),
         "usedPercent": used_percent(tag),
         "last": tag.last.map(|last| last.to_string()),
         "usedPercentOfLast": tag.used_percent,
-        "next": tag.next.iter().map(range).collect::<Vec<_>>(),
+        "fetched": tag.next.iter().map(range).collect::<Vec<_>>(),
         "notReadyBecause": tag.not_ready_because.as_deref(),
     });
     joined(own, supply(tag))
@@ -77,7 +77,7 @@ fn used_percent(tag: &SegmentStatus) -> Option<u64> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct New {
-    key: String,
+    tag: String,
     step: u64,
     #[serde(default = "one")]
     first: u64,
@@ -139,7 +139,7 @@ pub(super) async fn create(
                 first = tag.max_id,
                 "tag added"
             );
-            Ok(respond(StatusCode::CREATED, &shown(&tag)))
+            Ok(respond(StatusCode::CREATED, shown(&tag)))
         }
         Ok(false) => Err((
             StatusCode::CONFLICT,
@@ -151,20 +151,20 @@ pub(super) async fn create(
 
 fn read(body: &[u8]) -> Result<NewSegmentTag, String> {
     let New {
-        key,
+        tag,
         step,
         first,
         last,
         description,
     } = serde_json::from_slice(body).map_err(|error| {
-        format!("the body must be like {{\"key\":\"orders\",\"step\":1000}}: {error}")
+        format!("the body must be like {{\"tag\":\"orders\",\"step\":1000}}: {error}")
     })?;
-    new_tag(&key, step, first, last, description.as_deref()).map_err(|error| error.to_string())
+    new_tag(&tag, step, first, last, description.as_deref()).map_err(|error| error.to_string())
 }
 
 fn shown(tag: &NewSegmentTag) -> Value {
     json!({
-        "key": tag.key,
+        "tag": tag.key,
         "step": tag.step,
         "first": tag.max_id.to_string(),
         "last": tag.last.map(|last| last.to_string()),

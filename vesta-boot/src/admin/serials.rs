@@ -52,7 +52,7 @@ pub(super) fn room(tag: &SerialStatus) -> u64 {
 fn tag_status(tag: &SerialStatus) -> Value {
     let trouble = trouble(tag);
     let own = json!({
-        "key": tag.segment.key,
+        "tag": tag.segment.key,
         "description": tag.segment.description,
         "pattern": tag.pattern,
         "reset": tag.reset,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use vesta_intf::IdMeta;
 use vesta_service::LocalIdService;
 use vesta_service::options::MachineStatus;
 
@@ -15,7 +16,7 @@ use crate::ticks::millis;
 /// Lease of one machine ID, or of all together.
 fn lease(status: &MachineStatus) -> Value {
     json!({
-        "epoch": status.epoch,
+        "claim": status.epoch,
         "windowLeftMs": window_left(status.window_left),
         "leadMs": millis(status.lead),
         "clockSuspect": status.clock_suspect,
@@ -24,8 +25,10 @@ fn lease(status: &MachineStatus) -> Value {
         "fenced": status.fenced_total,
         "storeWentBack": status.went_back_total,
         "rehomed": status.rehomed_total,
-        "storeMayForget": status.doubt.is_some(),
-        "storeDoubt": status.doubt.as_ref().map(|doubt| &doubt.why),
+        "doubt": status.doubt.as_ref().map(|doubt| json!({
+            "since": doubt.since.to_string(),
+            "reason": doubt.why,
+        })),
         "sealed": status.sealed,
         "standingByFor": status.holder,
     })
@@ -74,8 +77,9 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
         "namespace": status.namespace,
         "layout": {
             "name": meta.name(),
-            "bits": meta.to_string(),
-            "idsPerSecond": meta.capacity_per_second().saturating_mul(count),
+            "bits": bits(meta),
+            "totalBits": meta.total_bits(),
+            "capacityPerSecond": meta.capacity_per_second().saturating_mul(count),
             "ends": status.layout_ends.to_string(),
             "leftDays": status.layout_left.as_secs() / 86_400,
             "leftMs": millis(status.layout_left),
@@ -90,6 +94,15 @@ fn service_status(service: &LocalIdService, state: &AdminState) -> Value {
         "segments": state.segments().map(|segments| segments::whole(segments).summary()),
         "serials": state.serials().map(|serials| serials::whole(serials).summary()),
     })
+}
+
+/// Widths of the fields by name.
+fn bits(meta: &IdMeta) -> Value {
+    let fields = meta.fields().into_iter();
+    fields
+        .map(|field| (field.name().to_owned(), meta.bits(field).into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// Milliseconds left in the window; `None` without a lease, which has no bound.

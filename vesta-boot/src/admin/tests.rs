@@ -171,7 +171,7 @@ async fn status_and_metrics_show_every_machine_id_and_the_pool() {
         let labels = format!("{{slot=\"{line}\",machine=\"{machine}\"");
         for sample in [
             format!("vesta_machine_ready{labels}}} 1"),
-            format!("vesta_machine_epoch{labels}}} 1"),
+            format!("vesta_machine_claim{labels}}} 1"),
             format!("vesta_machine_fenced_total{labels}}} 0"),
             format!("vesta_machine_rehomed_total{labels}}} 0"),
             format!("vesta_machine_renewals_total{labels},outcome=\"failed\"}} 0"),
@@ -215,7 +215,7 @@ async fn status_and_metrics_show_every_machine_id_and_the_pool() {
             .is_some_and(|left| left > 0),
         "{state}"
     );
-    assert_eq!(state["layout"]["idsPerSecond"], 3 * 1_048_576);
+    assert_eq!(state["layout"]["capacityPerSecond"], 3 * 1_048_576);
     assert_eq!(state["pool"]["held"], 3);
 }
 

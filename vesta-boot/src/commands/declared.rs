@@ -206,8 +206,8 @@ pub enum SegmentCommand {
     /// Running servers see it within a minute. With auto_init, a missing table is created.
     Create {
         /// The tag's name, 1 to 128 characters
-        #[arg(value_name = "KEY")]
-        key: String,
+        #[arg(value_name = "TAG")]
+        tag: String,
         /// Minimum numbers per fetch: about as many as one server needs in 15 minutes
         #[arg(long, value_name = "N")]
         step: u64,

@@ -24,13 +24,13 @@ pub(super) fn run(
     let said = match command {
         SegmentCommand::List => return list(&*open_segments(config, false)?, output),
         SegmentCommand::Create {
-            key,
+            tag: name,
             step,
             first,
             last,
             description,
         } => {
-            let tag = new_tag(key, *step, *first, *last, description.as_deref());
+            let tag = new_tag(name, *step, *first, *last, description.as_deref());
             let tag = tag.map_err(Error::setting)?;
             create(&*open_segments(config, config.store.auto_init)?, &tag)
         }
@@ -82,7 +82,14 @@ fn list(store: &dyn SegmentStore, output: Output) -> Result<String, Error> {
 }
 
 fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
-    let mut table = Table::new(["key", "next", "last", "step", "update time", "description"]);
+    let mut table = Table::new([
+        "tag",
+        "next in store",
+        "last",
+        "table step",
+        "update time",
+        "description",
+    ]);
     for tag in tags {
         let [next, step] = tag.shown();
         let step = step.parse::<u64>().map_or_else(|_| step.into(), Cell::from);
@@ -133,14 +140,14 @@ mod tests {
 
         let said = list(&store, Output::Text).expect("a list");
         let expected = "memory: 1 tag\n\n\
-            key     next  last  step  update time  description\n\
-            orders     7     -  1000            -  the orders\n";
+            tag     next in store  last  table step  update time  description\n\
+            orders              7     -        1000            -  the orders\n";
         assert_eq!(said, expected);
         let said = list(&store, Output::Json).expect("a list");
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-        assert_eq!(said["segments"][0]["key"], "orders");
-        assert_eq!(said["segments"][0]["next"], "7");
-        assert_eq!(said["segments"][0]["step"], 1000);
+        assert_eq!(said["segments"][0]["tag"], "orders");
+        assert_eq!(said["segments"][0]["nextInStore"], "7");
+        assert_eq!(said["segments"][0]["tableStep"], 1000);
     }
 
     #[test]
@@ -184,8 +191,8 @@ mod tests {
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
         let of = |row: usize| {
             (
-                &said["segments"][row]["next"],
-                &said["segments"][row]["step"],
+                &said["segments"][row]["nextInStore"],
+                &said["segments"][row]["tableStep"],
             )
         };
         assert_eq!(of(0), (&json!("NULL"), &json!(10)));
@@ -195,7 +202,7 @@ mod tests {
     #[test]
     fn an_invalid_tag_is_refused() {
         for (key, step, first, expected) in [
-            ("", 1, 1, "key"),
+            ("", 1, 1, "tag"),
             ("a", 0, 1, "step must be 1 to 2147483647, but is 0"),
             ("a", 1, u64::MAX, "first must be 0 to"),
         ] {

@@ -98,7 +98,7 @@ fn parse(
     for (name, value) in [
         ("period", parsed.period.as_deref()),
         ("date", parsed.date.as_deref()),
-        ("n", Some(&*counter)),
+        ("counter", Some(&*counter)),
         ("check", right.as_deref()),
     ] {
         text += &value
@@ -201,10 +201,10 @@ fn list(service: &SerialService, output: Output) -> Result<String, Error> {
         "reset",
         "zone",
         "period",
-        "next",
+        "next in store",
         "last",
-        "step",
-        "key",
+        "table step",
+        "fingerprint",
         "description",
     ]);
     for tag in &tags {

@@ -61,7 +61,7 @@ section! {
 
         /// genMethod bits
         ///
-        /// 0 embedded, 1 gRPC server alone, 2 REST server and `vesta serve`, 3 reserved; 0 in layouts without these
+        /// 0 embedded, 1 gRPC server alone, 2 REST server and `vesta serve`, 3 database; 0 in layouts without these
         /// bits. They are above the time bits, so only IDs with equal genMethod are ordered by time.
         pub gen_method: GenMethod = "gen_method" "0-3" or "1", gen_method(layout, values.is_explicit("gen_method"));
 
@@ -170,7 +170,7 @@ fn preset(name: &str) -> Parsed<IdMeta> {
 fn gen_method(layout: &IdMeta, is_explicit: bool) -> impl Fn(&str) -> Parsed<GenMethod> {
     let max = layout
         .max(Field::GenMethod)
-        .min(GenMethod::Reserved.value());
+        .min(GenMethod::Database.value());
     move |text| match max {
         0 if !is_explicit => Ok(GenMethod::Embed),
         max => {

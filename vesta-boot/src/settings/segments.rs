@@ -40,7 +40,7 @@ section! {
         /// Refuse a database that may forget segment numbers
         ///
         /// Also refuses serials. A database with asynchronous replicas may hand out numbers again after a fail-over.
-        /// Without this setting, only the start-up summary, the log and the metric `vesta_segments_may_forget` warn
+        /// Without this setting, only the start-up summary, the log and the metric `vesta_segments_doubt` warn
         /// about it.
         pub require_durable: bool = "segment.require_durable" "BOOL" or "false", truth();
     }

@@ -131,7 +131,7 @@ impl<'a> StartupSummary<'a> {
             debug_build = cfg!(debug_assertions).then_some(true), // much slower
             layout = self.layout().name(),
             bits = %self.layout(),
-            layout_begins = %self.layout().spec().epoch,
+            layout_epoch = %self.layout().spec().epoch,
             %layout_ends,
             ids_per_second = self.capacity(),
             machine_id = machines.first(),
@@ -337,7 +337,7 @@ impl Display for StartupSummary<'_> {
         };
         let lines = [
             ("layout", Some(self.layout().to_string())),
-            ("begins", Some(seconds(self.layout().spec().epoch))),
+            ("epoch", Some(seconds(self.layout().spec().epoch))),
             ("runs out", Some(ends)),
             (
                 "capacity",

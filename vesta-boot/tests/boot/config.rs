@@ -547,7 +547,7 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
     assert_eq!(
         command(&create),
         SegmentCommand::Create {
-            key: "orders".into(),
+            tag: "orders".into(),
             step: 1000,
             first: 1,
             last: None,
@@ -570,7 +570,7 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
             .concat()
         ),
         SegmentCommand::Create {
-            key: "orders".into(),
+            tag: "orders".into(),
             step: 1000,
             first: 7,
             last: Some(99),

@@ -26,10 +26,10 @@ impl Generate<'_> {
             ..
         } = self;
         layout.check_generates().map_err(Error::setting)?;
-        let reserved = GenMethod::Reserved
+        let database = GenMethod::Database
             .value()
             .min(layout.max(Field::GenMethod));
-        let method = self.gen_method.unwrap_or(reserved);
+        let method = self.gen_method.unwrap_or(database);
         let zero = Id {
             version: self.version,
             gen_method: method,

@@ -386,7 +386,7 @@ fn serials_are_made_listed_and_parsed() {
     let listed: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((&listed["serials"][1]["next"], code), (&"46".into(), 0));
     assert_eq!(
-        listed["serials"][0]["key"].as_str().map(str::len),
+        listed["serials"][0]["fingerprint"].as_str().map(str::len),
         Some(16),
         "a fingerprint"
     );

@@ -214,7 +214,7 @@ fn layout_design_and_a_settings_file_read_each_form_of_an_epoch() {
         );
         if let (Some(said), Some(moment)) = (said, moment) {
             assert!(
-                said.contains(&format!("\"begins\":\"{}\"", rfc_3339(moment))),
+                said.contains(&format!("\"epoch\":\"{}\"", rfc_3339(moment))),
                 "{said}"
             );
         }

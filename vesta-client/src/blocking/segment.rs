@@ -7,42 +7,42 @@ use crate::client::Segment as AsyncSegment;
 use crate::prefetch::{Prefetch, SegmentStats};
 
 impl Client {
-    /// The next number of a key, from a server with segment mode: see
+    /// The next number of a tag, from a server with segment mode: see
     /// [`Client::next_id`](crate::Client::next_id).
     ///
     /// # Errors
     /// The same.
-    pub fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        let key = key.to_owned();
+    pub fn next_id(&self, tag: &str) -> Result<u64, IdError> {
+        let tag = tag.to_owned();
         self.0
-            .wait_for(|client| async move { client.next_id(&key).await })
+            .wait_for(|client| async move { client.next_id(&tag).await })
     }
 
-    /// `count` numbers of a key as runs with step 1, in ascending order: see
+    /// `count` numbers of a tag as runs with step 1, in ascending order: see
     /// [`Client::next_ids`](crate::Client::next_ids).
     ///
     /// # Errors
     /// The same.
-    pub fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
-        let key = key.to_owned();
+    pub fn next_ids(&self, tag: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
+        let tag = tag.to_owned();
         self.0
-            .wait_for(move |client| async move { client.next_ids(&key, count).await })
+            .wait_for(move |client| async move { client.next_ids(&tag, count).await })
     }
 
-    /// A handle that prefetches numbers of a key: see [`Client::segment`](crate::Client::segment).
+    /// A handle that prefetches numbers of a tag: see [`Client::segment`](crate::Client::segment).
     ///
     /// # Errors
     /// The same.
-    pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
-        Ok(self.handle(self.0.inner.segment(key)?))
+    pub fn segment(&self, tag: &str) -> Result<Segment, IdError> {
+        Ok(self.handle(self.0.inner.segment(tag)?))
     }
 
-    /// A handle that prefetches numbers of a key: see [`Client::segment_with`](crate::Client::segment_with).
+    /// A handle that prefetches numbers of a tag: see [`Client::segment_with`](crate::Client::segment_with).
     ///
     /// # Errors
     /// The same.
-    pub fn segment_with(&self, key: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
-        Ok(self.handle(self.0.inner.segment_with(key, prefetch)?))
+    pub fn segment_with(&self, tag: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
+        Ok(self.handle(self.0.inner.segment_with(tag, prefetch)?))
     }
 
     fn handle(&self, segment: AsyncSegment) -> Segment {
@@ -54,16 +54,16 @@ impl Client {
     }
 }
 
-/// Handle of one segment key: [`Segment`](crate::Segment) for code without `async`, created by
+/// Handle of one segment tag: [`Segment`](crate::Segment) for code without `async`, created by
 /// [`Client::segment`]. Calls that find enough in the buffer never leave the calling thread; the
 /// others wait for the client's deadline at most.
 #[derive(Debug, Clone)]
 pub struct Segment(Blocking<AsyncSegment>);
 
 impl Segment {
-    /// The key.
-    pub fn key(&self) -> &str {
-        self.0.inner.key()
+    /// The tag.
+    pub fn tag(&self) -> &str {
+        self.0.inner.tag()
     }
 
     /// The next number.

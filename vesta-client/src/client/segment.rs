@@ -8,63 +8,64 @@ use vesta_intf::{IdError, IdRun, MAX_RUN_IDS_PER_CALL};
 
 use super::Client;
 use crate::prefetch::{Prefetch, Prefetcher, SegmentStats, Source};
-use crate::remote::{Remote, check_count, check_name};
+use crate::remote::{Remote, check_count};
+use vesta_intf::check_tag;
 
 impl Client {
-    /// The next number of a key, from a server with segment mode. Always calls a server: see
+    /// The next number of a tag, from a server with segment mode. Always calls a server: see
     /// [`segment`](Self::segment) for prefetched numbers.
     ///
-    /// The numbers of one server and key strictly increase; those of several servers never overlap.
+    /// The numbers of one server and tag strictly increase; those of several servers never overlap.
     ///
     /// # Errors
-    /// * [`IdError::NotFound`]: the servers know no such key (they learn of new ones within a minute).
+    /// * [`IdError::NotFound`]: the servers know no such tag (they learn of new ones within a minute).
     /// * [`IdError::Unsupported`]: the server has no segment mode.
-    /// * [`IdError::Invalid`] unless the key has 1 to 128 bytes.
+    /// * [`IdError::Invalid`] unless the tag has 1 to 128 characters.
     /// * Otherwise as for [`gen_id`](vesta_intf::AsyncIdService::gen_id).
-    pub async fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        self.shared.remote.next_id(key).await
+    pub async fn next_id(&self, tag: &str) -> Result<u64, IdError> {
+        self.shared.remote.next_id(tag).await
     }
 
-    /// `count` numbers of a key as runs with step 1, in ascending order, in one call to a server with
+    /// `count` numbers of a tag as runs with step 1, in ascending order, in one call to a server with
     /// segment mode.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`] unless `count` is 1 to 1,048,576; otherwise as for
     /// [`next_id`](Self::next_id).
-    pub async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
-        self.shared.remote.next_ids(key, count).await
+    pub async fn next_ids(&self, tag: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
+        self.shared.remote.next_ids(tag, count).await
     }
 
-    /// A handle that prefetches numbers of a key: up to 1,000, refilled at 500, without expiry. See
+    /// A handle that prefetches numbers of a tag: up to 1,000, refilled at 500, without expiry. See
     /// [`segment_with`](Self::segment_with).
     ///
     /// # Errors
     /// The same.
-    pub fn segment(&self, key: &str) -> Result<Segment, IdError> {
-        self.segment_with(key, OF_SEGMENT)
+    pub fn segment(&self, tag: &str) -> Result<Segment, IdError> {
+        self.segment_with(tag, OF_SEGMENT)
     }
 
-    /// A handle that prefetches numbers of a key, whether or not the client prefetches IDs. Its buffer
+    /// A handle that prefetches numbers of a tag, whether or not the client prefetches IDs. Its buffer
     /// is filled at once, in the background.
     ///
     /// Numbers left in the buffer when the handle is dropped, and those older than `max_age`, are never used and leave
-    /// gaps. Keep one handle for each key.
+    /// gaps. Keep one handle for each tag.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] unless the key has 1 to 128 bytes; [`IdError::OutOfRange`] or `Invalid`
+    /// [`IdError::Invalid`] unless the tag has 1 to 128 characters; [`IdError::OutOfRange`] or `Invalid`
     /// for a [`Prefetch`] with a value out of range. The servers are not asked yet: if they do not know
-    /// the key, the calls of the handle return the error.
-    pub fn segment_with(&self, key: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
-        check_name("key", key)?;
+    /// the tag, the calls of the handle return the error.
+    pub fn segment_with(&self, tag: &str, prefetch: Prefetch) -> Result<Segment, IdError> {
+        check_tag(tag)?;
         prefetch.check()?;
-        let key: Arc<str> = key.into();
+        let tag: Arc<str> = tag.into();
         let remote = Arc::clone(&self.shared.remote);
-        let source = Source::Key(Arc::clone(&key));
+        let source = Source::Tag(Arc::clone(&tag));
         let prefetcher =
             Prefetcher::new(&prefetch, source, Arc::clone(&remote), &self.shared.runtime);
         Ok(Segment {
             shared: Arc::new(Shared {
-                key,
+                tag,
                 prefetcher,
                 remote,
             }),
@@ -80,7 +81,7 @@ const OF_SEGMENT: Prefetch = Prefetch {
     max_age: Duration::MAX,
 };
 
-/// Handle of one segment key that prefetches its numbers, created by [`Client::segment`].
+/// Handle of one segment tag that prefetches its numbers, created by [`Client::segment`].
 ///
 /// A clone is cheap and shares everything. Prefetching ends when the last one is dropped. The handle outlives the
 /// `Client`, and works for as long as the runtime in which the client was built.
@@ -88,7 +89,7 @@ const OF_SEGMENT: Prefetch = Prefetch {
 /// **The numbers of one handle strictly increase for as long as one server serves it**: a call that
 /// starts after another has returned gets larger numbers. With several servers the numbers are
 /// unique but not ascending, as each server has its own ranges. The same holds for two handles of
-/// one key.
+/// one tag.
 ///
 /// While every server is down, callers are served from the buffer. The local service
 /// ([`fallback`](crate::Builder::fallback)) never takes over: it does not know these numbers.
@@ -99,15 +100,15 @@ pub struct Segment {
 
 #[derive(Debug)]
 struct Shared {
-    key: Arc<str>,
+    tag: Arc<str>,
     prefetcher: Prefetcher,
     remote: Arc<Remote>,
 }
 
 impl Segment {
-    /// The key.
-    pub fn key(&self) -> &str {
-        &self.shared.key
+    /// The tag.
+    pub fn tag(&self) -> &str {
+        &self.shared.tag
     }
 
     /// The next number: ready at once if the buffer has one, otherwise after a refill.

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use vesta_intf::{IdError, ParsedSerial};
 
 use super::Client;
-use crate::remote::{Remote, check_name};
+use crate::remote::Remote;
 use crate::serial::Serial;
+use vesta_intf::check_tag;
 
 impl Client {
     /// A handle of a serial tag, for any number of its serials. Sends nothing.
     ///
     /// # Errors
-    /// [`IdError::Invalid`] unless the tag has 1 to 128 bytes. The servers are not asked yet: if they do not know the
+    /// [`IdError::Invalid`] unless the tag has 1 to 128 characters. The servers are not asked yet: if they do not know the
     /// tag, the calls of the handle return the error.
     pub fn serial(&self, tag: &str) -> Result<SerialTag, IdError> {
-        check_name("tag", tag)?;
+        check_tag(tag)?;
         Ok(SerialTag {
             tag: tag.into(),
             remote: Arc::clone(&self.shared.remote),

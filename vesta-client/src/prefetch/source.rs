@@ -15,8 +15,8 @@ use crate::remote::Remote;
 pub(crate) enum Source {
     /// IDs; a successful fetch ends the fallback to the local service.
     Ids(Option<Arc<Fallback>>),
-    /// Numbers of a segment key.
-    Key(Arc<str>),
+    /// Numbers of a segment tag.
+    Tag(Arc<str>),
 }
 
 impl Source {
@@ -29,7 +29,7 @@ impl Source {
                 }
                 Ok(runs)
             }
-            Source::Key(key) => remote.next_ids(key, count).await,
+            Source::Tag(tag) => remote.next_ids(tag, count).await,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use vesta_intf::grpc::v1;
 use vesta_intf::{
-    Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId, ParsedSerial,
+    Id, IdError, IdRun, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL, MakeId, ParsedSerial, check_tag,
 };
 
 use super::Remote;
@@ -49,21 +49,21 @@ impl Remote {
             .ok_or_else(|| invalid_response("a time that this system cannot represent"))
     }
 
-    pub(crate) async fn next_id(&self, key: &str) -> Result<u64, IdError> {
-        check_name("key", key)?;
+    pub(crate) async fn next_id(&self, tag: &str) -> Result<u64, IdError> {
+        check_tag(tag)?;
         Ok(self
             .call(v1::NextIdRequest {
-                key: key.to_owned(),
+                tag: tag.to_owned(),
             })
             .await?
             .id)
     }
 
-    pub(crate) async fn next_ids(&self, key: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
-        check_name("key", key)?;
+    pub(crate) async fn next_ids(&self, tag: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
+        check_tag(tag)?;
         check_count(count, MAX_RUN_IDS_PER_CALL)?;
         let request = v1::NextIdsRequest {
-            key: key.to_owned(),
+            tag: tag.to_owned(),
             count,
         };
         let runs = checked(self.call(request).await?.runs, count)?;
@@ -88,7 +88,10 @@ impl Remote {
         }
         let serials = serials.into_iter();
         Ok(serials
-            .map(|v1::Serial { serial, n }| Serial { text: serial, n })
+            .map(|v1::Serial { serial, counter }| Serial {
+                text: serial,
+                counter,
+            })
             .collect())
     }
 
@@ -111,7 +114,7 @@ impl Remote {
         let v1::ParsedSerial {
             period,
             date,
-            n,
+            counter,
             check,
             ..
         } = parsed;
@@ -120,7 +123,7 @@ impl Remote {
         Ok(ParsedSerial {
             date,
             period,
-            counter: n,
+            counter,
             check,
         })
     }
@@ -129,17 +132,6 @@ impl Remote {
 /// Refuses a count above the limit of a call. Nothing is clamped.
 pub(crate) fn check_count(count: u32, most: u32) -> Result<(), IdError> {
     IdError::check("count", count.into(), 1, most.into())
-}
-
-/// Maximum length of a segment key or serial tag in bytes.
-const MAX_NAME: usize = 128;
-
-/// Refuses a key or tag that no server accepts.
-pub(crate) fn check_name(field: &'static str, name: &str) -> Result<(), IdError> {
-    if name.is_empty() || name.len() > MAX_NAME {
-        return Err(IdError::invalid(field, "it must have 1 to 128 bytes"));
-    }
-    Ok(())
 }
 
 fn invalid_response(what: &str) -> IdError {

@@ -206,14 +206,14 @@ impl id_service_server::IdService for Served {
 impl segment_service_server::SegmentService for Served {
     async fn next_id(&self, request: Request<v1::NextIdRequest>) -> Answer<v1::NextIdResponse> {
         self.0.obey("NextId", request.metadata(), 1).await?;
-        known(&request.get_ref().key)?;
+        known(&request.get_ref().tag)?;
         Ok(Response::new(v1::NextIdResponse {
             id: self.0.position(1),
         }))
     }
 
     async fn next_ids(&self, request: Request<v1::NextIdsRequest>) -> Answer<v1::NextIdsResponse> {
-        let v1::NextIdsRequest { key, count } = request.get_ref();
+        let v1::NextIdsRequest { tag: key, count } = request.get_ref();
         let sound = self.0.obey("NextIds", request.metadata(), *count).await?;
         known(key)?;
         // Two runs with a gap between them, as at the boundary of two ranges.
@@ -260,7 +260,7 @@ impl serial_service_server::SerialService for Served {
         let (pattern, first) = (serials(), self.0.position(count));
         let serial = |n| v1::Serial {
             serial: pattern.format(&day, n).unwrap(),
-            n,
+            counter: n,
         };
         let mut serials: Vec<_> = (first..first + u64::from(count)).map(serial).collect();
         if !sound {
@@ -284,7 +284,7 @@ impl serial_service_server::SerialService for Served {
             tag,
             period,
             date,
-            n,
+            counter: n,
             check: Some(check),
         }))
     }

@@ -51,7 +51,7 @@ const fn run(first: u64, count: u32) -> IdRun {
 #[tokio::test(start_paused = true)]
 async fn numbers_come_from_memory_one_by_one_and_in_runs() {
     let (fake, _pipe, orders) = filled(prefetch(100, 20)).await;
-    assert_eq!(orders.key(), "orders");
+    assert_eq!(orders.tag(), "orders");
     assert_eq!(orders.next_id().await.unwrap(), 1);
     assert_eq!(orders.try_next_id().unwrap(), 2);
     assert_eq!(orders.next_ids(49).await.unwrap(), [run(3, 48), run(52, 1)]);

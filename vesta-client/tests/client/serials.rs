@@ -8,7 +8,7 @@ use crate::fake::{Fake, Loopback, Pipe, Reply, ms, unavailable};
 fn serial(text: &str, n: u64) -> Serial {
     Serial {
         text: text.to_owned(),
-        n,
+        counter: n,
     }
 }
 
@@ -47,7 +47,7 @@ async fn serials_come_singly_and_in_batches_and_are_parsed() {
             serial("INV-261122-0000037", 3)
         ]
     );
-    assert_eq!(orders.next().await.unwrap().n, 4);
+    assert_eq!(orders.next().await.unwrap().counter, 4);
     assert_eq!(orders.parse("INV-261122-0000427").await.unwrap(), parsed());
     let seen: Vec<_> = fake
         .seen
@@ -88,7 +88,7 @@ async fn invalid_requests_are_not_sent() {
     let client = client(&pipe);
     for tag in ["", &"t".repeat(129)] {
         let error = client.serial(tag).unwrap_err();
-        assert_eq!(error.to_string(), "tag: it must have 1 to 128 bytes");
+        assert_eq!(error.to_string(), "tag: it must have 1 to 128 characters");
     }
     let longest = client.serial(&"t".repeat(128)).unwrap();
     for count in [0, 10_001] {
@@ -202,7 +202,7 @@ async fn retries_deadlines_and_other_endpoints_are_those_of_ids() {
         .channel("other", other.channel());
     let orders = client.build().unwrap().serial("orders").unwrap();
     for expected in 1..=20 {
-        assert_eq!(orders.next().await.unwrap().n, expected);
+        assert_eq!(orders.next().await.unwrap().counter, expected);
     }
     assert!(down.calls() >= 1, "it was its turn");
 
@@ -238,7 +238,16 @@ async fn an_unanswered_attempt_is_retried() {
         .attempt_timeout(ms(100));
     let client = client.build().unwrap();
     fake.next([Reply::Silence]);
-    assert_eq!(client.serial("orders").unwrap().next().await.unwrap().n, 1);
+    assert_eq!(
+        client
+            .serial("orders")
+            .unwrap()
+            .next()
+            .await
+            .unwrap()
+            .counter,
+        1
+    );
     assert_eq!(
         (fake.calls(), client.stats().calls, client.stats().retries),
         (2, 1, 1)

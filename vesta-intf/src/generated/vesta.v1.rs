@@ -97,9 +97,9 @@ pub struct TransTimeResponse {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NextIdRequest {
-    /// The business tag: 1 to 128 bytes.
+    /// The tag: 1 to 128 characters.
     #[prost(string, tag = "1")]
-    pub key: ::prost::alloc::string::String,
+    pub tag: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NextIdResponse {
@@ -108,9 +108,9 @@ pub struct NextIdResponse {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NextIdsRequest {
-    /// The business tag: 1 to 128 bytes.
+    /// The tag: 1 to 128 characters.
     #[prost(string, tag = "1")]
-    pub key: ::prost::alloc::string::String,
+    pub tag: ::prost::alloc::string::String,
     /// 1 to 1,048,576. Anything else is INVALID_ARGUMENT; nothing is clamped.
     #[prost(uint32, tag = "2")]
     pub count: u32,
@@ -123,7 +123,7 @@ pub struct NextIdsResponse {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NextSerialsRequest {
-    /// The tag: 1 to 128 bytes.
+    /// The tag: 1 to 128 characters.
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
     /// 1 to 10,000; default 1. Anything else is INVALID_ARGUMENT; nothing is clamped.
@@ -142,11 +142,11 @@ pub struct Serial {
     pub serial: ::prost::alloc::string::String,
     /// The counter within its period, before shuffling.
     #[prost(uint64, tag = "2")]
-    pub n: u64,
+    pub counter: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ParseSerialRequest {
-    /// The tag: 1 to 128 bytes.
+    /// The tag: 1 to 128 characters.
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -199,7 +199,7 @@ pub struct ParsedSerial {
     pub date: ::core::option::Option<::prost::alloc::string::String>,
     /// The counter, before shuffling.
     #[prost(uint64, tag = "4")]
-    pub n: u64,
+    pub counter: u64,
     /// The method of its verified check symbol; unset if it has none.
     #[prost(string, optional, tag = "5")]
     pub check: ::core::option::Option<::prost::alloc::string::String>,
@@ -997,9 +997,9 @@ pub mod segment_service_client {
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
     /// Increasing numbers for business tags, with few gaps, from ranges that a server fetches from a database in
-    /// advance. The numbers of one server and key strictly increase; those of several servers never overlap.
+    /// advance. The numbers of one server and tag strictly increase; those of several servers never overlap.
     ///
-    /// Errors as for IdService. NOT_FOUND: unknown key; UNIMPLEMENTED: segments are not enabled on this server.
+    /// Errors as for IdService. NOT_FOUND: unknown tag; UNIMPLEMENTED: segments are not enabled on this server.
     #[derive(Debug, Clone)]
     pub struct SegmentServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1069,7 +1069,7 @@ pub mod segment_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// The next number of a key.
+        /// The next number of a tag.
         pub async fn next_id(
             &mut self,
             request: impl tonic::IntoRequest<super::NextIdRequest>,
@@ -1091,7 +1091,7 @@ pub mod segment_service_client {
                 .insert(GrpcMethod::new("vesta.v1.SegmentService", "NextId"));
             self.inner.unary(req, path, codec).await
         }
-        /// The next numbers of a key: 1 to 1,048,576 in a few dozen bytes.
+        /// The next numbers of a tag: 1 to 1,048,576 in a few dozen bytes.
         pub async fn next_ids(
             &mut self,
             request: impl tonic::IntoRequest<super::NextIdsRequest>,
@@ -1131,21 +1131,21 @@ pub mod segment_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with SegmentServiceServer.
     #[async_trait]
     pub trait SegmentService: std::marker::Send + std::marker::Sync + 'static {
-        /// The next number of a key.
+        /// The next number of a tag.
         async fn next_id(
             &self,
             request: tonic::Request<super::NextIdRequest>,
         ) -> std::result::Result<tonic::Response<super::NextIdResponse>, tonic::Status>;
-        /// The next numbers of a key: 1 to 1,048,576 in a few dozen bytes.
+        /// The next numbers of a tag: 1 to 1,048,576 in a few dozen bytes.
         async fn next_ids(
             &self,
             request: tonic::Request<super::NextIdsRequest>,
         ) -> std::result::Result<tonic::Response<super::NextIdsResponse>, tonic::Status>;
     }
     /// Increasing numbers for business tags, with few gaps, from ranges that a server fetches from a database in
-    /// advance. The numbers of one server and key strictly increase; those of several servers never overlap.
+    /// advance. The numbers of one server and tag strictly increase; those of several servers never overlap.
     ///
-    /// Errors as for IdService. NOT_FOUND: unknown key; UNIMPLEMENTED: segments are not enabled on this server.
+    /// Errors as for IdService. NOT_FOUND: unknown tag; UNIMPLEMENTED: segments are not enabled on this server.
     #[derive(Debug)]
     pub struct SegmentServiceServer<T> {
         inner: Arc<T>,

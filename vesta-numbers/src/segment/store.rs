@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, Range};
 
-use vesta_intf::{IdError, UnixMillis, is_control};
+use vesta_intf::{IdError, UnixMillis, check_tag, is_control};
 
 use super::stride::Stride;
 use vesta_service::lease::StoreError;
@@ -170,8 +170,6 @@ impl Deref for NewSegmentTag {
 }
 
 impl NewSegmentTag {
-    /// Maximum length of a name, in characters: the width of `biz_tag`.
-    pub const MAX_KEY: usize = 128;
     /// Maximum length of a description, in characters.
     pub const MAX_DESCRIPTION: usize = 256;
     /// Maximum step: the range of the table's column.
@@ -185,12 +183,10 @@ impl NewSegmentTag {
     /// - 1.
     pub fn new(key: impl Into<String>, step: u64) -> Result<Self, IdError> {
         let key = key.into();
-        let wrong = |reason: &str| Err(IdError::invalid("key", reason));
-        if key.is_empty() || key.chars().count() > Self::MAX_KEY {
-            return wrong("it must have 1 to 128 characters");
-        }
+        check_tag(&key)?;
         if key.trim() != key || key.contains(is_control) {
-            return wrong("it must not begin or end with white space or have control characters");
+            let reason = "it must not begin or end with white space or have control characters";
+            return Err(IdError::invalid("tag", reason));
         }
         IdError::check("step", step, 1, Self::MAX_STEP)?;
         Ok(Self(SegmentTag::new(key, 1, signed(step))))

@@ -34,7 +34,7 @@ use vesta_service::lease::StoreError;
 ///
 /// let invoices = serials.tag("invoices")?; // looked up once: keep it
 /// let first = invoices.next()?;
-/// assert_eq!(first.n, 1);
+/// assert_eq!(first.counter, 1);
 /// assert!(first.text.starts_with("INV-") && first.text.ends_with("-0000013"));
 /// assert_eq!(invoices.parse(&first.text)?.counter, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

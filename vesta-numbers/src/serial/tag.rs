@@ -15,7 +15,7 @@ pub struct Serial {
     /// Formatted by its pattern: `INV-261122-0000427`.
     pub text: String,
     /// The counter within its period, before shuffling.
-    pub n: u64,
+    pub counter: u64,
 }
 
 /// One tag of a [`SerialService`](super::SerialService). Clones are the same tag. It ends with the service.
@@ -114,7 +114,7 @@ impl SerialTag {
             .map_or(n, |shuffle| shuffle.shuffle(n));
         Ok(Serial {
             text: self.definition.pattern.format(&date, counter)?,
-            n,
+            counter: n,
         })
     }
 

@@ -207,7 +207,10 @@ fn coupons_need_their_key() {
     assert!(world.serials.create(&tag).expect("created"));
     let coupons = world.serials.tag("coupons").expect("the tag");
     let serials = coupons.next_many(3).expect("coupons");
-    let texts: Vec<_> = serials.iter().map(|it| (it.text.as_str(), it.n)).collect();
+    let texts: Vec<_> = serials
+        .iter()
+        .map(|it| (it.text.as_str(), it.counter))
+        .collect();
     assert_eq!(
         texts,
         [("C48066486", 1), ("C32683105", 2), ("C29330371", 3)]

@@ -131,12 +131,12 @@ params! {
         "Number of IDs, 1 to 1,048,576. More is refused, not clamped" "10000";
     OPTIONAL_COUNT = "count" false UP_TO_1000,
         "How many numbers, 1 to 1,000, as a list `ids`; default: one, as `id`" "";
-    SEGMENT_KEY = "key" true Kind::Path(ANY), "The business tag" "leaf-segment-test";
+    SEGMENT_TAG = "tag" true Kind::Path(ANY), "The business tag" "leaf-segment-test";
     BIZ_TYPE = "bizType" false Kind::Text("^[A-Za-z0-9._~-]{1,63}$"), "The tag" "test";
     TOKEN = "token" false Kind::Text("^.+$"), "A token that is valid for the tag" "0f673adf80504e2eaa552f5d791b644c";
     BATCH_SIZE = "batchSize" false Kind::Text("^ *-?[0-9]* *$"),
         "How many numbers, up to 100,000; default: 1" "3";
-    SERIAL_TAG = "tag" true Kind::Path("^[^/]{1,128}$"), "The tag, 1 to 128 bytes" "invoices";
+    SERIAL_TAG = "tag" true Kind::Path("^[^/]{1,128}$"), "The tag, 1 to 128 characters" "invoices";
     SERIAL = "serial" true Kind::Text("^.+$"), "The serial" "INV-261122-0000427";
     SERIAL_COUNT = "count" false Kind::Number { min: 1, max: MAX_IDS_PER_CALL as u64 },
         "Number of serials, 1 to 10,000, as a list `serials`; default: one" "";

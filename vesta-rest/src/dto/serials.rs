@@ -5,12 +5,12 @@ use utoipa::ToSchema;
 
 /// A serial.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(example = json!({"serial": "INV-261122-0000427", "n": "42"}))]
+#[schema(example = json!({"serial": "INV-261122-0000427", "counter": "42"}))]
 pub struct Serial {
     /// The serial, formatted by its pattern.
     pub serial: String,
     /// The counter of the period, before shuffling. A string, because JavaScript rounds numbers above 2^53.
-    pub n: String,
+    pub counter: String,
     /// The `once` of the request; not in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -21,7 +21,7 @@ impl From<vesta_numbers::serial::Serial> for Serial {
     fn from(serial: vesta_numbers::serial::Serial) -> Self {
         Self {
             serial: serial.text,
-            n: serial.n.to_string(),
+            counter: serial.counter.to_string(),
             once: None,
         }
     }
@@ -30,7 +30,7 @@ impl From<vesta_numbers::serial::Serial> for Serial {
 /// Several serials.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({"serials": [
-    {"serial": "INV-261122-0000427", "n": "42"}, {"serial": "INV-261122-0000434", "n": "43"}
+    {"serial": "INV-261122-0000427", "counter": "42"}, {"serial": "INV-261122-0000434", "counter": "43"}
 ]}))]
 pub struct ManySerials {
     /// The serials, ordered by counter. A call that spans midnight returns serials of two days.
@@ -92,7 +92,7 @@ pub struct SerialCreated {
 /// The decoded parts of a serial.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
-    "tag": "invoices", "period": "2026-11-22", "date": "2026-11-22", "n": "42", "check": "damm"
+    "tag": "invoices", "period": "2026-11-22", "date": "2026-11-22", "counter": "42", "check": "damm"
 }))]
 pub struct SerialParsed {
     /// The tag.
@@ -106,7 +106,7 @@ pub struct SerialParsed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
     /// The counter, before shuffling.
-    pub n: String,
+    pub counter: String,
     /// Method of the check symbol, which has been verified; absent if the pattern has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,

@@ -1,6 +1,6 @@
 //! Segment mode: sequences by tag.
 
-use vesta_intf::IdRun;
+use vesta_intf::{IdRun, check_tag};
 
 use super::v1::MAX_COUNT;
 use super::{Answer, decimal, in_path};
@@ -11,9 +11,10 @@ use crate::state::Call;
 
 /// The next number of the tag in the path.
 pub(super) async fn next_number(call: &Call) -> Result<u64, Problem> {
-    let (running, key) = (call.running(), in_path(call, "key"));
+    let (running, tag) = (call.running(), in_path(call, "tag"));
     let service = running.segments()?;
-    let next = async { service.segment_async(&key).await?.next_async().await };
+    check_tag(&tag)?;
+    let next = async { service.segment_async(&tag).await?.next_async().await };
     Ok(running.within(None, next).await?)
 }
 
@@ -25,11 +26,12 @@ pub(crate) async fn next(call: Call) -> Answer {
             once,
         })));
     };
-    let (running, key) = (call.running(), in_path(&call, "key"));
+    let (running, tag) = (call.running(), in_path(&call, "tag"));
     let service = running.segments()?;
+    check_tag(&tag)?;
     let runs = async {
         service
-            .segment_async(&key)
+            .segment_async(&tag)
             .await?
             .next_runs_async(count as u32)
             .await

@@ -1,7 +1,7 @@
 //! Serials: numbers for people, by tag.
 
 use vesta_boot::NewSerialRequest;
-use vesta_intf::{IdError, MAX_IDS_PER_CALL};
+use vesta_intf::{IdError, MAX_IDS_PER_CALL, check_tag};
 use vesta_numbers::serial::Reset;
 use vesta_numbers::serial::SerialTag;
 
@@ -11,16 +11,11 @@ use crate::problem::Problem;
 use crate::responses::{json, no_store};
 use crate::state::Call;
 
-/// Maximum length of a tag in bytes.
-const MAX_TAG: usize = 128;
-
 /// The tag in the path, after checking the length of its name.
 fn name(call: &Call) -> Result<String, IdError> {
     call.running().serials()?;
     let name = in_path(call, "tag");
-    if name.len() > MAX_TAG {
-        return Err(IdError::invalid("tag", "it must have 1 to 128 bytes"));
-    }
+    check_tag(&name)?;
     Ok(name)
 }
 
@@ -80,7 +75,7 @@ pub(crate) async fn parse(call: Call) -> Answer {
         tag: in_path(&call, "tag"),
         period: parsed.period,
         date: parsed.date,
-        n: parsed.counter.to_string(),
+        counter: parsed.counter.to_string(),
         check: parsed.check.map(|method| method.to_string()),
     }))
 }

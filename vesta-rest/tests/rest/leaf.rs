@@ -59,20 +59,20 @@ fn superfluous_slashes_are_dropped_as_by_spring_mvc_5() {
     for (uri, path, status) in [
         (
             "/api/segment/get/leaf-segment-test/",
-            "/api/segment/get/{key}",
+            "/api/segment/get/{tag}",
             200,
         ),
         (
             "//api//segment/get//leaf-segment-test",
-            "/api/segment/get/{key}",
+            "/api/segment/get/{tag}",
             200,
         ),
         (
             "/api/segment/get/a%2Fb%20%3Ci%3E/",
-            "/api/segment/get/{key}",
+            "/api/segment/get/{tag}",
             200,
         ),
-        ("/api/segment/get/none/?x=1", "/api/segment/get/{key}", 404),
+        ("/api/segment/get/none/?x=1", "/api/segment/get/{tag}", 404),
         ("/api/snowflake/get/order/", "/api/snowflake/get/{key}", 200),
         ("/uid/get/", "/uid/get", 200),
         ("//uid/parse/?uid=1", "/uid/parse", 200),

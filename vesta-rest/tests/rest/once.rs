@@ -32,7 +32,7 @@ async fn json_repeats_the_once_of_its_request_beside_what_it_has_without() {
         ("/v1/runs?count=100", vec!["runs"]),
         ("/v1/segments/leaf-segment-test/next", vec!["id"]),
         ("/v1/segments/leaf-segment-test/next?count=2", vec!["ids"]),
-        ("/v1/serials/invoices/next", vec!["n", "serial"]),
+        ("/v1/serials/invoices/next", vec!["counter", "serial"]),
         ("/v1/serials/invoices/next?count=2", vec!["serials"]),
     ] {
         let names = |answer: &serde_json::Value| {
@@ -138,7 +138,7 @@ async fn calls_that_return_ids_or_numbers_take_it_and_no_other_does() {
             "/v1/ids:make",
         ]
         .contains(&path)
-            || ["/get/{key}", "/next"]
+            || ["/get/{key}", "/get/{tag}", "/next"]
                 .iter()
                 .any(|end| path.ends_with(end))
             || path.starts_with("/tinyid/")

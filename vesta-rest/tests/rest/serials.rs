@@ -105,7 +105,7 @@ async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
     let next = TestRequest::get().uri("/v1/serials/bills/next");
     let next = next.insert_header(("authorization", "Bearer s3cret"));
     let next = ask_with(state.clone(), next).await.json();
-    assert_eq!(next, json!({"serial": "B26Q4-0007", "n": "7"}));
+    assert_eq!(next, json!({"serial": "B26Q4-0007", "counter": "7"}));
     for (member, value, said) in [
         ("pattern", json!("{n:99}"), "the width must be"),
         ("pattern", json!("{shuffle:8}"), "without the quarter"),
@@ -147,7 +147,7 @@ async fn a_template_makes_the_tags_that_callers_ask_for() {
     unmade.problem(404, "NOT_FOUND");
     for n in 1..=2 {
         let next = get("/v1/serials/orders-acme/next").await.json();
-        let expected = json!({"serial": format!("O000{n}"), "n": n.to_string()});
+        let expected = json!({"serial": format!("O000{n}"), "counter": n.to_string()});
         assert_eq!(next, expected);
     }
     let full = get("/v1/serials/orders-beta/next").await;
@@ -192,24 +192,30 @@ async fn single_and_multiple_serials_are_issued_in_order() {
     let serials = started();
     let uri = "/v1/serials/invoices/next";
     let one = serials.get(uri).await;
-    assert_eq!(one.body, r#"{"serial":"INV-261122-0000427","n":"42"}"#);
+    assert_eq!(
+        one.body,
+        r#"{"serial":"INV-261122-0000427","counter":"42"}"#
+    );
     assert_eq!((one.status, one.header("cache-control")), (200, "no-store"));
     let two = serials.get(&format!("{uri}?count=2")).await;
     assert_eq!(two.header("cache-control"), "no-store");
     let [second, third] = [("0000434", "43"), ("0000442", "44")]
-        .map(|(text, n)| format!(r#"{{"serial":"INV-261122-{text}","n":"{n}"}}"#));
+        .map(|(text, n)| format!(r#"{{"serial":"INV-261122-{text}","counter":"{n}"}}"#));
     assert_eq!(two.body, format!(r#"{{"serials":[{second},{third}]}}"#));
     let list = serials.get(&format!("{uri}?count=1")).await.json();
-    assert_eq!(list["serials"][0]["n"], "45", "a list, also of one");
+    assert_eq!(list["serials"][0]["counter"], "45", "a list, also of one");
     let many = serials.get(&format!("{uri}?count=10000")).await.json();
     let many = many["serials"].as_array().expect("a list").iter();
     assert!(
-        many.map(|serial| serial["n"].clone())
+        many.map(|serial| serial["counter"].clone())
             .eq((46..10_046).map(|n| n.to_string()))
     );
     assert_eq!(serials.issued(), 10_004);
     let odd = serials.get("/v1/serials/a%2Fb%20%3Ci%3E/next").await;
-    assert_eq!(odd.body, r#"{"serial":"1","n":"1"}"#, "names are decoded");
+    assert_eq!(
+        odd.body, r#"{"serial":"1","counter":"1"}"#,
+        "names are decoded"
+    );
 }
 
 #[actix_web::test]
@@ -232,7 +238,7 @@ async fn counts_outside_1_to_10000_are_refused_and_take_nothing() {
             "{detail}"
         );
     }
-    assert_eq!(serials.get(uri).await.json()["n"], "42");
+    assert_eq!(serials.get(uri).await.json()["counter"], "42");
 }
 
 #[actix_web::test]
@@ -243,14 +249,14 @@ async fn a_serial_says_what_applies_to_its_pattern() {
         .await;
     assert_eq!(
         invoice.body,
-        r#"{"tag":"invoices","period":"2026-11-22","date":"2026-11-22","n":"42","check":"damm"}"#
+        r#"{"tag":"invoices","period":"2026-11-22","date":"2026-11-22","counter":"42","check":"damm"}"#
     );
     let coupon = serials.get("/v1/serials/coupons/next").await;
-    assert_eq!(coupon.body, r#"{"serial":"C48066486","n":"1"}"#);
+    assert_eq!(coupon.body, r#"{"serial":"C48066486","counter":"1"}"#);
     let coupon = serials
         .get("/v1/serials/coupons/parse?serial=C48066486")
         .await;
-    assert_eq!(coupon.body, r#"{"tag":"coupons","n":"1"}"#);
+    assert_eq!(coupon.body, r#"{"tag":"coupons","counter":"1"}"#);
 }
 
 #[actix_web::test]
@@ -303,7 +309,7 @@ async fn a_tag_that_is_unknown_or_too_long_is_refused() {
         let answer = serials.get(&uri).await;
         assert_eq!(
             answer.problem(400, "INVALID"),
-            "tag: it must have 1 to 128 bytes"
+            "tag: it must have 1 to 128 characters"
         );
         assert_eq!(answer.json()["parameter"], "tag");
     }

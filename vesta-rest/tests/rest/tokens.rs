@@ -63,9 +63,13 @@ fn request(path: &str) -> (String, &'static str) {
             "",
         ),
         _ => {
-            let path = path
-                .replace("{key}", "leaf-segment-test")
-                .replace("{tag}", "invoices");
+            let of_segments = path.contains("/segment");
+            let tag = if of_segments {
+                "leaf-segment-test"
+            } else {
+                "invoices"
+            };
+            let path = path.replace("{key}", "any").replace("{tag}", tag);
             (path.replace("{file:.*}", "index.html"), "")
         }
     }

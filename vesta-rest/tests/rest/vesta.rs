@@ -200,7 +200,7 @@ async fn without_an_id_in_time_the_answer_has_retry_after() {
         answer.problem(429, "SEQUENCE_USED_UP");
         assert_eq!(answer.header("retry-after"), "1", "{uri}");
         // A second, less the tenth during which the refusal is held back.
-        let left = answer.json()["retry_after_ms"].as_u64();
+        let left = answer.json()["retryAfterMs"].as_u64();
         assert!(
             left.is_some_and(|left| (900..1000).contains(&left)),
             "{uri}: {left:?}"

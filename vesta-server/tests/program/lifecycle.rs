@@ -69,7 +69,7 @@ fn the_admin_listener_answers_scrapers_probes_and_people() {
     assert_eq!(status, 200);
     assert_eq!(state["machine"]["id"], 7);
     assert_eq!(state["ready"], true);
-    assert_eq!(state["layout"]["idsPerSecond"], 1_048_576);
+    assert_eq!(state["layout"]["capacityPerSecond"], 1_048_576);
     assert!(
         state["lease"]["windowLeftMs"]
             .as_u64()

@@ -58,10 +58,15 @@ async fn tags_made_by_command_never_repeat_numbers_over_a_restart() {
         assert_eq!(running.fact("segments"), "SQLite vesta-data/vesta.db");
         let mut client = client(&running).await;
         let key = "orders".to_owned();
-        let first = client.next_id(NextIdRequest { key: key.clone() }).await;
+        let first = client.next_id(NextIdRequest { tag: key.clone() }).await;
         let first = first.expect("a number").into_inner().id;
         assert!(first > last, "{first} after {last}");
-        let runs = client.next_ids(NextIdsRequest { key, count: 250 }).await;
+        let runs = client
+            .next_ids(NextIdsRequest {
+                tag: key,
+                count: 250,
+            })
+            .await;
         let runs = runs.expect("numbers").into_inner().runs;
         assert_eq!(runs.iter().map(|run| run.count).sum::<u32>(), 250);
         last = runs
@@ -101,7 +106,7 @@ async fn take(
     for _ in 0..batches {
         let mut last = highest.load(Ordering::SeqCst);
         let request = NextIdsRequest {
-            key: "orders".to_owned(),
+            tag: "orders".to_owned(),
             count: 1000,
         };
         for run in client
@@ -191,7 +196,7 @@ async fn ids_do_not_need_the_database_of_the_segments() {
     let mut client = client(&running).await;
     let answer = client
         .next_id(NextIdRequest {
-            key: "orders".to_owned(),
+            tag: "orders".to_owned(),
         })
         .await;
     let status = answer.expect_err("no table");

@@ -42,7 +42,7 @@ async fn client(server: &Server) -> Client {
 
 async fn next_id(client: &mut Client, key: &str) -> Result<u64, Status> {
     let request = v1::NextIdRequest {
-        key: key.to_owned(),
+        tag: key.to_owned(),
     };
     client
         .next_id(request)
@@ -52,7 +52,7 @@ async fn next_id(client: &mut Client, key: &str) -> Result<u64, Status> {
 
 async fn next_ids(client: &mut Client, key: &str, count: u32) -> Result<Vec<v1::IdRun>, Status> {
     let request = v1::NextIdsRequest {
-        key: key.to_owned(),
+        tag: key.to_owned(),
         count,
     };
     client
@@ -102,13 +102,13 @@ async fn bad_input_is_refused_and_an_unknown_key_is_not_found() {
             "",
             1,
             Code::InvalidArgument,
-            "key: it must have 1 to 128 bytes",
+            "key: it must have 1 to 128 characters",
         ),
         (
             &long,
             1,
             Code::InvalidArgument,
-            "key: it must have 1 to 128 bytes",
+            "key: it must have 1 to 128 characters",
         ),
         (
             "orders",

@@ -59,7 +59,9 @@ async fn next(
         })
         .await?;
     let serials = answer.into_inner().serials.into_iter();
-    Ok(serials.map(|serial| (serial.serial, serial.n)).collect())
+    Ok(serials
+        .map(|serial| (serial.serial, serial.counter))
+        .collect())
 }
 
 async fn parse(client: &mut Client, tag: &str, serial: &str) -> Result<v1::ParsedSerial, Status> {
@@ -169,7 +171,7 @@ async fn serials_come_in_order_and_can_be_parsed() {
         tag: "invoices".into(),
         period: Some("2018-01-04".into()),
         date: Some("2018-01-04".into()),
-        n: 501,
+        counter: 501,
         check: Some("damm".into()),
     };
     assert_eq!(parsed, expected);
@@ -190,13 +192,13 @@ async fn each_error_names_its_cause() {
             "",
             1,
             Code::InvalidArgument,
-            "tag: it must have 1 to 128 bytes",
+            "tag: it must have 1 to 128 characters",
         ),
         (
             &long,
             1,
             Code::InvalidArgument,
-            "tag: it must have 1 to 128 bytes",
+            "tag: it must have 1 to 128 characters",
         ),
         (
             "invoices",

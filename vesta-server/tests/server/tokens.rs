@@ -91,14 +91,14 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
         ),
         code(
             segments
-                .next_id(v1::NextIdRequest { key: "a".into() })
+                .next_id(v1::NextIdRequest { tag: "a".into() })
                 .await
                 .map(drop),
         ),
         code(
             segments
                 .next_ids(v1::NextIdsRequest {
-                    key: "a".into(),
+                    tag: "a".into(),
                     count: 1,
                 })
                 .await

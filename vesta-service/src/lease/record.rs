@@ -3,24 +3,13 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use vesta_intf::{IdError, UnixMillis};
+use vesta_intf::{IdError, UnixMillis, check_name};
 
 use super::Secret;
 
-/// Longest name of a namespace.
-const MAX_NAMESPACE: usize = 64;
-
 /// Checks a name that becomes part of file names.
 pub(crate) fn check_namespace(name: &str) -> Result<(), IdError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if (1..=MAX_NAMESPACE).contains(&name.len())
-        && name.chars().all(allowed)
-        && !name.starts_with('.')
-    {
-        return Ok(());
-    }
-    let must = format!("must be 1 to {MAX_NAMESPACE} letters, digits, `.`, `_` or `-`");
-    Err(IdError::invalid("namespace", format!("`{name}` {must}")))
+    check_name(name).map_err(|must| IdError::invalid("namespace", format!("`{name}` {must}")))
 }
 
 /// State of one machine ID, as a store keeps it. Never deleted, never given a time to live.

@@ -27,5 +27,5 @@ fn child_issues_no_serial() {
         is_told(serials.tag("orders"));
     });
     assert!(in_child, "see what the child said");
-    assert_eq!(orders.next().expect("the parent goes on").n, 2);
+    assert_eq!(orders.next().expect("the parent goes on").counter, 2);
 }

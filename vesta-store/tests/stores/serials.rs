@@ -173,7 +173,7 @@ fn run(fixture: &dyn Fixture, case: &Case) {
         .expect("the tag")
         .next()
         .expect("a serial");
-    let gap = serial.n - highest;
+    let gap = serial.counter - highest;
     assert!(
         (1..=AT_HAND + 1).contains(&gap),
         "{name}: {gap} after {highest}"
@@ -197,18 +197,18 @@ pub(crate) fn check(case: &Case, pattern: &Pattern, all: &[Vec<Vec<Got>>]) -> u6
             {
                 assert!(texts.insert(&serial.text), "{name}: {} twice", serial.text);
                 let parsed = pattern.parse(&serial.text).expect("it can be read back");
-                assert_eq!(parsed.counter, serial.n);
+                assert_eq!(parsed.counter, serial.counter);
                 let period = parsed.period.expect("the counter restarts");
                 let date = parsed.date.expect("the pattern has a date");
                 assert!(date.starts_with(&period), "{name}: {date} in {period}");
-                let place = Some((period.clone(), serial.n));
+                let place = Some((period.clone(), serial.counter));
                 assert!(last < place, "{name}: {place:?} after {last:?}");
                 last = place;
                 let twin = periods
                     .entry(period.clone())
                     .or_default()
-                    .insert(serial.n, server);
-                assert_eq!(twin, None, "{name}: {} of {period} twice", serial.n);
+                    .insert(serial.counter, server);
+                assert_eq!(twin, None, "{name}: {} of {period} twice", serial.counter);
                 let (is_last, begins) = (case.periods.ends_with(&[&period]), case.begins * 1000);
                 let said = format!("{name}: {} at {earliest} to {latest}", serial.text);
                 assert!(is_last || earliest.0 < begins, "{said}: of a past period");

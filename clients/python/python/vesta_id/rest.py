@@ -383,7 +383,7 @@ def _refusal(url: str, response: http.client.HTTPResponse, body: bytes) -> RestE
     try:
         problem = json.loads(body)
         kind, why = str(problem["kind"]), f"{problem['kind']}: {problem['detail']}"
-        wait = max(0.0, float(problem.get("retry_after_ms", 1000 * wait)) / 1000)
+        wait = max(0.0, float(problem.get("retryAfterMs", 1000 * wait)) / 1000)
     except (KeyError, TypeError, ValueError, RecursionError):
         kind, why = "", f"{response.reason}: not an answer of vesta-rest"
     message = f"{url}: {status} {_plain(why)}"

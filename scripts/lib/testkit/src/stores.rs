@@ -1,6 +1,6 @@
 //! Throw-away servers for the tests: MariaDB, PostgreSQL, Redis, ZooKeeper, etcd, PgBouncer, and vesta-server as a
-//! pool server, built before. Each listens on a free loopback port, with data, random password and log in its own folder
-//! below that of all. They are as durable as real ones. Missing programs are installed if apt-get can; nothing else on
+//! pool server, built before. Each listens on a free loopback port, with data, random password and log in its own
+//! folder below that of all. They are as durable as real ones. Missing programs are installed if apt-get can; nothing else on
 //! this machine is touched. Linux only.
 
 mod kind;
@@ -26,8 +26,8 @@ use tools::{command, create_folder, output, write};
 pub const USAGE: &str = "\
 stores COMMAND
 
-  start DIR [STORE…]    default: mysql postgres redis zookeeper etcd pool_server. A killed one starts again with its data
-                        and port
+  start DIR [STORE…]    default: mysql postgres redis zookeeper etcd pool_server. A killed one starts again with its
+                        data and port
   env DIR               their URLs, as lines for `eval`: export VESTA_TEST_MYSQL=…
   stop DIR [STORE…]     stops what was started there; the data stays
   kill DIR STORE…       as a crash would: SIGKILL
@@ -161,7 +161,7 @@ pub(crate) fn stop(folder: &Path, names: &[&str]) -> Result<(), String> {
     at_once(names, |name| Server::at(folder, name)?.stop())
 }
 
-/// Does this with all, each on a thread of its own; returns the errors.
+/// Does this with all, each on a separate thread; returns the errors.
 fn at_once<T: Send>(
     all: impl IntoIterator<Item = T>,
     act: impl Fn(T) -> Result<(), String> + Sync,

@@ -73,13 +73,13 @@ async fn each_tag_is_shown_with_its_range_and_its_usage() {
         (&"memory".into(), &true.into())
     );
     let orders = &state["segments"][0];
-    assert_eq!(orders["key"], "orders");
+    assert_eq!(orders["tag"], "orders");
     assert_eq!(
         orders["current"],
         serde_json::json!({"from": "1", "below": "1001"})
     );
     assert_eq!(
-        (&orders["position"], &orders["usedPercent"]),
+        (&orders["next"], &orders["usedPercent"]),
         (&"251".into(), &25.into())
     );
     assert_eq!(
@@ -88,20 +88,20 @@ async fn each_tag_is_shown_with_its_range_and_its_usage() {
     );
     let users = &state["segments"][1];
     assert_eq!(
-        (&users["key"], users["taken"].as_u64()),
+        (&users["tag"], users["taken"].as_u64()),
         (&"users".into(), Some(0))
     );
 
     let (_, metrics) = admin.get("/metrics").await;
     for line in [
         "vesta_segments_ready 1",
-        "vesta_segments_may_forget 0",
+        "vesta_segments_doubt 0",
         "vesta_segment_tags 2",
-        "vesta_segment_taken_total{key=\"orders\"} 250",
-        "vesta_segment_taken_total{key=\"users\"} 0",
-        "vesta_segment_lost_total{key=\"orders\"} 0",
-        "vesta_segment_ready{key=\"users\"} 1",
-        "vesta_segment_fetches_total{key=\"orders\",outcome=\"failed\"} 0",
+        "vesta_segment_taken_total{tag=\"orders\"} 250",
+        "vesta_segment_taken_total{tag=\"users\"} 0",
+        "vesta_segment_lost_total{tag=\"orders\"} 0",
+        "vesta_segment_ready{tag=\"users\"} 1",
+        "vesta_segment_fetches_total{tag=\"orders\",outcome=\"failed\"} 0",
     ] {
         assert!(metrics.lines().any(|it| it == line), "{line} in\n{metrics}");
     }
@@ -153,7 +153,7 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
         panic!("two tags: {state:#}");
     };
     let expected = serde_json::json!({
-        "key": "days", "pattern": "{date:yyMMdd}{n:3}", "reset": "day", "zone": "Asia/Shanghai",
+        "tag": "days", "pattern": "{date:yyMMdd}{n:3}", "reset": "day", "zone": "Asia/Shanghai",
         "period": "2020-09-13", "next": "6", "last": "999", "room": 994, "ready": true, "taken": 5,
     });
     for (field, value) in expected.as_object().expect("fields") {
@@ -171,9 +171,9 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
     for line in [
         "vesta_serials_ready 1",
         "vesta_serial_tags 2",
-        "vesta_serial_taken_total{key=\"days\"} 5",
-        "vesta_serial_room{key=\"days\"} 994",
-        "vesta_serial_ready{key=\"coupons\"} 0",
+        "vesta_serial_taken_total{tag=\"days\"} 5",
+        "vesta_serial_room{tag=\"days\"} 994",
+        "vesta_serial_ready{tag=\"coupons\"} 0",
     ] {
         assert!(metrics.lines().any(|it| it == line), "{line} in\n{metrics}");
     }
@@ -191,11 +191,11 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
 async fn a_tag_with_a_last_number_reports_how_much_of_it_is_used() {
     let segments = segments(&["orders"]);
     let admin = admin_with(Arc::clone(&segments));
-    let body = r#"{"key":"few","step":10,"last":40}"#;
+    let body = r#"{"tag":"few","step":10,"last":40}"#;
     let (status, tag) = admin.post("application/json", body).await;
     assert_eq!((status, &tag["last"]), (StatusCode::CREATED, &"40".into()));
     let (status, said) = admin
-        .post("application/json", r#"{"key":"none","step":1,"last":0}"#)
+        .post("application/json", r#"{"tag":"none","step":1,"last":0}"#)
         .await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(said.to_string().contains("last must be 1 to"), "{said}");
@@ -212,7 +212,7 @@ async fn a_tag_with_a_last_number_reports_how_much_of_it_is_used() {
         }
     }
     shares.dedup();
-    let share = |percent| format!("vesta_segment_used_percent{{key=\"few\"}} {percent}");
+    let share = |percent| format!("vesta_segment_used_percent{{tag=\"few\"}} {percent}");
     assert_eq!(shares.first(), Some(&share(0)));
     assert_eq!(shares.last(), Some(&share(100)));
     assert!(shares.len() > 2, "it grows in between: {shares:?}");
@@ -234,7 +234,7 @@ async fn beyond_a_hundred_tags_the_metrics_sum_the_rest() {
             .expect("a number");
     }
     let (_, metrics) = admin_with(segments).get("/metrics").await;
-    let of = "vesta_segment_taken_total{key=";
+    let of = "vesta_segment_taken_total{tag=";
     assert_eq!(
         metrics.lines().filter(|line| line.starts_with(of)).count(),
         101
@@ -251,11 +251,11 @@ async fn beyond_a_hundred_tags_the_metrics_sum_the_rest() {
 async fn a_tag_is_added_once_and_serves_numbers_at_once() {
     let segments = segments(&[]);
     let admin = admin_with(Arc::clone(&segments));
-    let body = r#"{"key":"orders","step":500,"first":77,"description":"the orders"}"#;
+    let body = r#"{"tag":"orders","step":500,"first":77,"description":"the orders"}"#;
     let (status, said) = admin.post("application/json; charset=utf-8", body).await;
     assert_eq!(status, StatusCode::CREATED, "{said}");
     assert_eq!(
-        (&said["key"], &said["first"]),
+        (&said["tag"], &said["first"]),
         (&"orders".into(), &"77".into())
     );
     assert_eq!(
@@ -284,27 +284,27 @@ async fn a_tag_is_added_once_and_serves_numbers_at_once() {
         ),
         (
             "application/json",
-            r#"{"key":"a"}"#,
+            r#"{"tag":"a"}"#,
             StatusCode::BAD_REQUEST,
             "step",
         ),
         (
             "application/json",
-            r#"{"key":"a","step":1,"x":1}"#,
+            r#"{"tag":"a","step":1,"x":1}"#,
             StatusCode::BAD_REQUEST,
             "`x`",
         ),
         (
             "application/json",
-            r#"{"key":"a","step":0}"#,
+            r#"{"tag":"a","step":0}"#,
             StatusCode::BAD_REQUEST,
             "step must be 1",
         ),
         (
             "application/json",
-            r#"{"key":"","step":1}"#,
+            r#"{"tag":"","step":1}"#,
             StatusCode::BAD_REQUEST,
-            "key",
+            "tag",
         ),
     ] {
         let (status, said) = admin.post(kind, body).await;

@@ -24,7 +24,7 @@ pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
     } = &snapshot.namespace;
     let doubt = doubt.as_ref().map(|Doubt { since, reach, window, why, .. }| {
         let (since, reach) = (since.to_string(), reach.to_string());
-        json!({ "since": since, "reach": reach, "longestWindowMs": millis(*window), "why": why })
+        json!({ "since": since, "reach": reach, "longestWindowMs": millis(*window), "reason": why })
     });
     Ok(json!({
         "store": opened.store().describe(),
@@ -83,7 +83,7 @@ pub(super) fn run(opened: &Opened, output: Output) -> Result<String, Error> {
         "state",
         "host",
         "pid",
-        "epoch",
+        "claim",
         "bound",
         "last change",
     ]);
@@ -109,7 +109,7 @@ struct Row {
     expired_since: Option<String>,
     host: String,
     pid: u32,
-    epoch: u64,
+    claim: u64,
     bound: String,
     bound_time: Option<String>,
     /// `null` if the record was deleted.
@@ -140,7 +140,7 @@ fn rows(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<Row> {
             expired_since: last_change.clone().filter(|_| state == State::Expired),
             host: record.host,
             pid: record.pid,
-            epoch: record.epoch,
+            claim: record.epoch,
             bound: record.bound.to_string(),
             bound_time: found.and_then(|record| time(opened, record.bound)),
             last_change,
@@ -186,7 +186,7 @@ impl Row {
             state,
             host,
             pid,
-            self.epoch.into(),
+            self.claim.into(),
             time(bound).into(),
             time(last_change).into(),
         ]
@@ -244,7 +244,7 @@ layout      1/1/2/30/20/10 tsm 1000ms @1420041600000 (max-peak)
 floor       none
 machine IDs 1 held, 1 expired, 1 released, 1 foreign
 
-machine  state                                  host        pid  epoch  bound                     last change
+machine  state                                  host        pid  claim  bound                     last change
       3  held                                   web-1      4711      3  2026-01-01 00:00:05.000Z  2025-12-31 23:59:54.000Z
       4  released                               web-1      4711      3  2025-12-31 23:59:53.000Z  2025-12-31 23:59:54.000Z
       7  expired  db\\u001b[2J-2   4711      3  2025-12-31 23:58:20.000Z  2025-12-31 23:59:54.000Z
@@ -285,7 +285,7 @@ machine  state                                  host        pid  epoch  bound   
         assert_eq!(shown["floorTime"], UnixMillis(NOW.0 + 60_000).to_string());
         let expected = json!({
             "machine": 7, "state": "expired", "expiredSince": "2025-12-31T23:59:54.000Z",
-            "host": "db\u{1b}[2J-2", "pid": 4711, "epoch": 3,
+            "host": "db\u{1b}[2J-2", "pid": 4711, "claim": 3,
             "bound": at(-100).to_string(), "boundTime": "2025-12-31T23:58:20.000Z",
             "lastChange": "2025-12-31T23:59:54.000Z",
         });
@@ -328,7 +328,7 @@ machine  state                                  host        pid  epoch  bound   
         let json: Value =
             serde_json::from_str(&run(&opened, Output::Json).expect("memory")).expect("JSON");
         let expected = json!({
-            "machine": 7, "state": "lost", "expiredSince": null, "host": "", "pid": 0, "epoch": 0,
+            "machine": 7, "state": "lost", "expiredSince": null, "host": "", "pid": 0, "claim": 0,
             "bound": "0", "boundTime": null, "lastChange": null,
         });
         assert_eq!(json["records"][2], expected);

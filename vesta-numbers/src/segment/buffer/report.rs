@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vesta_intf::MAX_TAG;
 use vesta_intf::{IdError, NotReady, NotReadyReason, plain};
 
 use super::super::status::SegmentStatus;
-use super::super::store::NewSegmentTag;
 use super::plan::per_second;
 use super::{Buffer, Health, Phase};
 use vesta_service::inside::LONGEST_PAUSE;
@@ -181,7 +181,7 @@ pub(in crate::segment) const SHUT_DOWN: &str = "it was shut down";
 
 pub(in crate::segment) fn not_found(key: &str) -> IdError {
     // Remote callers choose the name: keep no more of it than a tag can have.
-    let key: String = key.chars().take(NewSegmentTag::MAX_KEY).collect();
+    let key: String = key.chars().take(MAX_TAG).collect();
     IdError::NotFound {
         what: format!("segment tag `{}`", plain(&key)).into(),
     }

@@ -29,7 +29,7 @@ fn planted_faults_of_serials_are_found() {
         };
         let text = pattern.format(&date, said).expect("a serial");
         Got {
-            serial: Serial { text, n },
+            serial: Serial { text, counter: n },
             earliest: now,
             latest: now,
         }

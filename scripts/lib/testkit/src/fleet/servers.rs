@@ -76,7 +76,7 @@ impl StoreServers {
     /// The output of a command of [`USAGE`](stores::USAGE).
     ///
     /// # Errors
-    /// What a failed command says.
+    /// The sentence of a failed command.
     ///
     /// # Panics
     /// If the folder's name is no text.

@@ -1,4 +1,4 @@
-//! What each kind of store does.
+//! The kinds of stores: their programs, and how each is started and asked.
 
 use std::fs;
 use std::path::Path;

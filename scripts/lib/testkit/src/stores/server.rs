@@ -113,7 +113,7 @@ impl Server {
     /// Starts a command that outlives this program, and records its process.
     pub(super) fn daemon(&self, command: &mut Command) -> Result<(), String> {
         let failed = |error| format!("{}: {error}", self.name);
-        // Ctrl-C does not reach a group of its own.
+        // Ctrl-C does not reach another group.
         let command = into_log(command.stdin(Stdio::null()).process_group(0), &self.log()?)?;
         let mut child = command.spawn().map_err(failed)?;
         let process = Process::of(child.id());

@@ -32,7 +32,7 @@ pub(super) fn command<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Comm
 /// The output of a command that reads this text, without the last line's end.
 ///
 /// # Errors
-/// What a failed command said.
+/// The output of a failed command.
 pub(super) fn output(command: &mut Command, input: &str) -> Result<String, String> {
     let done = done(command.stdout(Stdio::piped()).stderr(Stdio::piped()), input)?;
     let text = |bytes| String::from_utf8_lossy(bytes).trim_end().to_owned();

@@ -115,8 +115,8 @@ fn segments_that_cannot_be_tags_are_named_before_anything_is_created() {
     ];
     let said = checked(&found, 100).expect_err("refused").to_string();
     for named in [
-        &format!("{long} (key: "),
-        r"shop.b\u001b (key: ",
+        &format!("{long} (tag: "),
+        r"shop.b\u001b (tag: ",
         "shop.c (first must be",
     ] {
         assert!(said.contains(named), "{said}");

@@ -215,8 +215,8 @@ final class Servers {
         try {
             var problem = Json.object(answer.body());
             String named = Json.member(problem, "kind", String.class), detail = Json.member(problem, "detail", String.class);
-            if (problem.containsKey("retry_after_ms")) {
-                wait = Math.max(0, Math.min(Json.number(problem, "retry_after_ms"), 1_000_000_000));
+            if (problem.containsKey("retryAfterMs")) {
+                wait = Math.max(0, Math.min(Json.number(problem, "retryAfterMs"), 1_000_000_000));
             }
             why = (" " + named + ": " + detail).replaceAll("\\p{Cntrl}", " ");
             why = why.substring(0, Math.min(why.length(), 300));

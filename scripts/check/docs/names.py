@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Each thing has one name at every door. Collects the members of the JSON answers (REST, admin listener, command line), the
+fields of the protocol and the labels of metrics into docs/inside/names.md.
+
+names.py check     fails if a name is not in the page, or if a door uses a name that another one took the place of
+names.py write     writes the page"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).parents[3]
+PAGE = ROOT / "docs/inside/names.md"
+
+# One name for one thing. A door that uses an old name fails.
+ONE = [
+    ("the name of a tag", "tag", ["key", "biz_tag"]),
+    ("the counter of a serial", "counter", ["n"]),
+    ("the fingerprint of a key", "fingerprint", ["keyFingerprint", "key_fingerprint"]),
+    ("the next number of a tag in this process; in the store", "next, nextInStore", ["position", "nextNumber"]),
+    ("numbers that a fetch takes; those of the table", "step, tableStep", ["batchSize"]),
+    ("the widths of a layout's fields; their sum", "bits, totalBits", ["widths"]),
+    ("the moments at which a layout begins and ends", "epoch, ends", ["begins", "end"]),
+    ("IDs a second", "capacityPerSecond", ["idsPerSecond", "ids_per_second"]),
+    ("the store may forget what it acknowledged", "doubt", ["mayForget", "mayForgetBecause", "storeMayForget", "storeDoubt", "may_forget"]),
+    ("why something is so", "reason", ["why"]),
+    ("what is left of a window, in milliseconds", "windowLeftMs", ["windowMs"]),
+    ("how often a machine ID was claimed", "claim", ["leaseEpoch", "lease_epoch"]),
+    ("the delay after which a retry makes sense, in milliseconds", "retryAfterMs", ["retry_after_ms"]),
+]
+# Bodies of other systems, whose clients expect these names.
+OTHERS = {"legacy.rs", "tinyid.rs"}
+
+
+def camel(name):
+    head, *rest = name.split("_")
+    return head + "".join(it.capitalize() for it in rest)
+
+
+def without_tests(text):
+    text = re.sub(r"\n#\[cfg\((?:all\()?test[^\n]*\n(?:#\[[^\n]*\n)*mod \w+ \{\n.*?\n\}\n", "\n", text, flags=re.S)
+    return "\n".join(line for line in text.split("\n") if not line.strip().startswith("//"))
+
+
+def serialized(text):
+    """Members of the structs that are serialised."""
+    for attributes, body in re.findall(r"((?:#\[[^\n]*\n(?:[^#\n][^\n]*\n)*?)+?)(?:pub(?:\([^)]*\))? )?struct \w+(?:<[^>]*>)? \{\n(.*?)\n\}", text, flags=re.S):
+        if "Serialize" not in attributes and "Deserialize" not in attributes:
+            continue
+        about = ""
+        for line in body.split("\n"):
+            member = re.match(r"    (?:pub(?:\([^)]*\))? )?(\w+): ", line)
+            if member is None:
+                about += line
+                continue
+            renamed = re.search(r'rename = "(\w+)"', about)
+            if "flatten" not in about:
+                yield renamed.group(1) if renamed else camel(member.group(1))
+            about = ""
+
+
+def literal(text):
+    """Keys of `json!` objects, and of members that are set by name."""
+    for start in [it.end() for it in re.finditer(r"json!\(", text)]:
+        depth, at = 1, start
+        while depth and at < len(text):
+            depth += {"(": 1, ")": -1}.get(text[at], 0)
+            at += 1
+        yield from re.findall(r'"(\w+)":', text[start:at])
+    yield from re.findall(r'\["(\w+)"\] = ', text)
+
+
+def columns(text):
+    for heads in re.findall(r"Table::new\(\[(.*?)\]\)", text, flags=re.S):
+        for head in re.findall(r'"([^"]+)"', heads):
+            yield camel(head.replace("IDs/s", "ids per second").replace(" ", "_"))
+
+
+def found():
+    """Doors of each name."""
+    names = {}
+
+    def note(door, members):
+        for name in members:
+            names.setdefault(name, set()).add(door)
+
+    for path in sorted((ROOT / "vesta-rest/src").glob("dto*.rs")) + sorted((ROOT / "vesta-rest/src/dto").glob("*.rs")):
+        if path.name not in OTHERS:
+            note("REST", serialized(without_tests(path.read_text())))
+    for path in sorted((ROOT / "vesta-boot/src/admin").glob("*.rs")) + [ROOT / "vesta-boot/src/commands/store/show.rs"]:
+        text = without_tests(path.read_text())
+        note("admin", [*literal(text), *serialized(text)])
+    for path in [*sorted((ROOT / "vesta-boot/src/commands").rglob("*.rs")), *sorted((ROOT / "vesta-cli/src").glob("*.rs"))]:
+        if "tests" not in path.parts and path.name not in ("tests.rs", "sql.rs"):
+            text = without_tests(path.read_text())
+            note("command line", [*literal(text), *columns(text)])
+    proto = (ROOT / "vesta-intf/proto/vesta/v1/vesta.proto").read_text()
+    # The entries that a pool server keeps for its members are not for people: their key is not the name of a tag.
+    proto = proto[: proto.index("service PoolService")]
+    fields = re.findall(r"^\s+(?:optional |repeated )?[\w.]+ (\w+) = \d+;", proto, flags=re.M)
+    note("gRPC", map(camel, fields))
+    gauges = without_tests((ROOT / "vesta-boot/src/admin/gauges.rs").read_text())
+    note("metrics", [camel(it) for it in re.findall(r'\("(\w+)", ', gauges) if it.islower()])
+    return names
+
+
+def page(names):
+    lines = [
+        "# Names",
+        "",
+        "Each thing has one name at every door: in the JSON of REST, of the admin listener and of the command line, in the",
+        "protocol (there in `snake_case`) and as a label of metrics. `scripts/check/docs/names.py write` makes this page from",
+        "the sources; a name that is not here fails the checks, so that it is chosen on purpose.",
+        "",
+        "## One name for one thing",
+        "",
+        "| thing | its name | no longer |",
+        "|---|---|---|",
+        *(f"| {thing} | {', '.join(f'`{it}`' for it in name.split(', '))} | {', '.join(f'`{it}`' for it in old)} |" for thing, name, old in ONE),
+        "",
+        "## Every name, and its doors",
+        "",
+        "| name | doors |",
+        "|---|---|",
+        *(f"| `{name}` | {', '.join(sorted(names[name]))} |" for name in sorted(names, key=lambda it: (it.lower(), it))),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def faults(names):
+    for thing, name, old in ONE:
+        for it in old:
+            for door in sorted(names.get(it, ())):
+                yield f"{door} calls {thing} `{it}`; its name is {name}"
+
+
+def main():
+    names = found()
+    # Planted: an old name is seen.
+    assert list(faults({"retry_after_ms": {"REST"}})), "a planted name is not found"
+    wrong = list(faults(names))
+    text = page(names)
+    if sys.argv[1:] == ["write"]:
+        PAGE.write_text(text)
+    elif PAGE.read_text() != text:
+        wrong.append("docs/inside/names.md differs from the sources: scripts/check/docs/names.py write, and look at what changed")
+    for it in wrong:
+        print(f"names: {it}", file=sys.stderr)
+    if wrong:
+        sys.exit(1)
+    print(f"{len(names)} names, each thing has one")
+
+
+main()
