@@ -5,8 +5,13 @@ use std::sync::Arc;
 
 use crate::segment::kv::{AREA, KvSegments, entry_key};
 use crate::segment::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
+use vesta_intf::UnixMillis;
+use vesta_service::inside::AnyClock;
 use vesta_service::lease::StoreError;
-use vesta_service::testing::MemoryStore;
+use vesta_service::testing::{ManualClock, MemoryStore};
+
+/// Time of every change: 2023-11-14T22:13:20Z.
+const DATED: UnixMillis = UnixMillis(1_700_000_000_000);
 
 /// Tags in this process's memory. For tests and simulations: it forgets everything at exit.
 #[derive(Debug)]
@@ -18,8 +23,9 @@ pub struct MemorySegmentStore {
 impl Default for MemorySegmentStore {
     fn default() -> Self {
         let entries = Arc::new(MemoryStore::new());
+        let clock = AnyClock::Other(Arc::new(ManualClock::at(DATED)));
         Self {
-            tags: KvSegments::timeless(entries.clone()),
+            tags: KvSegments::in_area(entries.clone(), AREA, clock),
             entries,
         }
     }
@@ -37,7 +43,9 @@ impl MemorySegmentStore {
     /// Never: the in-memory store always answers.
     pub fn put(&self, tag: SegmentTag) {
         self.remove(&tag.key);
-        self.tags.put(None, tag, None).expect("memory answers");
+        self.tags
+            .put_as_is(None, tag, None)
+            .expect("memory answers");
     }
 
     /// Removes a tag.

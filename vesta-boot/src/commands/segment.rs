@@ -140,8 +140,8 @@ mod tests {
 
         let said = list(&store, Output::Text).expect("a list");
         let expected = "memory: 1 tag\n\n\
-            tag     next in store  last  table step  update time  description\n\
-            orders              7     -        1000            -  the orders\n";
+            tag     next in store  last  table step  update time               description\n\
+            orders              7     -        1000  2023-11-14T22:13:20.000Z  the orders\n";
         assert_eq!(said, expected);
         let said = list(&store, Output::Json).expect("a list");
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");

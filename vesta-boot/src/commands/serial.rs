@@ -94,7 +94,7 @@ fn parse(
         parsed.check.map(|it| it.to_string()),
     );
     let right = check.as_ref().map(|method| format!("right ({method})"));
-    let mut text = format!("tag    {}\n", tag.name());
+    let mut text = format!("tag     {}\n", tag.name());
     for (name, value) in [
         ("period", parsed.period.as_deref()),
         ("date", parsed.date.as_deref()),
@@ -102,7 +102,7 @@ fn parse(
         ("check", right.as_deref()),
     ] {
         text += &value
-            .map(|value| format!("{name:<6} {value}\n"))
+            .map(|value| format!("{name:<7} {value}\n"))
             .unwrap_or_default();
     }
     let mut table = Table::new(["tag", "period", "date", "counter", "check"]);

@@ -324,7 +324,7 @@ fn json_has_numbers_and_camel_case_keys_in_the_commands_of_servers() {
     let shown = json(&["store", "show"]);
     let record = &shown["records"][0];
     assert!(
-        record["machine"].is_u64() && record["pid"].is_u64() && record["epoch"].is_u64(),
+        record["machine"].is_u64() && record["pid"].is_u64() && record["claim"].is_u64(),
         "{shown}"
     );
     assert!(
@@ -333,8 +333,8 @@ fn json_has_numbers_and_camel_case_keys_in_the_commands_of_servers() {
     );
     assert!(json(&["segment", "create", "orders", "--step", "100", store])["report"].is_string());
     let list = json(&["segment", "list", store]);
-    assert_eq!(list["segments"][0]["step"], 100, "{list}");
-    assert_eq!(list["segments"][0]["next"], "1", "{list}");
+    assert_eq!(list["segments"][0]["tableStep"], 100, "{list}");
+    assert_eq!(list["segments"][0]["nextInStore"], "1", "{list}");
     json(&[
         "serial", "create", "bills", "B-{n:4}", "--reset", "never", serials,
     ]);

@@ -68,7 +68,7 @@ fn friendly_ids_are_read_and_shown_in_a_zone() {
     ] {
         let (said, code) = explain(&[&[id, "--tz", zone], &cosid[..]].concat());
         let shown = if shown.is_empty() { id } else { shown };
-        assert!(said.contains(&format!("\"made\":\"{moment}\"")), "{said}");
+        assert!(said.contains(&format!("\"moment\":\"{moment}\"")), "{said}");
         assert!(
             code == 0 && said.contains(&format!("\"friendly\":\"{shown}\"")),
             "{said}"
@@ -120,7 +120,7 @@ fn ids_are_read_as_languages_and_other_systems_write_them() {
     }
     let (said, code) = explain(&["7e39c56700c0001", "--layout", "cockroach", "-o", "json"]);
     assert!(
-        code == 0 && said.contains("\"made\":\"2020-06-30T21:47:17.622Z\""),
+        code == 0 && said.contains("\"moment\":\"2020-06-30T21:47:17.622Z\""),
         "{said}"
     );
     // A TID names its system.
@@ -352,7 +352,7 @@ fn serials_are_made_listed_and_parsed() {
     let (said, _) = serial(&["next", "orders"]);
     let (read, code) = serial(&["parse", "orders", &said]);
     assert!(
-        code == 0 && read.contains("n      45") && read.contains("right (damm)"),
+        code == 0 && read.contains("counter 45") && read.contains("right (damm)"),
         "{read}"
     );
     for wrong in [
@@ -372,7 +372,7 @@ fn serials_are_made_listed_and_parsed() {
     assert!(code == 0 && said.contains("created the key "), "{said}");
     let (coupon, _) = serial(&["next", "coupons", "--serial-keys", keys]);
     let (read, _) = serial(&["parse", "coupons", &coupon, "--serial-keys", keys]);
-    assert!(read.contains("n      1"), "{read}");
+    assert!(read.contains("counter 1"), "{read}");
     assert_eq!(
         serial(&["next", "coupons"]),
         (String::new(), 64),
@@ -384,7 +384,7 @@ fn serials_are_made_listed_and_parsed() {
 
     let (said, code) = serial(&["list", "-o", "json"]);
     let listed: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-    assert_eq!((&listed["serials"][1]["next"], code), (&"46".into(), 0));
+    assert_eq!((&listed["serials"][1]["nextInStore"], code), (&"46".into(), 0));
     assert_eq!(
         listed["serials"][0]["fingerprint"].as_str().map(str::len),
         Some(16),

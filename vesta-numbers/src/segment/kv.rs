@@ -13,7 +13,7 @@ use serde_json::Value;
 use vesta_intf::UnixMillis;
 
 use super::{NewSegmentTag, NextRange, SegmentStore, SegmentTag};
-use vesta_service::clock::{Clock as _, SystemClock};
+use vesta_service::inside::AnyClock;
 use vesta_service::inside::random;
 use vesta_service::inside::sync::Mutex;
 use vesta_service::inside::{Area, Entry, Fields, SCHEMA};
@@ -28,8 +28,7 @@ pub struct KvSegments {
     area: Area,
     /// Secrets of this process's last change of each entry, which prove to a pool server that it may give numbers back.
     proofs: Arc<Mutex<BTreeMap<String, Secret>>>,
-    /// Keeps the times of changes unchanged: for tests that show them.
-    timeless: bool,
+    clock: AnyClock,
 }
 
 /// A tag as an entry: no two requests write the same text.
@@ -43,28 +42,20 @@ pub(crate) struct Written {
 }
 
 impl KvSegments {
-    /// The tags in a store; nothing is read or written yet.
+    /// The tags in a store; nothing is read or written yet. Changes are dated by the system's clock.
     pub fn new(store: Arc<dyn KvStore>) -> Self {
-        Self::in_area(store, AREA)
+        Self::in_area(store, AREA, AnyClock::default())
     }
 
-    /// The tags in a separate area.
-    pub(crate) fn in_area(store: Arc<dyn KvStore>, area: &str) -> Self {
+    /// The tags in a separate area, whose changes are dated by this clock.
+    pub(crate) fn in_area(store: Arc<dyn KvStore>, area: &str, clock: AnyClock) -> Self {
         Self {
             area: Area {
                 store,
                 name: area.into(),
             },
             proofs: Arc::default(),
-            timeless: false,
-        }
-    }
-
-    /// The same, for tests that show times.
-    pub(crate) fn timeless(store: Arc<dyn KvStore>) -> Self {
-        Self {
-            timeless: true,
-            ..Self::new(store)
+            clock,
         }
     }
 
@@ -75,15 +66,21 @@ impl KvSegments {
         tag: SegmentTag,
         from: Option<u64>,
     ) -> Result<bool, StoreError> {
-        let update_time = if self.timeless {
-            tag.update_time
-        } else {
-            Some(SystemClock::new().wall())
-        };
+        let update_time = Some(self.clock.wall());
+        self.put_as_is(old, SegmentTag { update_time, ..tag }, from)
+    }
+
+    /// [`put`](Self::put) with the time of the tag.
+    pub(crate) fn put_as_is(
+        &self,
+        old: Option<&Written>,
+        tag: SegmentTag,
+        from: Option<u64>,
+    ) -> Result<bool, StoreError> {
         let place = entry_key(&tag.key);
         let secret = Secret::new(random::u128());
         let new = Written {
-            tag: SegmentTag { update_time, ..tag },
+            tag,
             attempt: secret.attempt(),
             from,
         };
@@ -105,8 +102,7 @@ impl KvSegments {
         key: &str,
         next: impl Fn(u64) -> Result<Option<Range<u64>>, StoreError>,
     ) -> Result<NextRange, StoreError> {
-        let clock = SystemClock::new();
-        let deadline = clock.monotonic() + self.area.store.timing().request_timeout;
+        let deadline = self.clock.monotonic() + self.area.store.timing().request_timeout;
         let place = entry_key(key);
         loop {
             let Some(old) = self.area.get(&place)? else {
@@ -135,7 +131,7 @@ impl KvSegments {
             )? {
                 return Ok(NextRange::Numbers(numbers));
             }
-            if clock.monotonic() >= deadline {
+            if self.clock.monotonic() >= deadline {
                 let contended = io::Error::other("the same tag changed at every attempt");
                 return Err(StoreError::unavailable(
                     "other processes were in the way",

@@ -55,7 +55,7 @@ pub(crate) struct Known {
 
 impl SerialStore {
     pub(super) fn new(store: Arc<dyn KvStore>, clock: AnyClock) -> Self {
-        let counters = KvSegments::in_area(store.clone(), COUNTERS);
+        let counters = KvSegments::in_area(store.clone(), COUNTERS, clock.clone());
         let tags = Area {
             store,
             name: TAGS.into(),

@@ -23,7 +23,7 @@ async fn the_start_up_lines_say_what_matters() {
             .fact("layout")
             .starts_with("max-peak (version 1 + type 1 + genMethod 2 + ")
     );
-    assert_eq!(running.fact("begins"), "2014-12-31T16:00:00Z");
+    assert_eq!(running.fact("epoch"), "2014-12-31T16:00:00Z");
     assert!(running.fact("runs out").starts_with("2049-01-09 (in "));
     assert_eq!(running.fact("capacity"), "1,048,576 IDs/s");
     assert!(running.fact("machine ID").starts_with("7 (fixed"));

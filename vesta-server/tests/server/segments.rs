@@ -102,13 +102,13 @@ async fn bad_input_is_refused_and_an_unknown_key_is_not_found() {
             "",
             1,
             Code::InvalidArgument,
-            "key: it must have 1 to 128 characters",
+            "tag: it must have 1 to 128 characters",
         ),
         (
             &long,
             1,
             Code::InvalidArgument,
-            "key: it must have 1 to 128 characters",
+            "tag: it must have 1 to 128 characters",
         ),
         (
             "orders",
