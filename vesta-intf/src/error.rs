@@ -131,24 +131,104 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// Kind, stable name, gRPC code, HTTP status.
-const TABLE: [(ErrorKind, &str, i32, u16); 16] = [
-    (ErrorKind::SequenceUsedUp, "SEQUENCE_USED_UP", 8, 429),
-    (ErrorKind::AwaitingLease, "AWAITING_LEASE", 14, 503),
-    (ErrorKind::ClockBehind, "CLOCK_BEHIND", 14, 503),
-    (ErrorKind::NotHolder, "NOT_HOLDER", 14, 503),
-    (ErrorKind::OutOfRange, "OUT_OF_RANGE", 3, 400),
-    (ErrorKind::Invalid, "INVALID", 3, 400),
-    (ErrorKind::TimeExhausted, "TIME_EXHAUSTED", 9, 500),
-    (ErrorKind::Sealed, "SEALED", 14, 503),
-    (ErrorKind::UsedUp, "USED_UP", 9, 409),
-    (ErrorKind::DeadlineExceeded, "DEADLINE_EXCEEDED", 4, 504),
-    (ErrorKind::NotFound, "NOT_FOUND", 5, 404),
-    (ErrorKind::Unsupported, "UNSUPPORTED", 12, 501),
-    (ErrorKind::Unauthenticated, "UNAUTHENTICATED", 16, 401),
-    (ErrorKind::PermissionDenied, "PERMISSION_DENIED", 7, 403),
-    (ErrorKind::Unavailable, "UNAVAILABLE", 14, 503),
-    (ErrorKind::Internal, "INTERNAL", 13, 500),
+/// Kind, stable name, gRPC code, HTTP status, title.
+type Row = (ErrorKind, &'static str, i32, u16, &'static str);
+
+const TABLE: [Row; 16] = [
+    (
+        ErrorKind::SequenceUsedUp,
+        "SEQUENCE_USED_UP",
+        8,
+        429,
+        "Every ID of the current tick is used",
+    ),
+    (
+        ErrorKind::AwaitingLease,
+        "AWAITING_LEASE",
+        14,
+        503,
+        "Waiting for the store",
+    ),
+    (
+        ErrorKind::ClockBehind,
+        "CLOCK_BEHIND",
+        14,
+        503,
+        "The server's clock is behind",
+    ),
+    (
+        ErrorKind::NotHolder,
+        "NOT_HOLDER",
+        14,
+        503,
+        "Another server holds the machine ID",
+    ),
+    (
+        ErrorKind::OutOfRange,
+        "OUT_OF_RANGE",
+        3,
+        400,
+        "Value out of range",
+    ),
+    (ErrorKind::Invalid, "INVALID", 3, 400, "Invalid request"),
+    (
+        ErrorKind::TimeExhausted,
+        "TIME_EXHAUSTED",
+        9,
+        500,
+        "The layout's time field has run out",
+    ),
+    (
+        ErrorKind::Sealed,
+        "SEALED",
+        14,
+        503,
+        "The generator has stopped",
+    ),
+    (
+        ErrorKind::UsedUp,
+        "USED_UP",
+        9,
+        409,
+        "Every number of the tag is used",
+    ),
+    (
+        ErrorKind::DeadlineExceeded,
+        "DEADLINE_EXCEEDED",
+        4,
+        504,
+        "Too late",
+    ),
+    (ErrorKind::NotFound, "NOT_FOUND", 5, 404, "Not found"),
+    (
+        ErrorKind::Unsupported,
+        "UNSUPPORTED",
+        12,
+        501,
+        "Not offered here",
+    ),
+    (
+        ErrorKind::Unauthenticated,
+        "UNAUTHENTICATED",
+        16,
+        401,
+        "Credentials needed",
+    ),
+    (
+        ErrorKind::PermissionDenied,
+        "PERMISSION_DENIED",
+        7,
+        403,
+        "Not allowed",
+    ),
+    (
+        ErrorKind::Unavailable,
+        "UNAVAILABLE",
+        14,
+        503,
+        "Unavailable",
+    ),
+    (ErrorKind::Internal, "INTERNAL", 13, 500, "Internal error"),
 ];
 
 impl ErrorKind {
@@ -157,7 +237,7 @@ impl ErrorKind {
         TABLE.iter().map(|row| row.0)
     }
 
-    fn row(self) -> &'static (ErrorKind, &'static str, i32, u16) {
+    fn row(self) -> &'static Row {
         TABLE
             .iter()
             .find(|row| row.0 == self)
@@ -182,6 +262,11 @@ impl ErrorKind {
     /// The HTTP status.
     pub fn http_status(self) -> u16 {
         self.row().3
+    }
+
+    /// Its title in problems (RFC 9457), the same at every listener.
+    pub fn title(self) -> &'static str {
+        self.row().4
     }
 }
 
@@ -328,7 +413,7 @@ mod tests {
             assert_eq!(ErrorKind::from_name(kind.name()), Some(kind));
             assert!((400..600).contains(&kind.http_status()), "{kind:?}");
             assert!((1..=16).contains(&kind.grpc_code()), "{kind:?}");
-            assert!(seen.insert(kind.name()));
+            assert!(seen.insert(kind.name()) && seen.insert(kind.title()));
         }
         assert_eq!(ErrorKind::from_name("NO_SUCH_KIND"), None);
     }

@@ -53,7 +53,7 @@ pub struct Problem {
 
 impl Problem {
     fn of_kind(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        let mut problem = Self::of_http(kind.http_status(), kind.name(), title_of(kind), detail);
+        let mut problem = Self::of_http(kind.http_status(), kind.name(), kind.title(), detail);
         problem.kind = kind;
         problem
     }
@@ -193,27 +193,6 @@ fn whole_millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }
 
-fn title_of(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::SequenceUsedUp => "Every ID of the current tick is used",
-        ErrorKind::AwaitingLease => "Waiting for the store",
-        ErrorKind::ClockBehind => "The server's clock is behind",
-        ErrorKind::NotHolder => "Another server holds the machine ID",
-        ErrorKind::OutOfRange => "Value out of range",
-        ErrorKind::Invalid => "Invalid request",
-        ErrorKind::TimeExhausted => "The layout's time field has run out",
-        ErrorKind::Sealed => "The generator has stopped",
-        ErrorKind::UsedUp => "Every number of the tag is used",
-        ErrorKind::DeadlineExceeded => "Too late",
-        ErrorKind::NotFound => "Not found",
-        ErrorKind::Unsupported => "Not offered here",
-        ErrorKind::Unauthenticated => "Credentials needed",
-        ErrorKind::PermissionDenied => "Not allowed",
-        ErrorKind::Unavailable => "Unavailable",
-        _ => "Internal error",
-    }
-}
-
 impl From<IdError> for Problem {
     fn from(error: IdError) -> Self {
         let mut problem = Self::of_kind(error.kind(), error.to_string());
@@ -303,14 +282,6 @@ mod tests {
         let (status, retry_after, body) = render(IdError::TimeExhausted).await;
         assert_eq!((status, retry_after), (500, None));
         assert_eq!(body.get("retryAfterMs"), None);
-    }
-
-    #[test]
-    fn every_kind_has_its_own_title() {
-        let mut seen = std::collections::HashSet::new();
-        for kind in ErrorKind::all() {
-            assert!(seen.insert(title_of(kind)), "{kind:?}");
-        }
     }
 
     #[test]

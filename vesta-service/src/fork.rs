@@ -110,10 +110,12 @@ mod system {
 /// Other systems do not fork; nor does a checker of interleavings.
 #[cfg(any(not(unix), loom, shuttle))]
 mod system {
+    /// Nothing: there is no fork.
     #[derive(Debug)]
     pub struct AtFork;
 
     impl AtFork {
+        /// Nothing.
         pub fn call(_: impl Fn() + Send + Sync + 'static) -> Self {
             Self
         }

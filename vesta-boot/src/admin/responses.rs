@@ -54,13 +54,14 @@ pub(super) type Refusal = (StatusCode, String);
 
 /// A refusal as a problem (RFC 9457), like those of REST.
 pub(super) fn refused((status, reason): Refusal) -> Response {
-    let title = status.canonical_reason().unwrap_or_default();
     // The last kind with a status is the general one.
     let known = ErrorKind::all()
         .filter(|kind| kind.http_status() == status.as_u16())
         .last();
-    let of_http = || title.to_ascii_uppercase().replace(' ', "_");
+    let reason_of_http = status.canonical_reason().unwrap_or_default();
+    let of_http = || reason_of_http.to_ascii_uppercase().replace(' ', "_");
     let kind = known.map_or_else(of_http, |kind| kind.name().to_owned());
+    let title = known.map_or(reason_of_http, ErrorKind::title);
     let urn = format!(
         "urn:vesta:problem:{}",
         kind.to_ascii_lowercase().replace('_', "-")

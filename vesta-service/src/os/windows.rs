@@ -21,6 +21,7 @@ pub(crate) fn held(options: &mut OpenOptions) -> &mut OpenOptions {
     options.share_mode(1 | 2)
 }
 
+/// Creates a folder and those above it.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
