@@ -51,9 +51,10 @@ impl NewSerialRequest {
         new.starting_at(self.first.unwrap_or(1))
     }
 
-    /// Creates the tag, for a caller over the network. Returns `false` if one of this name exists; it stays as it is.
+    /// Creates the tag, for a caller over the network. Returns `false` if it exists with this definition.
     ///
     /// # Errors
+    /// [`IdError::AlreadyExists`] if it exists with another definition;
     /// [`IdError::Unsupported`] if serials are off, or callers need no tokens; [`IdError::Invalid`] and
     /// [`IdError::OutOfRange`] for a wrong tag, also for one that shuffles, which needs a key on every server;
     /// [`IdError::Unavailable`] if it is unknown whether the tag was created.
@@ -72,7 +73,7 @@ impl NewSerialRequest {
         let tag = self.checked(pattern)?;
         let created = tokio::task::spawn_blocking(move || serials.create(&tag)).await;
         match created {
-            Ok(Ok(created)) => Ok(created),
+            Ok(Ok(created)) => created.is_new(&self.tag),
             Ok(Err(BuildError::Setting(error))) => Err(error),
             Ok(Err(error)) => Err(IdError::Unavailable {
                 reason: "the store of serials failed: it is unknown whether the tag was created; ask again".into(),

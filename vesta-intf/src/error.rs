@@ -49,6 +49,11 @@ pub enum IdError {
         /// Description of the thing that was not found.
         what: Box<str>,
     },
+    /// A thing of this name exists already, and is another than the requested one. It stays as it is.
+    AlreadyExists {
+        /// Description of the thing that exists.
+        what: Box<str>,
+    },
     /// The service does not offer the requested feature, or it is disabled.
     Unsupported {
         /// The missing feature, and how to enable it.
@@ -124,6 +129,7 @@ pub enum ErrorKind {
     UsedUp,
     DeadlineExceeded,
     NotFound,
+    AlreadyExists,
     Unsupported,
     Unauthenticated,
     PermissionDenied,
@@ -134,100 +140,24 @@ pub enum ErrorKind {
 /// Kind, stable name, gRPC code, HTTP status, title.
 type Row = (ErrorKind, &'static str, i32, u16, &'static str);
 
-const TABLE: [Row; 16] = [
-    (
-        ErrorKind::SequenceUsedUp,
-        "SEQUENCE_USED_UP",
-        8,
-        429,
-        "Every ID of the current tick is used",
-    ),
-    (
-        ErrorKind::AwaitingLease,
-        "AWAITING_LEASE",
-        14,
-        503,
-        "Waiting for the store",
-    ),
-    (
-        ErrorKind::ClockBehind,
-        "CLOCK_BEHIND",
-        14,
-        503,
-        "The server's clock is behind",
-    ),
-    (
-        ErrorKind::NotHolder,
-        "NOT_HOLDER",
-        14,
-        503,
-        "Another server holds the machine ID",
-    ),
-    (
-        ErrorKind::OutOfRange,
-        "OUT_OF_RANGE",
-        3,
-        400,
-        "Value out of range",
-    ),
+#[rustfmt::skip]
+const TABLE: [Row; 17] = [
+    (ErrorKind::SequenceUsedUp, "SEQUENCE_USED_UP", 8, 429, "Every ID of the current tick is used"),
+    (ErrorKind::AwaitingLease, "AWAITING_LEASE", 14, 503, "Waiting for the store"),
+    (ErrorKind::ClockBehind, "CLOCK_BEHIND", 14, 503, "The server's clock is behind"),
+    (ErrorKind::NotHolder, "NOT_HOLDER", 14, 503, "Another server holds the machine ID"),
+    (ErrorKind::OutOfRange, "OUT_OF_RANGE", 3, 400, "Value out of range"),
     (ErrorKind::Invalid, "INVALID", 3, 400, "Invalid request"),
-    (
-        ErrorKind::TimeExhausted,
-        "TIME_EXHAUSTED",
-        9,
-        500,
-        "The layout's time field has run out",
-    ),
-    (
-        ErrorKind::Sealed,
-        "SEALED",
-        14,
-        503,
-        "The generator has stopped",
-    ),
-    (
-        ErrorKind::UsedUp,
-        "USED_UP",
-        9,
-        409,
-        "Every number of the tag is used",
-    ),
-    (
-        ErrorKind::DeadlineExceeded,
-        "DEADLINE_EXCEEDED",
-        4,
-        504,
-        "Too late",
-    ),
+    (ErrorKind::TimeExhausted, "TIME_EXHAUSTED", 9, 500, "The layout's time field has run out"),
+    (ErrorKind::Sealed, "SEALED", 14, 503, "The generator has stopped"),
+    (ErrorKind::UsedUp, "USED_UP", 9, 409, "Every number of the tag is used"),
+    (ErrorKind::DeadlineExceeded, "DEADLINE_EXCEEDED", 4, 504, "Too late"),
     (ErrorKind::NotFound, "NOT_FOUND", 5, 404, "Not found"),
-    (
-        ErrorKind::Unsupported,
-        "UNSUPPORTED",
-        12,
-        501,
-        "Not offered here",
-    ),
-    (
-        ErrorKind::Unauthenticated,
-        "UNAUTHENTICATED",
-        16,
-        401,
-        "Credentials needed",
-    ),
-    (
-        ErrorKind::PermissionDenied,
-        "PERMISSION_DENIED",
-        7,
-        403,
-        "Not allowed",
-    ),
-    (
-        ErrorKind::Unavailable,
-        "UNAVAILABLE",
-        14,
-        503,
-        "Unavailable",
-    ),
+    (ErrorKind::AlreadyExists, "ALREADY_EXISTS", 6, 409, "Exists already"),
+    (ErrorKind::Unsupported, "UNSUPPORTED", 12, 501, "Not offered here"),
+    (ErrorKind::Unauthenticated, "UNAUTHENTICATED", 16, 401, "Credentials needed"),
+    (ErrorKind::PermissionDenied, "PERMISSION_DENIED", 7, 403, "Not allowed"),
+    (ErrorKind::Unavailable, "UNAVAILABLE", 14, 503, "Unavailable"),
     (ErrorKind::Internal, "INTERNAL", 13, 500, "Internal error"),
 ];
 
@@ -287,6 +217,7 @@ impl IdError {
             IdError::UsedUp { .. } => ErrorKind::UsedUp,
             IdError::DeadlineExceeded => ErrorKind::DeadlineExceeded,
             IdError::NotFound { .. } => ErrorKind::NotFound,
+            IdError::AlreadyExists { .. } => ErrorKind::AlreadyExists,
             IdError::Unsupported { .. } => ErrorKind::Unsupported,
             IdError::Unauthenticated { .. } => ErrorKind::Unauthenticated,
             IdError::PermissionDenied { .. } => ErrorKind::PermissionDenied,
@@ -381,6 +312,10 @@ impl fmt::Display for IdError {
             IdError::Sealed { reason } => write!(f, "the generator has stopped: {reason}"),
             IdError::DeadlineExceeded => f.write_str("the deadline passed before an ID was ready"),
             IdError::NotFound { what } => write!(f, "{what} does not exist"),
+            IdError::AlreadyExists { what } => write!(
+                f,
+                "{what} already exists, and is another; nothing was changed"
+            ),
             IdError::Unsupported { what } => f.write_str(what),
             IdError::Unauthenticated { reason }
             | IdError::PermissionDenied { reason }

@@ -102,6 +102,7 @@ impl From<Status> for IdError {
             ErrorKind::UsedUp => IdError::UsedUp { reason: message },
             ErrorKind::DeadlineExceeded => IdError::DeadlineExceeded,
             ErrorKind::NotFound => IdError::NotFound { what: message },
+            ErrorKind::AlreadyExists => IdError::AlreadyExists { what: message },
             ErrorKind::Unsupported => IdError::Unsupported { what: message },
             ErrorKind::Unauthenticated => IdError::Unauthenticated { reason: message },
             ErrorKind::PermissionDenied => IdError::PermissionDenied { reason: message },

@@ -25,6 +25,7 @@
     clippy::cast_precision_loss
 )]
 
+mod created;
 #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
 mod rules;
 pub mod segment;
@@ -32,5 +33,6 @@ pub mod segment;
 pub mod serial;
 pub mod testing;
 
+pub use created::Created;
 #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
 pub use rules::check;

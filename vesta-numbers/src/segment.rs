@@ -69,5 +69,5 @@ pub use handle::Segment;
 pub use kv::KvSegments;
 pub use service::SegmentService;
 pub use status::SegmentStatus;
-pub use store::{LentRange, NewSegmentTag, NextRange, SegmentStore, SegmentTag};
+pub use store::{LentRange, NewSegmentTag, NextRange, SegmentStore, SegmentTag, create};
 pub use stride::Stride;

@@ -5,7 +5,9 @@ use actix_web::HttpResponse;
 use vesta_boot::Scopes;
 
 use crate::described::content::{html, json, list, number, object, one_id, text};
-use crate::described::failures::{BAD_BATCH, CANNOT_MAKE, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED};
+use crate::described::failures::{
+    ANOTHER_TAG, BAD_BATCH, CANNOT_MAKE, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED,
+};
 use crate::described::params::*;
 use crate::dto::{
     Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, NewSerial,
@@ -117,10 +119,10 @@ endpoints! {
         "A serial with a wrong character or check symbol is `INVALID`. Members that do not apply to the \
          tag's pattern are absent.";
     Post "/v1/serials" ADMIN serials::create [] body [json::<NewSerial>()]
-        -> [json::<SerialCreated>()] or [NO_SERIALS]
-        "Creates a serial tag, unless one of its name exists"
-        "Only on a server whose callers have tokens. `created` is false if a tag of this name existed, which \
-         stays as it was: so a repeated request does no harm. A pattern that shuffles is refused, because \
+        -> [json::<SerialCreated>()] or [NO_SERIALS, ANOTHER_TAG]
+        "Creates a serial tag, unless it exists"
+        "Only on a server whose callers have tokens. `created` is false if the tag existed with this definition, \
+         so a repeated request does no harm; one with another definition stays as it was. A pattern that shuffles is refused, because \
          every server needs its key.";
     Any "/cache" SEGMENTS leaf::cache [] -> [list::<SegmentCache>(), html()] or [NOT_OFFERED]
         "In-memory ranges of each tag" "An HTML page; JSON if `Accept` prefers that.";

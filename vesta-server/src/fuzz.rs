@@ -80,7 +80,10 @@ impl Server {
         let serials = serials.expect("serials");
         let pattern = Pattern::new("{n:9}{check:damm}", Reset::Never).expect("it is right");
         let tag = NewSerialTag::new("orders", pattern, None).expect("it is right");
-        assert!(serials.create(&tag).expect("memory answers"));
+        assert_eq!(
+            serials.create(&tag).expect("memory answers"),
+            vesta_numbers::Created::New
+        );
         let mut config = Config::defaults(Role::Server);
         config.limits.request_timeout = Duration::from_millis(20);
         config.pool_server.namespaces = ["orders".to_owned()].into();

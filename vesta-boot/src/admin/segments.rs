@@ -131,22 +131,27 @@ pub(super) async fn create(
     })?;
     let (created, tag) =
         made.map_err(|panic| (StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()))?;
-    match created {
-        Ok(true) => {
-            tracing::info!(
-                tag = tag.key,
-                step = tag.step,
-                first = tag.max_id,
-                "tag added"
-            );
-            Ok(respond(StatusCode::CREATED, shown(&tag)))
-        }
-        Ok(false) => Err((
-            StatusCode::CONFLICT,
-            format!("tag `{}` already exists", tag.key),
-        )),
-        Err(error) => Err((StatusCode::SERVICE_UNAVAILABLE, error.to_string())),
+    let created = created.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
+    let is_new = created
+        .is_new(&tag.key)
+        .map_err(|error| (StatusCode::CONFLICT, error.to_string()))?;
+    if is_new {
+        tracing::info!(
+            tag = tag.key,
+            step = tag.step,
+            first = tag.max_id,
+            "tag added"
+        );
     }
+    let status = if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok(respond(
+        status,
+        joined(shown(&tag), json!({ "created": is_new })),
+    ))
 }
 
 fn read(body: &[u8]) -> Result<NewSegmentTag, String> {

@@ -4,6 +4,7 @@ mod import;
 mod tags;
 
 use serde_json::json;
+use vesta_intf::IdError;
 use vesta_numbers::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
 use super::console::Console;
@@ -58,15 +59,22 @@ pub(super) fn init(config: &Config) -> Result<String, Error> {
     ))
 }
 
+/// A tag that exists with the requested definition.
+pub(super) fn exists(tag: &str, store: &str) -> String {
+    format!("tag {tag} exists in {store} with this definition; nothing was changed\n")
+}
+
+/// A tag that exists with another definition: exit code 1.
+pub(super) fn other(error: IdError) -> Error {
+    Error::No(error.to_string())
+}
+
 fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> Result<String, Error> {
     let (store_name, key) = (store.describe(), &tag.key);
-    if !store
-        .create(tag)
-        .map_err(|error| failed(&store_name, &error))?
-    {
-        return Error::refuse(format!(
-            "tag `{key}` already exists in {store_name}; nothing was changed"
-        ));
+    let created = vesta_numbers::segment::create(store, tag);
+    let created = created.map_err(|error| failed(&store_name, &error))?;
+    if !created.is_new(key).map_err(other)? {
+        return Ok(exists(key, &store_name));
     }
     let (first, step) = (tag.max_id, tag.step);
     let until = tag
@@ -132,10 +140,19 @@ mod tests {
             said,
             "created tag orders in memory: numbers from 7 on, 1000 at a time\n"
         );
-        let said = created(&store, "orders").expect_err("it is there");
+        let said = created(&store, "orders").expect("it is there");
         assert_eq!(
             said,
-            "tag `orders` already exists in memory; nothing was changed"
+            "tag orders exists in memory with this definition; nothing was changed\n"
+        );
+        let other = new_tag("orders", 1001, 7, None, None).expect("a right tag");
+        let error = create(&store, &other).expect_err("it is another");
+        assert_eq!(
+            (error.exit_code(), error.to_string()),
+            (
+                1,
+                "tag `orders` already exists, and is another; nothing was changed".to_owned()
+            )
         );
 
         let said = list(&store, Output::Text).expect("a list");

@@ -9,7 +9,7 @@ use vesta_store::StoreUrl;
 
 use super::declared::{NewSerial, SerialCommand};
 use super::report::{counted, failed, report};
-use super::segment::titled;
+use super::segment::{exists, other, titled};
 use crate::error::Error;
 use crate::new_serial::NewSerialRequest;
 use crate::output::{Output, Table};
@@ -170,10 +170,8 @@ fn create(
         BuildError::Store { store, source } => failed(&store, &source),
         other => Error::lasting(other.is_configuration(), other),
     })?;
-    if !created {
-        return Error::refuse(format!(
-            "tag `{tag}` already exists in {store}; nothing was changed"
-        ));
+    if !created.is_new(tag).map_err(other)? {
+        return Ok(exists(tag, &store));
     }
     let restart = match (reset, zone) {
         (Reset::Never, _) => "its counter never restarts".to_owned(),

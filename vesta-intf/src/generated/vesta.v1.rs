@@ -182,7 +182,7 @@ pub struct CreateSerialRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CreateSerialResponse {
-    /// False if a tag of this name existed; it stays as it was.
+    /// False if the tag existed with this definition. One with another definition is ALREADY_EXISTS, and stays as it was.
     #[prost(bool, tag = "1")]
     pub created: bool,
 }
@@ -1482,7 +1482,7 @@ pub mod serial_service_client {
                 .insert(GrpcMethod::new("vesta.v1.SerialService", "Parse"));
             self.inner.unary(req, path, codec).await
         }
-        /// Creates a tag, unless one of its name exists. Needs the scope `admin`, on a server whose callers have tokens.
+        /// Creates a tag, unless it exists. Needs the scope `admin`, on a server whose callers have tokens.
         pub async fn create(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateSerialRequest>,
@@ -1535,7 +1535,7 @@ pub mod serial_service_server {
             &self,
             request: tonic::Request<super::ParseSerialRequest>,
         ) -> std::result::Result<tonic::Response<super::ParsedSerial>, tonic::Status>;
-        /// Creates a tag, unless one of its name exists. Needs the scope `admin`, on a server whose callers have tokens.
+        /// Creates a tag, unless it exists. Needs the scope `admin`, on a server whose callers have tokens.
         async fn create(
             &self,
             request: tonic::Request<super::CreateSerialRequest>,

@@ -30,7 +30,10 @@ fn serials(c: &mut Criterion) {
         } else {
             tag
         };
-        assert!(service.create(&tag.expect("a tag")).expect("created"));
+        assert_eq!(
+            service.create(&tag.expect("a tag")).expect("created"),
+            vesta_numbers::Created::New
+        );
     };
     create(
         "invoices",

@@ -11,7 +11,9 @@ use super::core::{Core, READ_AGAIN};
 use super::handle::Segment;
 use super::names::Names;
 use super::status::SegmentStatus;
+use super::store::create;
 use super::store::{NewSegmentTag, SegmentStore, SegmentTag};
+use crate::Created;
 use vesta_service::BuildError;
 use vesta_service::inside::ask_store;
 use vesta_service::lease::StoreError;
@@ -137,13 +139,13 @@ impl SegmentService {
         self.core.settings.store.tags()
     }
 
-    /// Adds a tag to the table, and to this service at once. Returns `false` if the name exists;
-    /// that tag then stays as it is. Blocks as long as the store does.
+    /// Adds a tag to the table, and to this service at once, unless one of its name exists. Blocks as long as the
+    /// store does.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer: it is then unknown whether the tag was added.
-    pub fn create(&self, tag: &NewSegmentTag) -> Result<bool, StoreError> {
-        let created = ask_store(|| self.core.settings.store.create(tag))?;
+    pub fn create(&self, tag: &NewSegmentTag) -> Result<Created, StoreError> {
+        let created = ask_store(|| create(&*self.core.settings.store, tag))?;
         self.core.read_tags()?;
         Ok(created)
     }

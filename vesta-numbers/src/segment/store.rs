@@ -6,6 +6,7 @@ use std::ops::{Deref, Range};
 use vesta_intf::{IdError, UnixMillis, check_tag, is_control};
 
 use super::stride::Stride;
+use crate::Created;
 use vesta_service::lease::StoreError;
 
 /// The largest number that a database can store: its columns are signed, with 64 bits.
@@ -160,6 +161,23 @@ impl SegmentTag {
 /// A tag to be added, validated so that every store can keep it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSegmentTag(SegmentTag);
+
+/// Creates a tag in a store, unless one of its name exists. Definitions are compared without the first number, which
+/// moves on.
+///
+/// # Errors
+/// [`StoreError`] if the store does not answer: it is then unknown whether the tag was added.
+pub fn create(store: &dyn SegmentStore, new: &NewSegmentTag) -> Result<Created, StoreError> {
+    if store.create(new)? {
+        return Ok(Created::New);
+    }
+    let definition = |it: &SegmentTag| (it.step, it.last, it.stride, it.description.clone());
+    let found = store.tags()?.into_iter().find(|it| it.key == new.key);
+    Ok(match found {
+        Some(found) if definition(&found) == definition(new) => Created::Same,
+        _ => Created::Another,
+    })
+}
 
 impl Deref for NewSegmentTag {
     type Target = SegmentTag;

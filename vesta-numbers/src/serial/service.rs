@@ -9,6 +9,7 @@ use vesta_intf::{IdError, ShuffleKey, plain};
 use super::definition::NewSerialTag;
 use super::store::{Known, SerialStore};
 use super::tag::SerialTag;
+use crate::Created;
 use crate::segment::Segment;
 use crate::segment::{SegmentBuilder, SegmentService, SegmentStatus};
 use vesta_service::BuildError;
@@ -293,13 +294,13 @@ impl SerialService {
             .collect()
     }
 
-    /// Adds a tag to the store, and to this service at once. Returns `false` if the name exists; that
-    /// tag then stays as it is. Blocks as long as the store does.
+    /// Adds a tag to the store, and to this service at once, unless one of its name exists. Blocks as long as the
+    /// store does.
     ///
     /// # Errors
     /// [`BuildError::Setting`] if the pattern shuffles and no key was given; [`BuildError::Store`] if the
     /// store does not answer: it is then unknown whether the tag was added.
-    pub fn create(&self, tag: &NewSerialTag) -> Result<bool, BuildError> {
+    pub fn create(&self, tag: &NewSerialTag) -> Result<Created, BuildError> {
         tag.check()?;
         let created = ask_store(|| self.store.add(tag));
         let created = created.and_then(|created| self.segments.refresh().map(|()| created));

@@ -19,6 +19,7 @@ use vesta_intf::UnixMillis;
 
 use super::definition::{Definition, NewSerialTag};
 use super::template;
+use crate::Created;
 use crate::segment::kv::entry_key;
 use crate::segment::{KvSegments, NewSegmentTag, NextRange, SegmentStore, SegmentTag};
 use vesta_service::inside::AnyClock;
@@ -73,8 +74,8 @@ impl SerialStore {
         self.known.lock().get(tag).cloned()
     }
 
-    /// Adds a tag. Returns `false` if the name exists.
-    pub(super) fn add(&self, new: &NewSerialTag) -> Result<bool, StoreError> {
+    /// Adds a tag, unless one of its name exists.
+    pub(super) fn add(&self, new: &NewSerialTag) -> Result<Created, StoreError> {
         let (now, definition) = (self.clock.wall(), &new.definition);
         let counter = new.counter(now);
         let counter = counter.map_err(|error| StoreError::permanent(error.to_string()))?;
@@ -82,8 +83,11 @@ impl SerialStore {
         let place = entry_key(&new.definition.tag);
         match self.tags.put(&place, None, &new.definition)? {
             // An equal entry is a tag whose creation was not completed.
-            Cas::Conflict(Some(other)) if other != new.definition => Ok(false),
-            _ => self.counters.create(&counter),
+            Cas::Conflict(Some(other)) if other != new.definition => Ok(Created::Another),
+            _ => Ok(match self.counters.create(&counter)? {
+                true => Created::New,
+                false => Created::Same,
+            }),
         }
     }
 

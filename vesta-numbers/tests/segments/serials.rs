@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vesta_intf::{ErrorKind, IdError, ShuffleKey, UnixMillis};
+use vesta_numbers::Created;
 use vesta_numbers::serial::{NewSerialTag, SerialService};
 use vesta_numbers::serial::{Pattern, Reset};
 use vesta_service::BuildError;
@@ -40,6 +41,10 @@ fn with_key(store: Arc<dyn KvStore>, key: Option<[u8; 32]>) -> World {
 
 impl World {
     fn create(&self, tag: &str, pattern: &str, reset: Reset) -> bool {
+        self.created(tag, pattern, reset) == Created::New
+    }
+
+    fn created(&self, tag: &str, pattern: &str, reset: Reset) -> Created {
         let pattern = Pattern::new(pattern, reset).expect("a pattern");
         let zone = pattern.has_date().then_some("Asia/Shanghai");
         let tag = NewSerialTag::new(tag, pattern, zone).expect("a tag");
@@ -204,7 +209,7 @@ fn coupons_need_their_key() {
     let tag = tag
         .shuffled_with(&ShuffleKey::new(&key))
         .expect("it shuffles");
-    assert!(world.serials.create(&tag).expect("created"));
+    assert_eq!(world.serials.create(&tag).expect("created"), Created::New);
     let coupons = world.serials.tag("coupons").expect("the tag");
     let serials = coupons.next_many(3).expect("coupons");
     let texts: Vec<_> = serials
@@ -242,9 +247,17 @@ fn coupons_need_their_key() {
 fn a_tag_is_created_once_and_stays_as_it_is() {
     let store = store();
     let world = at_noon(store.clone());
-    assert!(world.create("days", "{date:yyMMdd}-{n:4}", Reset::Day));
-    assert!(!world.create("days", "{date:yyMMdd}-{n:4}", Reset::Day));
-    assert!(!world.create("days", "X{date:yyMMdd}-{n:4}", Reset::Day));
+    for (pattern, outcome) in [
+        ("{date:yyMMdd}-{n:4}", Created::New),
+        ("{date:yyMMdd}-{n:4}", Created::Same),
+        ("X{date:yyMMdd}-{n:4}", Created::Another),
+    ] {
+        assert_eq!(
+            world.created("days", pattern, Reset::Day),
+            outcome,
+            "{pattern}"
+        );
+    }
     assert_eq!(world.next("days"), "261122-0001");
     // A tag that was not completed is completed by the same definition.
     store.delete("serial/counters", "days");
@@ -263,7 +276,7 @@ fn a_tag_is_created_once_and_stays_as_it_is() {
 fn invalid_tags_are_refused_before_anything_is_stored() {
     let pattern = |text| Pattern::new(text, Reset::Never).expect("a pattern");
     for (tag, text, zone, said) in [
-        ("", "{n:6}", None, "key"),
+        ("", "{n:6}", None, "tag"),
         (
             "a",
             "{date:yy}{n:6}",
@@ -274,7 +287,7 @@ fn invalid_tags_are_refused_before_anything_is_stored() {
             "a\u{202e}",
             "{n:6}",
             None,
-            "key: it must not begin or end with white space or have control",
+            "tag: it must not begin or end with white space or have control",
         ),
         (
             "a",
@@ -322,7 +335,10 @@ fn a_tag_continues_where_another_system_stopped() {
         .starting_at(428)
         .and_then(|tag| tag.described_as("the invoices"))
         .expect("a tag");
-    assert!(world.serials.create(&tag).expect("the store answers"));
+    assert_eq!(
+        world.serials.create(&tag).expect("the store answers"),
+        Created::New
+    );
     assert_eq!(world.next("days"), "261122-0428");
     let status = &world.serials.status()[0];
     assert_eq!(

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use vesta_intf::UnixMillis;
+use vesta_numbers::Created;
 use vesta_numbers::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentStore as _};
 use vesta_service::clock::Clock as _;
 use vesta_service::lease::StoreError;
@@ -108,12 +109,14 @@ fn a_created_tag_is_known_at_once_and_an_existing_one_stays() {
         .unwrap()
         .described_as("order numbers")
         .unwrap();
-    assert!(service.create(&tag).unwrap());
+    assert_eq!(service.create(&tag).unwrap(), Created::New);
+    assert_eq!(service.create(&tag).unwrap(), Created::Same);
     assert_eq!(next(&service, "orders").unwrap(), 7000);
-    assert!(
-        !service
+    assert_eq!(
+        service
             .create(&NewSegmentTag::new("orders", 10).unwrap())
-            .unwrap()
+            .unwrap(),
+        Created::Another
     );
     assert_eq!(next(&service, "orders").unwrap(), 7001);
     assert_eq!(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use vesta_intf::{ErrorKind, IdError, ShuffleKey};
+use vesta_numbers::Created;
 use vesta_numbers::serial::{NewSerialTag, SerialService};
 use vesta_numbers::serial::{Pattern, Reset};
 use vesta_service::lease::{KvStore, StoreError};
@@ -23,7 +24,10 @@ fn new(tag: &str, pattern: &str) -> NewSerialTag {
 
 fn create(serials: &SerialService, tag: &str, pattern: &str, most: u64) {
     let template = new(tag, pattern).max_tags(most).expect("a maximum");
-    assert!(serials.create(&template).expect("memory answers"));
+    assert_eq!(
+        serials.create(&template).expect("memory answers"),
+        Created::New
+    );
 }
 
 fn next(serials: &SerialService, tag: &str) -> Result<String, IdError> {
@@ -49,10 +53,11 @@ fn a_tag_is_made_when_first_used_and_has_its_own_counter() {
     let serials = service(&store);
     create(&serials, "orders-{tenant}", "A{n:4}", 10);
     create(&serials, "orders-eu-{tenant}", "B{n:4}", 10);
-    assert!(
+    assert_eq!(
         serials
             .create(&new("orders-own", "C{n:4}"))
-            .expect("memory answers")
+            .expect("memory answers"),
+        Created::New
     );
     for (tag, serial) in [
         ("orders-acme", "A0001"),
@@ -104,10 +109,11 @@ fn a_full_template_makes_no_tag_but_its_tags_serve() {
     }
     assert_eq!(tags(&store), 2);
     // As the error suggests.
-    assert!(
+    assert_eq!(
         serials
             .create(&new("c-bills", "{n:4}"))
-            .expect("memory answers")
+            .expect("memory answers"),
+        Created::New
     );
     assert_eq!(next(&serials, "c-bills").expect("it exists"), "0001");
 }

@@ -44,6 +44,16 @@ pub(crate) const CANNOT_MAKE: Failures = || {
     errors.map(Problem::from).into()
 };
 
+/// The tag exists with another definition.
+pub(crate) const ANOTHER_TAG: Failures = || {
+    vec![
+        IdError::AlreadyExists {
+            what: "tag `bills`".into(),
+        }
+        .into(),
+    ]
+};
+
 /// The server has no such tag.
 pub(crate) const NO_SUCH_TAG: Failures = || {
     vec![

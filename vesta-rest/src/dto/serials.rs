@@ -85,7 +85,7 @@ pub struct NewSerial {
 pub struct SerialCreated {
     /// The tag.
     pub tag: String,
-    /// False if a tag of this name existed; it stays as it was.
+    /// False if the tag existed with this definition.
     pub created: bool,
 }
 

@@ -46,10 +46,11 @@ pub(crate) fn serials() -> Arc<SerialService> {
         shuffled("mistaken"),
         shuffled("lost"),
     ] {
-        assert!(
+        assert_eq!(
             service
                 .create(&tag.expect("it is right"))
-                .expect("memory answers")
+                .expect("memory answers"),
+            vesta_numbers::Created::New
         );
     }
     Arc::new(service)
@@ -102,6 +103,9 @@ async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(answer.json(), json!({"tag": "bills", "created": created}));
     }
+    let mut other = bills.clone();
+    other["reset"] = "year".into();
+    create(&state, other).await.problem(409, "ALREADY_EXISTS");
     let next = TestRequest::get().uri("/v1/serials/bills/next");
     let next = next.insert_header(("authorization", "Bearer s3cret"));
     let next = ask_with(state.clone(), next).await.json();

@@ -31,10 +31,11 @@ fn server_with(adjust: impl FnOnce(&mut Config)) -> Server {
     let coupons = NewSerialTag::new("coupons", pattern("{shuffle:8}", Reset::Never), None);
     let coupons = coupons.and_then(|tag| tag.shuffled_with(&ShuffleKey::new(&[7; 32])));
     for tag in [invoices, coupons] {
-        assert!(
+        assert_eq!(
             service
                 .create(&tag.expect("a tag"))
-                .expect("memory answers")
+                .expect("memory answers"),
+            vesta_numbers::Created::New
         );
     }
     let tags = (None, Some(Arc::new(service)));
@@ -99,6 +100,12 @@ async fn a_caller_with_the_scope_admin_creates_a_tag_once() {
         let answer = client.create(bills.clone()).await.expect("an answer");
         assert_eq!(answer.into_inner().created, created);
     }
+    let other = v1::CreateSerialRequest {
+        pattern: "C{fy:yy-yy}-{n:4}".to_owned(),
+        ..bills.clone()
+    };
+    let status = client.create(other).await.expect_err("another");
+    assert_eq!(status.code(), Code::AlreadyExists, "{status}");
     let request = v1::NextSerialsRequest {
         tag: "bills".to_owned(),
         count: None,

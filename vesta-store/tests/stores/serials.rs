@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use vesta_intf::UnixMillis;
+use vesta_numbers::Created;
 use vesta_numbers::serial::{NewSerialTag, Serial, SerialService};
 use vesta_numbers::serial::{Pattern, Reset};
 use vesta_service::clock::{Clock, SystemClock};
@@ -143,7 +144,10 @@ fn run(fixture: &dyn Fixture, case: &Case) {
         .collect();
     let tag = NewSerialTag::new("orders", pattern.clone(), Some(case.zone)).expect("a tag");
     let tag = tag.step(STEP / 2).expect("a step");
-    assert!(services[0].create(&tag).expect("the store answers"));
+    assert_eq!(
+        services[0].create(&tag).expect("the store answers"),
+        Created::New
+    );
 
     let all: Vec<Vec<Vec<Got>>> = std::thread::scope(|scope| {
         let servers = services.iter().zip(&clocks);

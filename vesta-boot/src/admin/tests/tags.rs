@@ -1,6 +1,7 @@
 //! Segment tags and serial tags: their page, their metrics, and adding one.
 
 use super::*;
+use vesta_numbers::Created;
 
 /// Segment mode over a memory store whose tags have been read.
 fn segments(tags: &[&str]) -> Arc<SegmentService> {
@@ -129,7 +130,10 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
     let key = ShuffleKey::new(&[7; 32]);
     let coupons = coupons.and_then(|tag| tag.shuffled_with(&key));
     for tag in [days, coupons] {
-        assert!(serials.create(&tag.expect("a tag")).expect("memory"));
+        assert_eq!(
+            serials.create(&tag.expect("a tag")).expect("memory"),
+            Created::New
+        );
     }
     serials
         .tag("days")
@@ -253,7 +257,10 @@ async fn a_tag_is_added_once_and_serves_numbers_at_once() {
     let admin = admin_with(Arc::clone(&segments));
     let body = r#"{"tag":"orders","step":500,"first":77,"description":"the orders"}"#;
     let (status, said) = admin.post("application/json; charset=utf-8", body).await;
-    assert_eq!(status, StatusCode::CREATED, "{said}");
+    assert_eq!(
+        (status, &said["created"]),
+        (StatusCode::CREATED, &true.into())
+    );
     assert_eq!(
         (&said["tag"], &said["first"]),
         (&"orders".into(), &"77".into())
@@ -267,8 +274,17 @@ async fn a_tag_is_added_once_and_serves_numbers_at_once() {
     );
 
     let (status, said) = admin.post("application/json", body).await;
-    assert_eq!(status, StatusCode::CONFLICT);
-    assert_eq!(said["detail"], "tag `orders` already exists");
+    assert_eq!((status, &said["created"]), (StatusCode::OK, &false.into()));
+    let other = body.replace("500", "501");
+    let (status, said) = admin.post("application/json", &other).await;
+    assert_eq!(
+        (status, &said["kind"]),
+        (StatusCode::CONFLICT, &"ALREADY_EXISTS".into())
+    );
+    assert_eq!(
+        said["detail"],
+        "tag `orders` already exists, and is another; nothing was changed"
+    );
     for (kind, body, expected, about) in [
         (
             "text/plain",

@@ -261,7 +261,7 @@ fn a_tag_continues_above_the_last_number() {
         odd.tag(1)
             .expect_err("a control character")
             .to_string()
-            .starts_with("key: it must")
+            .starts_with("tag: it must")
     );
 }
 
