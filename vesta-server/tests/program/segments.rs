@@ -50,7 +50,17 @@ async fn tags_made_by_command_never_repeat_numbers_over_a_restart() {
         "{said}"
     );
     let (code, said) = segment(&create);
-    assert_eq!((code, said.contains("already")), (Some(64), true), "{said}");
+    assert_eq!(
+        (code, said.contains("with this definition")),
+        (Some(0), true),
+        "{said}"
+    );
+    let (code, said) = segment(&["create", "orders", "--step", "101"]);
+    assert_eq!(
+        (code, said.contains("already exists")),
+        (Some(1), true),
+        "{said}"
+    );
 
     let mut last = 6;
     for _ in 0..2 {
