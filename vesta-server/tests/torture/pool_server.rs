@@ -106,7 +106,7 @@ fn members_of_two_pool_servers_repeat_nothing() {
 
     let store = folder.path().join("pool-server.db");
     let namespace = vesta_testkit::namespace_of(folder.path());
-    let served = format!("{namespace}-pool-server");
+    let served = format!("{namespace}-pool_server");
     let mut pool_servers = ["a", "b"].map(|name| {
         let folder = folder.path().join(name);
         PoolServer::start(folder, &store, &served)
