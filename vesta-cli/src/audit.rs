@@ -83,13 +83,13 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         format!("{raw}  machine {machine}  {made}\n  namespace {namespace} of {store}\n  {said}\n");
     let as_json = claim.map(|claim| {
         json!({
-            "epoch": claim.epoch, "host": claim.host, "pid": claim.pid, "version": claim.version,
+            "claim": claim.epoch, "host": claim.host, "pid": claim.pid, "version": claim.version,
             "claimed": claim.claimed.to_string(), "until": when(claim.bound),
         })
     });
     let json = json!({
-        "id": raw.to_string(), "machine": machine, "made": made, "namespace": namespace,
-        "store": store, "claim": as_json, "answer": said,
+        "id": raw.to_string(), "machine": machine, "moment": made, "namespace": namespace,
+        "store": store, "by": as_json, "answer": said,
     });
     let cells = |claim: &Record| {
         [
@@ -98,16 +98,16 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             claim.pid.to_string(),
         ]
     };
-    let [epoch, host, pid] = claim.map(cells).unwrap_or_default();
+    let [number, host, pid] = claim.map(cells).unwrap_or_default();
     let csv = csv_line(&[
         raw.to_string(),
         machine.to_string(),
         made,
-        epoch,
+        number,
         host,
         pid,
         said,
     ]);
-    let csv = format!("id,machine,made,epoch,host,pid,answer\n{csv}");
+    let csv = format!("id,machine,moment,claim,host,pid,answer\n{csv}");
     answer(output, claim.is_some(), &text, &json, &csv)
 }

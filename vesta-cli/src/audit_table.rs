@@ -364,7 +364,7 @@ fn report(
         json!({ "count": count, "from": low.to_string(), "until": high.to_string() })
     });
     let json = json!({
-        "lookedAt": looked_at, "rows": audit.rows, "small": small, "made": span, "machines": machines,
+        "lookedAt": looked_at, "rows": audit.rows, "small": small, "moments": span, "machines": machines,
         "findings": list,
     });
     answer(output, is_clean, &text, &json, &table.render(Output::Csv))

@@ -28,7 +28,7 @@ pub(crate) fn run(PlanCommand::Overlap { old, new }: &PlanCommand, output: Outpu
     let (old, new) = (reading(&old, id), reading(&new, id));
     let text = |reading: &[(&str, Value)]| {
         let words = reading.iter().map(|(name, value)| match (*name, value) {
-            ("layout" | "made", Value::String(text)) => text.clone(),
+            ("layout" | "moment", Value::String(text)) => text.clone(),
             (name, Value::String(text)) => format!("{name} {text}"),
             (name, value) => format!("{name} {value}"),
         });
@@ -62,7 +62,7 @@ fn reading(described: &Described, id: u64) -> Vec<(&'static str, Value)> {
     let made = layout
         .moment_of(fields.time)
         .map_or(String::new(), |at| exact(at, &layout));
-    let mut reading = vec![("layout", layout.name().into()), ("made", made.into())];
+    let mut reading = vec![("layout", layout.name().into()), ("moment", made.into())];
     reading.extend(beside(&layout, &fields).map(|(name, value)| (name, value.into())));
     reading
 }

@@ -287,6 +287,11 @@ impl fmt::Debug for IdError {
     }
 }
 
+/// Texts around the reason in the sentences of some kinds. Decoding removes them.
+pub(crate) const STOPPED: &str = "the generator has stopped: ";
+pub(crate) const MISSING: &str = " does not exist";
+pub(crate) const EXISTS: &str = " already exists, and is another; nothing was changed";
+
 impl fmt::Display for IdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -309,13 +314,10 @@ impl fmt::Display for IdError {
             IdError::TimeExhausted => {
                 f.write_str("the layout's time field has run out; a new layout or epoch is needed")
             }
-            IdError::Sealed { reason } => write!(f, "the generator has stopped: {reason}"),
+            IdError::Sealed { reason } => write!(f, "{STOPPED}{reason}"),
             IdError::DeadlineExceeded => f.write_str("the deadline passed before an ID was ready"),
-            IdError::NotFound { what } => write!(f, "{what} does not exist"),
-            IdError::AlreadyExists { what } => write!(
-                f,
-                "{what} already exists, and is another; nothing was changed"
-            ),
+            IdError::NotFound { what } => write!(f, "{what}{MISSING}"),
+            IdError::AlreadyExists { what } => write!(f, "{what}{EXISTS}"),
             IdError::Unsupported { what } => f.write_str(what),
             IdError::Unauthenticated { reason }
             | IdError::PermissionDenied { reason }

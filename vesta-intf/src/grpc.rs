@@ -12,6 +12,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use crate::error::{EXISTS, MISSING, STOPPED};
 use crate::{ErrorKind, Id, IdError, IdRun, MakeId, NotReady, NotReadyReason};
 
 /// The generated code: messages, `id_service_client`, `id_service_server`.
@@ -87,6 +88,7 @@ impl From<Status> for IdError {
             })
         };
         let message: Box<str> = status.message().into();
+        let before = |end| message.strip_suffix(end).unwrap_or(&message).into();
         match kind {
             ErrorKind::SequenceUsedUp => not_ready(NotReadyReason::SequenceUsedUp),
             ErrorKind::AwaitingLease => not_ready(NotReadyReason::AwaitingLease),
@@ -98,11 +100,17 @@ impl From<Status> for IdError {
                 reason: message,
             },
             ErrorKind::TimeExhausted => IdError::TimeExhausted,
-            ErrorKind::Sealed => IdError::Sealed { reason: message },
+            ErrorKind::Sealed => IdError::Sealed {
+                reason: message.strip_prefix(STOPPED).unwrap_or(&message).into(),
+            },
             ErrorKind::UsedUp => IdError::UsedUp { reason: message },
             ErrorKind::DeadlineExceeded => IdError::DeadlineExceeded,
-            ErrorKind::NotFound => IdError::NotFound { what: message },
-            ErrorKind::AlreadyExists => IdError::AlreadyExists { what: message },
+            ErrorKind::NotFound => IdError::NotFound {
+                what: before(MISSING),
+            },
+            ErrorKind::AlreadyExists => IdError::AlreadyExists {
+                what: before(EXISTS),
+            },
             ErrorKind::Unsupported => IdError::Unsupported { what: message },
             ErrorKind::Unauthenticated => IdError::Unauthenticated { reason: message },
             ErrorKind::PermissionDenied => IdError::PermissionDenied { reason: message },
@@ -124,6 +132,7 @@ fn kind_of_code(code: Code) -> ErrorKind {
         Code::InvalidArgument | Code::OutOfRange => ErrorKind::Invalid,
         Code::DeadlineExceeded | Code::Cancelled => ErrorKind::DeadlineExceeded,
         Code::NotFound => ErrorKind::NotFound,
+        Code::AlreadyExists => ErrorKind::AlreadyExists,
         Code::Unimplemented => ErrorKind::Unsupported,
         Code::Unauthenticated => ErrorKind::Unauthenticated,
         Code::PermissionDenied => ErrorKind::PermissionDenied,
@@ -231,6 +240,26 @@ impl From<v1::MakeIdRequest> for MakeId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_is_the_same_after_the_wire() {
+        let reason = || "a reason".into();
+        for sent in [
+            IdError::Sealed { reason: reason() },
+            IdError::UsedUp { reason: reason() },
+            IdError::NotFound { what: reason() },
+            IdError::AlreadyExists { what: reason() },
+            IdError::Unsupported { what: reason() },
+        ] {
+            let back = IdError::from(Status::from(sent.clone()));
+            assert_eq!(
+                (back.kind(), back.to_string()),
+                (sent.kind(), sent.to_string())
+            );
+        }
+        let of_a_proxy = Status::new(Code::AlreadyExists, "a sentence");
+        assert_eq!(IdError::from(of_a_proxy).kind(), ErrorKind::AlreadyExists);
+    }
 
     #[test]
     fn kind_and_retry_delay_survive_the_wire() {

@@ -27,12 +27,10 @@
 
 mod created;
 #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
-mod rules;
+pub mod rules;
 pub mod segment;
 #[cfg(all(feature = "serial", not(any(loom, shuttle))))]
 pub mod serial;
 pub mod testing;
 
 pub use created::Created;
-#[cfg(all(feature = "serial", not(any(loom, shuttle))))]
-pub use rules::check;

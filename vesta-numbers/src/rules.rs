@@ -1,4 +1,5 @@
-//! Changes of segment and serial tags: ranges only rise, but for what the last taker gives back.
+//! Rules of a pool server for changes of segment and serial tags. The range of a tag only rises, except that its last
+//! taker may give numbers back.
 
 use vesta_service::inside::Entry as _;
 use vesta_service::lease::{Place, Put, Refusal, Seen};

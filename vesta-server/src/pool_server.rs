@@ -236,7 +236,7 @@ fn put(offered: &Offered, area: &str, puts: &[Put]) -> Result<Vec<bool>, Failure
         let (namespace, now) = (namespace.as_ref(), offered.now()?);
         for put in puts {
             let entry = format!("entry `{}` of {area}", vesta_intf::plain(&put.key));
-            let checked = vesta_numbers::check(&place, put, &Seen { namespace, now });
+            let checked = vesta_numbers::rules::check(&place, put, &Seen { namespace, now });
             checked.map_err(refused(entry))?;
         }
     }

@@ -22,6 +22,7 @@ ONE = [
     ("the widths of a layout's fields; their sum", "bits, totalBits", ["widths"]),
     ("the moments at which a layout begins and ends", "epoch, ends", ["begins", "end"]),
     ("IDs a second", "capacityPerSecond", ["idsPerSecond", "ids_per_second"]),
+    ("the moment at which an ID was made", "moment", ["made"]),
     ("the store may forget what it acknowledged", "doubt", ["mayForget", "mayForgetBecause", "storeMayForget", "storeDoubt", "may_forget"]),
     ("why something is so", "reason", ["why"]),
     ("what is left of a window, in milliseconds", "windowLeftMs", ["windowMs"]),

@@ -247,7 +247,7 @@ async fn the_pool_and_lease_events_are_shown() {
         (StatusCode::OK, &1.into(), &"claimed".into()),
         "{text}"
     );
-    assert_eq!(first["text"], "claimed, epoch 1");
+    assert_eq!(first["text"], "claimed; this is claim 1");
     let last = events["last"].as_u64().expect("a number");
     assert!(last >= 2, "{text}");
     let since_1 = json(&admin.get("/events?since=1").await.1);

@@ -288,7 +288,7 @@ fn record_flaw(old: Option<&Record>, new: &Record, uuid: u128) -> Option<&'stati
         return (!claims || new.bound < new.from).then_some("a claim begins at or above the bound");
     }
     if new.epoch != old.epoch {
-        return Some("the epoch falls or leaps");
+        return Some("the number of the claim falls or leaps");
     }
     if old.owner == 0 || new.from != old.from {
         return Some("without a claim, a record does not change");

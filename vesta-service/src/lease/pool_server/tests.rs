@@ -124,8 +124,8 @@ fn a_record_that_no_owner_would_write_is_refused() {
     type Change = fn(&mut Record);
     let refused: [(Change, &str); 13] = [
         (|it| it.bound = 199, "the bound falls"),
-        (|it| it.epoch = 3, "the epoch falls"),
-        (|it| it.epoch = 6, "the epoch falls or leaps"),
+        (|it| it.epoch = 3, "the number of the claim falls"),
+        (|it| it.epoch = 6, "the number of the claim falls or leaps"),
         (|it| it.namespace = 1, "another namespace"),
         (|it| it.birth = 1, "only an operator"),
         (|it| it.owner = Record::FOREIGN, "only an operator"),

@@ -167,13 +167,13 @@ impl Driver {
             Event::None => {}
             Event::Claimed(_) => {
                 let Some(next) = claimed else { return };
-                let (machine, epoch) = (next.machine, next.epoch);
+                let (machine, claim) = (next.machine, next.epoch);
                 let text = if self.machine.plan.standby.is_some() {
-                    tracing::info!(machine, epoch, "took over this machine ID");
-                    format!("took over the machine ID, epoch {epoch}")
+                    tracing::info!(machine, claim, "took over this machine ID");
+                    format!("took over the machine ID, claim {claim}")
                 } else {
-                    tracing::warn!(machine, epoch, "going on with this machine ID");
-                    format!("going on with this machine ID, epoch {epoch}")
+                    tracing::warn!(machine, claim, "going on with this machine ID");
+                    format!("going on with this machine ID, claim {claim}")
                 };
                 note(EventKind::Moved, machine, text);
                 next.ticks.trust_as(&held.ticks);
@@ -238,7 +238,7 @@ impl Driver {
                 slot.state.lock().went_back += 1;
                 let store = &self.machine.plan.store;
                 let now = match current {
-                    Some(record) => format!("the record has epoch {}", record.epoch),
+                    Some(record) => format!("the record has claim {}", record.epoch),
                     None => "the record or its namespace is gone".into(),
                 };
                 let text = format!("the store went back to an earlier state: {now}");

@@ -301,7 +301,7 @@ impl Rounds {
             (Event::Claimed(_), Some(held)) if driver.slot.is_none() => {
                 // A service that waits for its store at start must still react to a stop later.
                 driver.machine.plan.claim_timeout = CLAIM_TIMEOUT;
-                let text = format!("claimed, epoch {}", held.epoch);
+                let text = format!("claimed; this is claim {}", held.epoch);
                 self.signals
                     .journal
                     .note(wall, EventKind::Claimed, held.machine, text);
