@@ -382,7 +382,7 @@ def errors_are_chinese_in_chinese(context) -> None:
 def translated_sentences_are_those_of_the_sources(context) -> None:
     """Checks that the longest piece of each sentence between its values is in a source file."""
     root = Path(__file__).parents[3]
-    files = [it for crate in ["intf", "service", "boot"] for it in (root / f"vesta-{crate}/src").rglob("*.rs")]
+    files = [it for crate in ["intf", "explain", "service", "numbers", "net", "boot"] for it in (root / f"vesta-{crate}/src").rglob("*.rs")]
     source = "\n".join(it.read_text() for it in [*files, root / "scripts/page/src/lib.rs"])
     source = re.sub(r"\\\n\s*", "", source)
     page = context.page(context.server.rest)
