@@ -136,6 +136,16 @@ def differences(files):
         yield f"unsafe code is in {unsafe}, its list says {UNSAFE}"
 
 
+def answers(files):
+    """Invariant 16: answers are values, and fronts write no JSON by hand."""
+    for name, code in files:
+        if name.startswith("vesta-boot/src/answers") and re.search(r"\b(fs|net|Clock|SystemClock|tokio|KvStore|SegmentStore)\b", code):
+            yield f"{name} does more than hold values"
+        by_hand = name.startswith(("vesta-boot/src/admin", "vesta-rest/src", "vesta-server/src"))
+        if by_hand and re.search(r"\bjson!", re.sub(r"#\[schema\(.*?\)\]\n", "", code, flags=re.S)):
+            yield f"{name} writes JSON by hand"
+
+
 def forbidden():
     for crate, never in NEVER.items():
         tree = subprocess.run(
@@ -150,10 +160,11 @@ def forbidden():
 def main():
     text = PAGE.read_text()
     files = list(product())
-    faults = [*paths_that_are_missing(text), *rooms_without_a_line(text), *differences(files), *forbidden()]
+    faults = [*paths_that_are_missing(text), *rooms_without_a_line(text), *differences(files), *answers(files), *forbidden()]
     # Planted: each check sees a difference.
     assert list(paths_that_are_missing("| `src/missing.rs` | a |"))
     assert list(differences([*files, ("planted.rs", "std::thread::sleep(x); unsafe { static A: u8 = 1; }")]))
+    assert len(list(answers([("vesta-boot/src/answers/a.rs", "use std::fs;"), ("vesta-rest/src/a.rs", "json!({})")]))) == 2
     for fault in faults:
         print(f"architecture: {fault}", file=sys.stderr)
     if faults:

@@ -48,10 +48,10 @@ async function poll() {
     if (status.started !== started) [started, before, events, lastEvent] = [status.started, null, [], 0];
     const [metrics, news] = await Promise.all([get("metrics").then((it) => it.text()), json(`events?since=${lastEvent}`)]);
     const pool = status.pool ? await json("pool").catch(() => null) : null;
-    const tags = status.segments ? (await json("segments")).segments : null;
-    const serials = status.serials ? (await json("serials")).serials : null;
+    const tags = status.segments ? (await json("segments")).tags : null;
+    const serials = status.serials ? (await json("serials")).tags : null;
     if (turn !== polling) return;
-    [events, lastEvent] = [[...news.events.reverse(), ...events].slice(0, 200), news.last];
+    [events, lastEvent] = [[...news.events.reverse(), ...events].slice(0, 200), news.lastNumber];
     answered = new Date();
     $("console-error").textContent = "";
     $("access").hidden = true;
@@ -80,9 +80,9 @@ function showConsole(status, now, pool, tags, serials) {
   before = now;
   const seconds = then ? (now.at - then.at) / 1000 : 0;
   const rate = then && (now.issued - then.issued) / seconds; // unknown before the second reading
-  const source = said(status.machine?.source ?? "");
-  $("what").textContent = [`${status.program} ${status.version}`, status.namespace, status.layout?.name, source].filter(Boolean).join(" · ");
-  const used = then && status.layout ? `${few(rate / status.layout.capacityPerSecond * 100)} %` : "–";
+  const source = said(status.machineSource ?? "");
+  $("what").textContent = [`${status.program} ${status.version}`, status.namespace, status.layout, source].filter(Boolean).join(" · ");
+  const used = then && status.layout ? `${few(rate / status.capacityPerSecond * 100)} %` : "–";
   const ready = status.ready ? t("yes") : `${t("no")}: ${said(status.notReadyBecause)}`;
   const tiles = [["ready", ready, status.ready ? "good" : "bad"], ["rate", then ? few(rate) : "–"], ["p99", p99(now, then)], ["capacity", used], ["issued", now.issued.toLocaleString(language)]];
   $("tiles").replaceChildren(...tiles.map(([key, text, mood = ""]) => el("div", { id: `tile-${key}` }, el("dt", { text: t(key) }), el("dd", { text, class: mood }))));
@@ -100,7 +100,7 @@ function showConsole(status, now, pool, tags, serials) {
     const more = then ? (count - (then.requests.get(key) ?? 0)) / seconds : 0;
     return [method, marked(outcome !== "OK", outcome), count.toLocaleString(language), few(more)];
   }));
-  fill("events", events.map((it) => [it.time, it.machine, marked(TROUBLES.has(it.kind), said(it.kind)), said(it.text)]));
+  fill("events", events.map((it) => [it.moment, it.machine, marked(TROUBLES.has(it.kind), said(it.kind)), said(it.text)]));
 }
 const TROUBLES = new Set(["not-claimed", "not-renewed", "fenced", "went-back", "sealed", "clock", "doubt"]);
 
@@ -159,7 +159,7 @@ function showPool(pool, usage) {
   const known = Object.keys(LETTERS).filter((state) => usage[state] || state === "held" || state === "free");
   const counts = known.map((state) => [state, `${t(state)} ${grouped(usage[state] ?? 0)}`]);
   const legend = counts.map(([state, text]) => el("span", {}, el("i", { class: state, text: LETTERS[state] }), text));
-  $("pool-is").replaceChildren(`${pool.store}, ${pool.range.first}–${pool.range.last}`, ...legend);
+  $("pool-is").replaceChildren(`${pool.store}, ${pool.firstMachine}–${pool.lastMachine}`, ...legend);
   const records = new Map(pool.records.map((record) => [record.machine, record]));
   const { first, last } = pool.range;
   const cells = last - first < MOST_CELLS ? Array.from({ length: last - first + 1 }, (_, at) => first + at) : [];

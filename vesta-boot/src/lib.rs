@@ -13,14 +13,15 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+pub mod answers;
 mod assemble;
 pub mod commands;
 mod container;
 mod error;
 mod metrics;
-mod new_serial;
 mod offered;
 mod opaque_key;
+mod operations;
 pub mod output;
 mod role;
 mod running;
@@ -40,7 +41,6 @@ pub use assemble::{Assembled, assemble};
 pub use container::lost_state;
 pub use error::Error;
 pub use metrics::{Call, Metrics, Outcome};
-pub use new_serial::NewSerialRequest;
 pub use offered::{Offered, Seen};
 pub use opaque_key::read as read_opaque_key;
 pub use role::Role;

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 use vesta_numbers::segment::SegmentService;
-use vesta_numbers::serial::{SerialService, SerialTag};
+use vesta_numbers::serial::SerialService;
 use vesta_service::LocalIdService;
 
 use crate::metrics::Metrics;
@@ -118,26 +118,6 @@ impl Running {
     pub fn serials(&self) -> Result<&Arc<SerialService>, IdError> {
         self.serials.as_ref().ok_or(IdError::Unsupported {
             what: SERIALS_OFF.into(),
-        })
-    }
-
-    /// A serial tag, made from a template if it is missing and its name matches one.
-    ///
-    /// # Errors
-    /// As [`serials`](Self::serials) and [`SerialService::tag_or_made`].
-    pub async fn serial_tag(&self, name: &str) -> Result<SerialTag, IdError> {
-        let serials = self.serials()?;
-        match serials.tag_async(name).await {
-            Err(IdError::NotFound { .. }) if serials.has_template(name) => {}
-            found => return found,
-        }
-        let (serials, name) = (Arc::clone(serials), name.to_owned());
-        let made = tokio::task::spawn_blocking(move || serials.tag_or_made(&name)).await;
-        made.unwrap_or_else(|panic| {
-            Err(IdError::Internal {
-                reason: "making a tag from its template failed".into(),
-                source: Some(Arc::new(panic)),
-            })
         })
     }
 

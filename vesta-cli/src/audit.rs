@@ -1,6 +1,7 @@
 //! `audit`: finds the process that made an ID.
 
 use serde_json::json;
+use vesta_boot::answers::in_utc;
 use vesta_boot::commands::leases;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error};
@@ -9,7 +10,7 @@ use vesta_service::lease::{Origin, Record, StoreError};
 
 use crate::Done;
 use crate::output::{Output, answer, csv_line};
-use crate::values::{exact, id_of};
+use crate::values::id_of;
 
 pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     let raw = id_of(text)?;
@@ -30,7 +31,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
         )),
     };
     // The start time of a position's tick.
-    let when = |position: u64| exact(layout.moment_at(position), &layout);
+    let when = |position: u64| in_utc(layout.moment_at(position), &layout);
     let claim = if let Some(Origin::Claim(claim)) = &origin {
         Some(claim)
     } else {
@@ -45,7 +46,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
                 version,
                 ..
             } = claim;
-            let (host, claimed) = (plain(&claim.host), exact(claim.claimed, &layout));
+            let (host, claimed) = (plain(&claim.host), in_utc(claim.claimed, &layout));
             let ended = if claim.owner == 0 {
                 "released"
             } else {
@@ -78,7 +79,7 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     };
     let made = layout
         .moment_of(id.time)
-        .map_or(String::new(), |at| exact(at, &layout));
+        .map_or(String::new(), |at| in_utc(at, &layout));
     let text =
         format!("{raw}  machine {machine}  {made}\n  namespace {namespace} of {store}\n  {said}\n");
     let as_json = claim.map(|claim| {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use vesta_boot::Error;
+use vesta_boot::answers::in_utc;
 use vesta_intf::{Field, UnixMillis};
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_store::{Column, read_column};
@@ -16,7 +17,7 @@ use crate::Done;
 use crate::cli::TableArgs;
 use crate::csv_column;
 use crate::output::{Output, Table, answer, grouped, say};
-use crate::values::{exact, id_of, now};
+use crate::values::{id_of, now};
 
 /// IDs sorted in memory: 32 MB.
 const AT_ONCE: usize = 1 << 22;
@@ -313,7 +314,7 @@ fn report(
             &audit.unreadable,
         ),
     ];
-    let moment = |millis: u64| exact(UnixMillis(millis), &args.layout.layout);
+    let moment = |millis: u64| in_utc(UnixMillis(millis), &args.layout.layout);
     let span = audit
         .span
         .map(|(first, last)| (moment(first), moment(last)));
@@ -382,7 +383,7 @@ fn advice(audit: &Audit, args: &TableArgs, machines: &[u64]) -> String {
         false => String::new(),
     };
     // One tick later, so that it is above every one of them.
-    let floor = exact(UnixMillis(last + layout.spec().unit.millis()), layout);
+    let floor = in_utc(UnixMillis(last + layout.spec().unit.millis()), layout);
     format!("to continue from here: {range}a floor: vesta store raise-floor --to {floor}\n")
 }
 

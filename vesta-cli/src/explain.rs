@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Write as _};
 
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde_json::json;
+use vesta_boot::answers::{self, Ends, Rounding, in_utc};
+use vesta_boot::output::value;
 use vesta_boot::{Error, TextFormat, read_opaque_key};
 use vesta_explain::layouts;
 use vesta_explain::{
@@ -14,7 +16,7 @@ use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, Shuffle, UnixMillis, Uu
 
 use crate::cli::ExplainArgs;
 use crate::output::{Output, csv_line, has_colour, print, say, written};
-use crate::values::{beside, day, exact, id_and_form, in_zone, layout, moved, now, relative, zone};
+use crate::values::{beside, day, id_and_form, in_zone, layout, moved, now, relative, zone};
 use crate::{Answer, Done};
 
 /// An ID with its layout.
@@ -28,19 +30,30 @@ struct Explained {
 impl Explained {
     fn new(raw: u64, layout: &IdMeta) -> Result<Self, Error> {
         let layout = layout.explaining(raw);
-        let id = layout.unpack(raw).map_err(|error| {
-            Error::setting(format!(
-                "{raw} is not a valid {} ID: {error}",
-                layout.name()
-            ))
-        })?;
-        let made = layout.moment_of(id.time).map_err(Error::setting)?;
+        let of_layout = |error| {
+            let name = layout.name();
+            Error::setting(format!("{raw} is not a valid {name} ID: {error}"))
+        };
+        let id = layout.unpack(raw).map_err(of_layout)?;
         Ok(Self {
             raw,
             layout,
             id,
-            made,
+            made: layout.moment_of(id.time).map_err(Error::setting)?,
         })
+    }
+
+    /// The start of its tick.
+    fn moment(&self) -> String {
+        in_utc(self.made, &self.layout)
+    }
+
+    /// All about it, with its friendly form.
+    fn answer(&self, zone: &TimeZone) -> Result<answers::Explained, Error> {
+        let mut answer = answers::Explained::new(self.raw, &self.layout).map_err(Error::setting)?;
+        let friendly = self.friendly(zone).map(|text| ("friendly", text));
+        answer.forms.extend(friendly);
+        Ok(answer)
     }
 
     /// The friendly form of CosId's IDs.
@@ -136,7 +149,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
         let explained = Explained::new(raw, &layout)?;
         print(&match output {
             Output::Text => in_full(&explained, args.zone.as_deref(), &zone)?,
-            _ => in_short(&explained, output, &zone),
+            _ => in_short(&explained, output, &zone)?,
         })?;
     }
     Ok(outcome)
@@ -156,13 +169,14 @@ fn from_stdin(layout: &IdMeta, output: Output, reading: &Reading<'_>) -> Result<
         // Most of them are plain numbers.
         let plain = text.parse().ok().filter(|_| reading.key.is_none());
         let id = plain.map_or_else(|| raw_of(text, layout, reading), Ok);
-        match id.and_then(|id| Explained::new(id, layout)) {
+        let explained = id.and_then(|id| Explained::new(id, layout));
+        match explained.and_then(|it| in_short(&it, output, reading.zone)) {
             Err(error) => {
                 bad += 1;
                 say(&format!("line {lines}: {error}"));
             }
-            Ok(explained) => {
-                let done = out.write_all(in_short(&explained, output, reading.zone).as_bytes());
+            Ok(line) => {
+                let done = out.write_all(line.as_bytes());
                 if done.is_err() {
                     return written(done);
                 }
@@ -177,24 +191,24 @@ fn from_stdin(layout: &IdMeta, output: Output, reading: &Reading<'_>) -> Result<
 }
 
 /// One ID on one line.
-fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> String {
+fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> Result<String, Error> {
     let Explained {
         raw,
         layout,
         id,
-        made,
+        made: _,
     } = it;
-    match output {
+    Ok(match output {
         Output::Text => {
-            let mut line = format!("{raw}  {}  {}", layout.name(), exact(*made, layout));
+            let mut line = format!("{raw}  {}  {}", layout.name(), it.moment());
             for (name, value) in beside(layout, id) {
                 let _ = write!(line, "  {name} {value}");
             }
             line + "\n"
         }
-        Output::Json => format!("{}\n", as_json(it, zone)),
+        Output::Json => format!("{}\n", value(&it.answer(zone)?)),
         Output::Csv => as_csv(it),
-    }
+    })
 }
 
 const CSV_HEAD: &str = "id,layout,moment,version,type,genMethod,time,seq,machine\n";
@@ -209,70 +223,13 @@ fn as_csv(it: &Explained) -> String {
         machine,
     } = it.id;
     let numbers = [version, id_type, gen_method, time, seq, machine].map(|it| it.to_string());
-    let head = [
-        it.raw.to_string(),
-        it.layout.name().to_owned(),
-        exact(it.made, &it.layout),
-    ];
+    let head = [it.raw.to_string(), it.layout.name().to_owned(), it.moment()];
     csv_line(&[&head[..], &numbers[..]].concat())
-}
-
-fn as_json(it: &Explained, zone: &TimeZone) -> Value {
-    let Explained {
-        raw,
-        layout,
-        id,
-        made,
-    } = it;
-    let mut json = json!({ "id": raw.to_string(), "layout": layout.name() });
-    for field in layout
-        .fields()
-        .into_iter()
-        .filter(|field| layout.bits(*field) > 0)
-    {
-        json[field.name()] = id.get(field).into();
-    }
-    json["moment"] = exact(*made, layout).into();
-    let forms = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
-    let forms = forms
-        .into_iter()
-        .map(|form| (form.name(), form.encode(*raw)));
-    json["forms"] = forms
-        .chain(it.friendly(zone).map(|text| ("friendly", text)))
-        .collect();
-    if let Some((lower, upper)) = tick(it) {
-        json["tick"] = json!([lower.to_string(), upper.to_string()]);
-    }
-    with_rounded(json, *raw)
 }
 
 fn may_be(it: &Rounded) -> String {
     let Rounded { by, from, until } = it;
     format!("may be rounded by {by}: the ID lies between {from} and {until}")
-}
-
-/// Adds to an object the range of IDs that round to this one.
-fn with_rounded(mut json: Value, raw: u64) -> Value {
-    if let Some(Rounded { by, from, until }) = rounded(raw) {
-        json["rounded"] = json!({ "by": by, "from": from.to_string(), "until": until.to_string() });
-    }
-    json
-}
-
-/// The smallest and largest ID of its tick, if the layout sorts by time.
-fn tick(it: &Explained) -> Option<(u64, u64)> {
-    let bound = |seq, machine| {
-        it.layout
-            .pack(&Id {
-                seq,
-                machine,
-                ..it.id
-            })
-            .ok()
-    };
-    let sorts = it.layout.spec().order.sorts_by_time();
-    let last = bound(it.layout.max(Field::Seq), it.layout.max(Field::Machine));
-    bound(0, 0).zip(last).filter(|_| sorts)
 }
 
 /// Everything about one ID, as a drawing.
@@ -286,7 +243,7 @@ fn in_full(it: &Explained, beside: Option<&str>, zone: &TimeZone) -> Result<Stri
     let mut text = format!("{raw}  {}\n{}", layout.name(), drawing(id, layout));
     let local = in_zone(*made, beside).map_err(Error::setting)?;
     let local = local.map_or(String::new(), |local| format!("   ({local})"));
-    let (at, age) = (exact(*made, layout), relative(*made, now()));
+    let (at, age) = (it.moment(), relative(*made, now()));
     let _ = writeln!(text, "  made     {at}   {age}{local}");
     let [hex, base62, crockford] = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford]
         .map(|form| format!("{} {}", form.name(), form.format(*raw)));
@@ -307,7 +264,7 @@ fn in_full(it: &Explained, beside: Option<&str>, zone: &TimeZone) -> Result<Stri
             zone.iana_name().unwrap_or("UTC")
         );
     }
-    if let Some((lower, upper)) = tick(it) {
+    if let Some(Ends { lower, upper }) = it.answer(zone)?.tick {
         let _ = writeln!(text, "  tick     {lower} .. {upper}");
     }
     if let Some(rounded) = rounded(*raw) {
@@ -382,7 +339,7 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
         say("no known layout is likely to have made this ID");
         return Ok(Answer::No);
     };
-    let made = |it: &Guess| exact(it.moment, &it.layout);
+    let made = |it: &Guess| in_utc(it.moment, &it.layout);
     let is_certain = percent(first.probability) >= 100.0;
     print(&match output {
         Output::Json => {
@@ -394,9 +351,12 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
                 })
             };
             let guesses: Vec<_> = found.candidates.iter().map(one).collect();
-            let json =
+            let mut json =
                 json!({ "id": raw.to_string(), "guesses": guesses, "other": share(found.other) });
-            format!("{}\n", with_rounded(json, raw))
+            if let Some(rounding) = Rounding::of(raw) {
+                json["rounded"] = value(&rounding);
+            }
+            format!("{json}\n")
         }
         Output::Csv => {
             let mut csv = String::from("id,layout,probability,moment\n");

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use serde_json::json;
+use vesta_boot::answers::Bounds;
 use vesta_boot::settings::{Values, quoted};
 use vesta_boot::{Config, Error, TextFormat, assemble, lost_state, period};
 use vesta_client::Client;
@@ -11,7 +12,7 @@ use vesta_service::LocalIdService;
 
 use crate::cli::{Access, BoundArgs, GenArgs, MakeArgs};
 use crate::http::Http;
-use crate::output::{Output, print, record, say};
+use crate::output::{Output, Table, print, record, say};
 use crate::sql::condition;
 use crate::values::ServerUrl;
 use crate::{Answer, Done};
@@ -161,17 +162,12 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Done {
         return print(&condition(column, &ranges?));
     }
     let (lower, upper) = range(&base)?.into_inner();
-    let cells = [
-        lower.to_string().into(),
-        upper.to_string().into(),
-        base.gen_method.into(),
-    ];
-    record(
-        output,
-        format!("{lower} {upper}\n"),
-        ["lower", "upper", "gen method"],
-        cells,
-    )?;
+    let decimal = TextFormat::Plain(IdFormat::Decimal);
+    let bounds = Bounds::new(lower, upper, &layout, &decimal).map_err(Error::setting)?;
+    print(&match output {
+        Output::Text => format!("{lower} {upper}\n"),
+        output => Table::of(&[bounds]).render(output),
+    })?;
     if args.upper.blanks().len() > 1 {
         let own = base.gen_method;
         say(&format!(

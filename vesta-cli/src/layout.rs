@@ -1,12 +1,14 @@
 //! `layout`: lists, shows, checks and designs layouts.
 
+use vesta_boot::answers::{NamedLayout, Row as _, Shape};
+use vesta_boot::output::value;
 use vesta_boot::settings::{layout_table, read_layout};
 use vesta_boot::{Error, period};
 use vesta_explain::{design, layouts};
 use vesta_intf::{Field, IdMeta, SequenceStart, UnixMillis};
 
 use crate::cli::LayoutCommand;
-use crate::output::{Cell, Output, Table, facts, grouped, print, record, say};
+use crate::output::{Cell, Output, Table, facts, grouped, print, say};
 use crate::values::{day, now, relative};
 use crate::{Answer, Done};
 
@@ -107,6 +109,10 @@ fn fitting(digits: u32, [years, machines, per_second]: [Option<u64>; 3], output:
 }
 
 fn list(output: Output) -> Done {
+    if output == Output::Json {
+        let line = |layout| format!("{}\n", value(&NamedLayout::from(&layout)));
+        return print(&layouts::all().map(line).collect::<String>());
+    }
     let mut table = Table::new(["name", "bits", "unit", "ends", "about"]);
     for layout in layouts::all() {
         let fields = layout
@@ -158,47 +164,28 @@ fn sharding(layout: &IdMeta) -> String {
 const JS_BITS: u8 = 53;
 
 fn show(layout: &IdMeta, output: Output) -> Done {
-    let spec = layout.spec();
-    let capacity = layout.capacity_per_second();
-    let machines = layout.max(Field::Machine).saturating_add(1);
+    let shape = Shape::from(layout);
     let total = layout.total_bits();
     let generates = layout.check_generates();
-    let makes_ids = Cell::Truth(generates.is_ok());
-    let generates = generates.map_or_else(|error| format!("no: {error}"), |()| "yes".into());
-    let rows = [
-        ("name", layout.to_string(), layout.name().into()),
-        ("total bits", total.to_string(), u64::from(total).into()),
-        (
-            "epoch",
-            spec.epoch.to_string(),
-            spec.epoch.to_string().into(),
+    let texts = [
+        layout.to_string(),
+        total.to_string(),
+        shape.epoch.clone(),
+        format!("{} ({})", shape.ends, relative(layout.end(), now())),
+        grouped(shape.machine_ids),
+        format!(
+            "{} IDs of each machine ID",
+            grouped(shape.capacity_per_second)
         ),
-        (
-            "ends",
-            format!("{} ({})", layout.end(), relative(layout.end(), now())),
-            layout.end().to_string().into(),
-        ),
-        ("machine IDs", grouped(machines), machines.into()),
-        (
-            "capacity/s",
-            format!("{} IDs of each machine ID", grouped(capacity)),
-            capacity.into(),
-        ),
-        (
-            "same low bits",
-            sharding(layout),
-            u64::from(layout.same_low_bits()).into(),
-        ),
-        ("makes IDs", generates, makes_ids),
+        sharding(layout),
+        generates.map_or_else(|error| format!("no: {error}"), |()| "yes".into()),
     ];
-    let text = facts(&rows.each_ref().map(|(name, text, _)| (*name, text.clone())));
-    record(
-        output,
-        text,
-        rows.each_ref().map(|row| row.0),
-        rows.map(|row| row.2),
-    )?;
-    if total == 64 && spec.version_bits == 0 {
+    let rows: Vec<_> = Shape::COLUMNS.iter().copied().zip(texts).collect();
+    print(&match output {
+        Output::Text => facts(&rows),
+        output => Table::of(&[shape]).render(output),
+    })?;
+    if total == 64 && layout.spec().version_bits == 0 {
         say("its IDs need 64 bits: as signed numbers some of them are negative");
     } else if total > JS_BITS {
         say("JavaScript numbers are exact up to 53 bits: give these IDs as text there");

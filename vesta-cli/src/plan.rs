@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use vesta_boot::answers::in_utc;
 use vesta_boot::settings::{layout_of, quoted};
 use vesta_boot::{Error, moment};
 use vesta_explain::{IdSet, overlap};
@@ -11,7 +12,7 @@ use vesta_intf::{Field, IdError, IdMeta, UnixMillis};
 use crate::Done;
 use crate::cli::PlanCommand;
 use crate::output::{Output, answer, csv_line};
-use crate::values::{beside, exact, layout, range};
+use crate::values::{beside, layout, range};
 
 /// A set of IDs with its description.
 struct Described {
@@ -61,7 +62,7 @@ fn reading(described: &Described, id: u64) -> Vec<(&'static str, Value)> {
     };
     let made = layout
         .moment_of(fields.time)
-        .map_or(String::new(), |at| exact(at, &layout));
+        .map_or(String::new(), |at| in_utc(at, &layout));
     let mut reading = vec![("layout", layout.name().into()), ("moment", made.into())];
     reading.extend(beside(&layout, &fields).map(|(name, value)| (name, value.into())));
     reading

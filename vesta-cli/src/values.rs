@@ -153,15 +153,6 @@ pub(crate) fn minutes(text: &str) -> Result<f64, String> {
     minutes.ok_or_else(|| "must be a number of minutes, 0.01 to 1440".to_owned())
 }
 
-/// RFC 3339 in UTC, to the precision of a layout's ticks.
-pub(crate) fn exact(moment: UnixMillis, layout: &IdMeta) -> String {
-    let text = moment.to_string();
-    match layout.spec().unit.millis() {
-        1000 => text.replacen(".000Z", "Z", 1),
-        _ => text,
-    }
-}
-
 /// The day in UTC: `2016-04-30`.
 pub(crate) fn day(moment: UnixMillis) -> String {
     moment.to_string().split('T').take(1).collect()

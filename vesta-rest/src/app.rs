@@ -5,7 +5,7 @@ use actix_web::http::header;
 use actix_web::middleware::{Compress, Condition};
 use actix_web::web::{self, Bytes, Payload, ServiceConfig};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use vesta_boot::{Caller, Outcome, Running, Scopes, Span};
+use vesta_boot::{Caller, Outcome, Running, Scopes, Span, answers};
 
 pub use crate::endpoint::{Endpoint, Verb};
 use crate::endpoints::OTHER;
@@ -111,7 +111,7 @@ async fn body(verb: Verb, req: &HttpRequest, payload: Payload) -> Result<Bytes, 
         Verb::Post
             if req.headers().contains_key(header::CONTENT_TYPE) && !is("application/json") =>
         {
-            return Err(Problem::not_json());
+            return Err(answers::Problem::not_json().into());
         }
         Verb::Post => {}
         Verb::Any | Verb::Every if is("application/x-www-form-urlencoded") => {}
@@ -119,8 +119,8 @@ async fn body(verb: Verb, req: &HttpRequest, payload: Payload) -> Result<Bytes, 
     }
     let limit = state::running(req).config.limits.request_timeout;
     match tokio::time::timeout(limit, payload.to_bytes_limited(MAX_BODY)).await {
-        Err(_) => Err(Problem::body_too_slow(limit)),
-        Ok(Err(_)) => Err(Problem::body_too_large(MAX_BODY)),
+        Err(_) => Err(answers::Problem::body_too_slow(limit).into()),
+        Ok(Err(_)) => Err(answers::Problem::body_too_large(MAX_BODY).into()),
         Ok(Ok(Err(error))) => Err(Problem::bad_body(format!(
             "the body cannot be read: {error}"
         ))),

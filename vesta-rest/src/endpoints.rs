@@ -3,17 +3,17 @@
 
 use actix_web::HttpResponse;
 use vesta_boot::Scopes;
+use vesta_boot::answers::{
+    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, ManyIds, NewSerial, OneOrMany,
+    OneOrManySerials, Parts, Runs, SerialCreated, SerialParsed,
+};
 
 use crate::described::content::{html, json, list, number, object, one_id, text};
 use crate::described::failures::{
     ANOTHER_TAG, BAD_BATCH, CANNOT_MAKE, NO_SERIALS, NO_SUCH_TAG, NOT_OFFERED,
 };
 use crate::described::params::*;
-use crate::dto::{
-    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, LeafDecoded, ManyIds, NewSerial,
-    OneOrMany, OneOrManySerials, Parts, Runs, SegmentCache, SegmentRow, SerialCreated,
-    SerialParsed, TinyidNumbers, TinyidSegment, UidParsed,
-};
+use crate::dto::{LeafDecoded, SegmentCache, SegmentRow, TinyidNumbers, TinyidSegment, UidParsed};
 use crate::endpoint::{Endpoint, Verb};
 use crate::handlers::{leaf, pages, segments, serials, tinyid, uid, v1, vesta};
 

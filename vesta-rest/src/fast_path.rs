@@ -6,9 +6,9 @@ use actix_http::{HttpMessage as _, Request, Response};
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::{Method, StatusCode, header};
+use vesta_boot::answers::{self, IdText};
 use vesta_boot::{Config, Outcome, Running, Scopes, may_be_traced};
 
-use crate::dto::IdText;
 use crate::endpoints::{METHODS, ONE_ID, OTHER};
 use crate::problem::Problem;
 use crate::responses::{TEXT, no_store, ok};
@@ -87,7 +87,7 @@ pub(crate) fn outside_base(running: &Running, req: &mut Request) -> Option<Respo
 
 /// Refuses a request whose `Host` names another site.
 pub(crate) fn foreign_host(running: &Running) -> Response<BoxBody> {
-    refused(running, &Problem::foreign_host())
+    refused(running, &answers::Problem::foreign_host().into())
 }
 
 /// A refusal before the router, counted.

@@ -12,9 +12,9 @@ pub(crate) mod vesta;
 
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
+use vesta_boot::answers::IdText;
 use vesta_intf::AsyncIdService;
 
-use crate::dto::IdText;
 use crate::problem::Problem;
 use crate::state::Call;
 

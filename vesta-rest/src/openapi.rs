@@ -9,11 +9,11 @@ use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, Required, ResponseBuilder, Server};
 use vesta_boot::settings::Compat;
-use vesta_boot::{Running, Scopes};
+use vesta_boot::{Running, Scopes, answers};
 use vesta_intf::IdMeta;
 
 use crate::described::content::{Schemas, named};
-use crate::dto::ProblemBody;
+
 use crate::endpoint::Endpoint;
 use crate::endpoints::ENDPOINTS;
 
@@ -60,7 +60,7 @@ pub(crate) fn document(running: &Running) -> Bytes {
     let (layout, tokens) = (running.service.meta(), running.security.auth.is_some());
     let mut document = Api::openapi();
     let mut schemas = Schemas::new();
-    named::<ProblemBody>(&mut schemas);
+    named::<answers::Problem>(&mut schemas);
     let offered = |tag: &str| tag != TINYID || running.config.compat == Compat::Tinyid;
     if let Some(tags) = &mut document.tags {
         tags.retain(|tag| offered(&tag.name));

@@ -1,24 +1,14 @@
-//! Errors as RFC 9457 `application/problem+json`. Status and kind come from the one table in
-//! vesta-intf; errors of HTTP alone (405, 408, 413, 415) are added here.
+//! Problems as responses, with their headers.
 
 use std::fmt;
-use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName};
-use vesta_boot::Denied;
+use vesta_boot::{Denied, answers};
 use vesta_intf::{ErrorKind, IdError, is_control};
 
-use crate::dto::ProblemBody;
 use crate::responses::{no_store, ok};
-
-/// The media type of RFC 9457.
-pub const PROBLEM_JSON: &str = "application/problem+json";
-
-/// Default `Retry-After` of a 503: a drained server is usually replaced, and a lost machine ID
-/// usually re-claimed, within a second.
-const RETRY_UNKNOWN: Duration = Duration::from_secs(1);
 
 /// Maximum length of a caller's input repeated in an error, in characters.
 const QUOTED: usize = 40;
@@ -42,112 +32,65 @@ pub(crate) fn quoted(text: &str) -> String {
 /// An error response.
 #[derive(Debug, Clone)]
 pub struct Problem {
+    /// For the metrics; errors of HTTP alone count as [`ErrorKind::Invalid`].
     kind: ErrorKind,
     /// `Allow` or `WWW-Authenticate`.
     header: Option<(HeaderName, &'static str)>,
     // Errors travel by value: a box keeps them small.
-    body: Box<ProblemBody>,
+    body: Box<answers::Problem>,
     /// Media type and body for clients of another system, which expect errors in a 200.
     told: Option<Box<(&'static str, String)>>,
 }
 
-impl Problem {
-    fn of_kind(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        let mut problem = Self::of_http(kind.http_status(), kind.name(), kind.title(), detail);
-        problem.kind = kind;
-        problem
-    }
-
-    /// An error that only HTTP has, with its own kind.
-    fn of_http(
-        status: u16,
-        name: &'static str,
-        title: &'static str,
-        detail: impl Into<String>,
-    ) -> Self {
-        let urn = name.to_ascii_lowercase().replace('_', "-");
-        let body = Box::new(ProblemBody {
-            type_uri: format!("urn:vesta:problem:{urn}"),
-            title,
-            status,
-            detail: detail.into(),
-            kind: name,
-            parameter: None,
-            retry_after_ms: None,
-        });
+impl From<answers::Problem> for Problem {
+    fn from(body: answers::Problem) -> Self {
         Self {
-            kind: ErrorKind::Invalid,
+            kind: ErrorKind::from_name(body.kind).unwrap_or(ErrorKind::Invalid),
             header: None,
-            body,
+            body: Box::new(body),
             told: None,
         }
     }
+}
+
+impl Problem {
+    fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
+        answers::Problem::new(kind, detail).into()
+    }
 
     fn about(mut self, parameter: &str) -> Self {
-        self.body.parameter = Some(parameter.to_owned());
+        self.body.parameter = Some(parameter.to_owned().into());
         self
     }
 
     /// 400: a parameter or member that cannot be read, or is missing, repeated or unknown.
     pub fn invalid(parameter: &str, detail: impl Into<String>) -> Self {
-        Self::of_kind(ErrorKind::Invalid, detail).about(parameter)
+        Self::new(ErrorKind::Invalid, detail).about(parameter)
     }
 
     /// 400: a number that does not fit.
     pub fn out_of_range(parameter: &str, detail: impl Into<String>) -> Self {
-        Self::of_kind(ErrorKind::OutOfRange, detail).about(parameter)
+        Self::new(ErrorKind::OutOfRange, detail).about(parameter)
     }
 
     /// 400: a body that cannot be read.
     pub fn bad_body(detail: impl Into<String>) -> Self {
-        Self::of_kind(ErrorKind::Invalid, detail)
-    }
-
-    /// 403: the request's `Host` is not a name of this listener.
-    pub fn foreign_host() -> Self {
-        let detail = "the header host must name this listener by an address, by localhost, or by a name in \
-                      the setting hosts (--hosts)";
-        Self::of_kind(ErrorKind::PermissionDenied, detail)
+        Self::new(ErrorKind::Invalid, detail)
     }
 
     /// 404: unknown path of a server with this base path.
     pub fn no_such_path(base: &str, path: &str) -> Self {
         let path = quoted(path);
         let detail = format!("unknown path {path}; GET {base}/docs/ lists the endpoints");
-        Self::of_kind(ErrorKind::NotFound, detail)
+        Self::new(ErrorKind::NotFound, detail)
     }
 
     /// 405, with the methods that this path supports.
     pub fn method_not_allowed(allow: &'static str) -> Self {
-        let detail = format!("this path supports {allow}");
-        let problem = Self::of_http(405, "METHOD_NOT_ALLOWED", "Method not allowed", detail);
         Self {
             header: Some((header::ALLOW, allow)),
-            ..problem
+            ..answers::Problem::method_not_allowed(allow).into()
         }
-    }
-
-    /// 408: the body did not arrive in time.
-    pub fn body_too_slow(limit: Duration) -> Self {
-        let detail = format!("the body must arrive within {} ms", limit.as_millis());
-        Self::of_http(408, "REQUEST_TIMEOUT", "Request too slow", detail)
-    }
-
-    /// 413: the body is larger than the limit in bytes.
-    pub fn body_too_large(limit: usize) -> Self {
-        let detail = format!("the body must not be larger than {limit} bytes");
-        Self::of_http(413, "PAYLOAD_TOO_LARGE", "Payload too large", detail)
-    }
-
-    /// 415: the body is not JSON.
-    pub fn not_json() -> Self {
-        let detail = "send the body as content-type: application/json";
-        Self::of_http(
-            415,
-            "UNSUPPORTED_MEDIA_TYPE",
-            "Unsupported media type",
-            detail,
-        )
     }
 
     /// The kind, for the metrics; errors of HTTP alone count as [`ErrorKind::Invalid`].
@@ -156,7 +99,7 @@ impl Problem {
     }
 
     /// The response body.
-    pub fn body(&self) -> &ProblemBody {
+    pub fn body(&self) -> &answers::Problem {
         &self.body
     }
 
@@ -176,11 +119,10 @@ impl Problem {
         }
         let status = StatusCode::from_u16(self.body.status).expect("one of 400 to 599");
         let mut response = HttpResponse::build(status);
-        response.insert_header((header::CONTENT_TYPE, PROBLEM_JSON));
+        response.insert_header((header::CONTENT_TYPE, answers::Problem::MEDIA));
         response.insert_header((header::CACHE_CONTROL, "no-store"));
-        if let Some(millis) = self.body.retry_after_ms {
-            // Rounded up: rounded down, a client would retry too early.
-            response.insert_header((header::RETRY_AFTER, millis.div_ceil(1000)));
+        if let Some(seconds) = self.body.retry_after_seconds() {
+            response.insert_header((header::RETRY_AFTER, seconds));
         }
         if let Some((name, value)) = &self.header {
             response.insert_header((name, *value));
@@ -189,21 +131,9 @@ impl Problem {
     }
 }
 
-fn whole_millis(wait: Duration) -> u64 {
-    u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
-}
-
 impl From<IdError> for Problem {
     fn from(error: IdError) -> Self {
-        let mut problem = Self::of_kind(error.kind(), error.to_string());
-        let unknown = (problem.body.status == 503).then_some(RETRY_UNKNOWN);
-        problem.body.retry_after_ms = error.retry_after().or(unknown).map(whole_millis);
-        match error {
-            IdError::OutOfRange { field, .. } | IdError::Invalid { field, .. } => {
-                problem.about(field)
-            }
-            _ => problem,
-        }
+        answers::Problem::from(error).into()
     }
 }
 
@@ -225,6 +155,8 @@ impl fmt::Display for Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use actix_web::body::to_bytes;
     use serde_json::Value;
     use vesta_intf::{NotReady, NotReadyReason};
@@ -236,7 +168,7 @@ mod tests {
         let status = response.status().as_u16();
         assert_eq!(
             response.headers().get("content-type").unwrap(),
-            PROBLEM_JSON
+            answers::Problem::MEDIA
         );
         let retry_after = response
             .headers()

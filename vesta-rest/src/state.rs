@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{self, Bytes};
+use serde::de::DeserializeOwned;
 use vesta_boot::{Caller, Denied, Running, Scopes, TextFormat};
 use vesta_intf::IdFormat;
 use vesta_service::clock::{Clock as _, SystemClock};
@@ -54,6 +55,13 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn running(&self) -> &Running {
         running(&self.req)
+    }
+
+    /// The body.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            Problem::bad_body(format!("the body does not match its schema: {error}"))
+        })
     }
 
     /// The format of IDs in request and response.

@@ -7,8 +7,7 @@ use tonic::{Request, Response, Status};
 use vesta_boot::{Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::segment_service_server::SegmentService as Protocol;
-use vesta_intf::{IdError, MAX_RUN_IDS_PER_CALL, check_tag};
-use vesta_numbers::segment::SegmentService;
+use vesta_intf::{IdError, MAX_RUN_IDS_PER_CALL};
 
 use crate::grpc::batch;
 use crate::methods::{NEXT_ID, NEXT_IDS};
@@ -18,24 +17,12 @@ use crate::{access, deadline};
 pub(crate) struct Segments(pub(crate) Arc<Running>);
 
 impl Segments {
-    /// The service, after checking the length of a tag's name.
-    fn service(&self, tag: &str) -> Result<&SegmentService, IdError> {
-        let service = self.0.segments()?;
-        check_tag(tag)?;
-        Ok(service)
-    }
-
     async fn one(&self, metadata: &MetadataMap, tag: &str) -> Result<u64, IdError> {
-        let service = self.service(tag)?;
-        match service
-            .try_segment(tag)
-            .and_then(|segment| segment.try_next())
-        {
+        match self.0.try_next_number(tag) {
             // Boxed, so that the future of the usual case stays small.
             Err(error) if error.retry_after().is_some() => {
                 let caller = deadline::of_caller(metadata);
-                let work = async { service.segment_async(tag).await?.next_async().await };
-                Box::pin(self.0.within(caller, work)).await
+                Box::pin(self.0.within(caller, self.0.next_number(tag))).await
             }
             result => result,
         }
@@ -62,13 +49,7 @@ impl Protocol for Segments {
         request: Request<v1::NextIdsRequest>,
     ) -> Result<Response<v1::NextIdsResponse>, Status> {
         let v1::NextIdsRequest { tag, count } = request.get_ref();
-        let work = async {
-            self.service(tag)?
-                .segment_async(tag)
-                .await?
-                .next_runs_async(*count)
-                .await
-        };
+        let work = self.0.next_numbers(tag, *count);
         let counts = (*count, MAX_RUN_IDS_PER_CALL);
         let runs = batch(&self.0, NEXT_IDS, &request, counts, work).await?;
         Ok(Response::new(v1::NextIdsResponse {

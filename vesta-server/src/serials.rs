@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use tonic::{Request, Response, Status};
-use vesta_boot::{NewSerialRequest, Outcome, Running};
+use vesta_boot::answers::NewSerial;
+use vesta_boot::{Outcome, Running};
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::serial_service_server::SerialService as Protocol;
-use vesta_intf::{IdError, MAX_IDS_PER_CALL, check_tag};
-use vesta_numbers::serial::Reset;
-use vesta_numbers::serial::SerialService;
+use vesta_intf::{IdError, MAX_IDS_PER_CALL};
 
 use crate::deadline;
 use crate::grpc::batch;
@@ -18,11 +17,18 @@ use crate::methods::{CREATE, NEXT, PARSE};
 pub(crate) struct Serials(pub(crate) Arc<Running>);
 
 impl Serials {
-    /// The service, after checking the length of a tag's name.
-    fn service(&self, tag: &str) -> Result<&SerialService, IdError> {
-        let service = self.0.serials()?;
-        check_tag(tag)?;
-        Ok(service)
+    /// Runs and counts a call.
+    async fn answer<T, R>(
+        &self,
+        method: usize,
+        request: Request<R>,
+        work: impl AsyncFnOnce(R) -> Result<T, IdError>,
+    ) -> Result<T, Status> {
+        let call = self.0.metrics.start(method);
+        let caller = deadline::of_caller(request.metadata());
+        let result = self.0.within(caller, work(request.into_inner())).await;
+        call.done(Outcome::from(&result));
+        result.map_err(Status::from)
     }
 }
 
@@ -34,66 +40,28 @@ impl Protocol for Serials {
     ) -> Result<Response<v1::NextSerialsResponse>, Status> {
         let v1::NextSerialsRequest { tag, count } = request.get_ref();
         let count = count.unwrap_or(1);
-        let work = async {
-            self.service(tag)?;
-            let tag = self.0.serial_tag(tag).await?;
-            tag.next_many_async(count).await
-        };
+        let work = self.0.next_serials(tag, count);
         let serials = batch(&self.0, NEXT, &request, (count, MAX_IDS_PER_CALL), work).await?;
-        let serials = serials.into_iter();
-        let serials = serials.map(|serial| v1::Serial {
-            serial: serial.text,
-            counter: serial.counter,
-        });
-        Ok(Response::new(v1::NextSerialsResponse {
-            serials: serials.collect(),
-        }))
+        let serials = serials.into_iter().map(v1::Serial::from).collect();
+        Ok(Response::new(v1::NextSerialsResponse { serials }))
     }
 
     async fn parse(
         &self,
         request: Request<v1::ParseSerialRequest>,
     ) -> Result<Response<v1::ParsedSerial>, Status> {
-        let call = self.0.metrics.start(PARSE);
-        let caller = deadline::of_caller(request.metadata());
-        let v1::ParseSerialRequest { tag, serial } = request.into_inner();
-        let work = async { self.service(&tag)?.tag_async(&tag).await?.parse(&serial) };
-        let parsed = self.0.within(caller, work).await;
-        call.done(Outcome::from(&parsed));
-        let parsed = parsed?;
-        Ok(Response::new(v1::ParsedSerial {
-            tag,
-            period: parsed.period,
-            date: parsed.date,
-            counter: parsed.counter,
-            check: parsed.check.map(|method| method.to_string()),
-        }))
+        let work =
+            async |it: v1::ParseSerialRequest| self.0.parse_serial(&it.tag, &it.serial).await;
+        let parsed = self.answer(PARSE, request, work).await?;
+        Ok(Response::new(parsed.into()))
     }
 
     async fn create(
         &self,
         request: Request<v1::CreateSerialRequest>,
     ) -> Result<Response<v1::CreateSerialResponse>, Status> {
-        let call = self.0.metrics.start(CREATE);
-        let caller = deadline::of_caller(request.metadata());
-        let new = request.into_inner();
-        let work = async {
-            let reset = new.reset.map_or(Ok(Reset::Never), |reset| reset.parse())?;
-            let request = NewSerialRequest {
-                tag: new.tag,
-                pattern: new.pattern,
-                reset,
-                zone: new.zone,
-                step: new.step,
-                first: new.first,
-                description: new.description,
-                max_tags: new.max_tags,
-            };
-            request.create(&self.0).await
-        };
-        let created = self.0.within(caller, work).await;
-        call.done(Outcome::from(&created));
-        let created = created?;
+        let work = async |new| self.0.create_serial(NewSerial::from(new)).await;
+        let created = self.answer(CREATE, request, work).await?.created;
         Ok(Response::new(v1::CreateSerialResponse { created }))
     }
 }

@@ -555,7 +555,7 @@ def the_console_is_live_and_right(context) -> None:
         assert f"{method} OK {count:,.0f} " in requests[method] + " ", requests
     status = json.loads(read(context.server.admin + "status"))
     pool = json.loads(read(context.server.admin + "pool"))
-    machine = str(status["machine"]["id"])
+    machine = str(status["machine"])
     assert page.text("machines").startswith(machine), page.text("machines")
     # At once, because the next poll replaces them.
     cells = page.driver.execute_script("return [...document.querySelectorAll('#grid i')].map((it) => [it.className, it.title])")
@@ -632,7 +632,7 @@ def the_console_survives_its_process(context) -> None:
     page.until(lambda: "No answer" in page.text("console-error"))
     # The events of the next process at this address start over.
     server = Server(context.program, admin=server.admin.removeprefix("http://").rstrip("/"))
-    claimed = json.loads(read(server.admin + "events"))["events"][0]["time"]
+    claimed = json.loads(read(server.admin + "events"))["events"][0]["moment"]
     page.until(lambda: page.text("events").startswith(claimed))
     assert len(page.text("events").splitlines()) == 1, page.text("events")
     page.close(allowed="ERR_CONNECTION_REFUSED")
@@ -715,7 +715,7 @@ def serials_have_rows(context) -> None:
         serial("create", "coupons", "{shuffle:8}", "--serial-keys", folder)
         server = Server(context.program, *store)
         read(server.rest + "v1/serials/invoices/next?count=25")
-        told = {it["tag"]: it for it in json.loads(read(server.admin + "serials"))["serials"]}
+        told = {it["tag"]: it for it in json.loads(read(server.admin + "serials"))["tags"]}
         for language, width in [("en", 1100), ("zh", 360)]:
             page = context.page(server.admin, language, width=width)
             page.go("console")

@@ -2,7 +2,8 @@
 """Each thing has one name at every door. Collects the members of the JSON answers (REST, admin listener, command line), the
 fields of the protocol and the labels of metrics into docs/inside/names.md.
 
-names.py check     fails if a name is not in the page, or if a door uses a name that another one took the place of
+names.py check     fails if a name is not in the page, if it has several types, or if a door uses a name that another one
+                   took the place of
 names.py write     writes the page"""
 
 import pathlib
@@ -29,8 +30,13 @@ ONE = [
     ("how often a machine ID was claimed", "claim", ["leaseEpoch", "lease_epoch"]),
     ("the delay after which a retry makes sense, in milliseconds", "retryAfterMs", ["retry_after_ms"]),
 ]
-# Bodies of other systems, whose clients expect these names.
-OTHERS = {"legacy.rs", "tinyid.rs"}
+# Two things with one name, for a reason.
+SEVERAL_TYPES = {
+    "serials": "of a tag, new ones; of a program, what is known of all",
+    "step": "of a tag, a number; of a run, the distance of its IDs, as text like these",
+    "type": "of a problem, as RFC 9457 has it; of an ID, a field",
+    "version": "of a program; of an ID, a field",
+}
 
 
 def camel(name):
@@ -43,20 +49,38 @@ def without_tests(text):
     return "\n".join(line for line in text.split("\n") if not line.strip().startswith("//"))
 
 
+# How a member is written in JSON, by its Rust type.
+WRITTEN = {
+    "String": "text", "&str": "text", "Cow<str>": "text", "Long": "text", "IdText": "text", "Value": "number",
+    "Verbatim": "number", "bool": "truth", "u8": "number", "u16": "number", "u32": "number", "u64": "number", "usize": "number",
+}
+
+
+def written(rust):
+    rust = re.sub(r"'\w+,? ?", "", rust).strip()
+    for outer, form in (("Option", "{}"), ("Vec", "list of {}")):
+        inner = re.fullmatch(outer + r"<(.*)>", rust)
+        if inner:
+            return form.format(written(inner.group(1)))
+    return WRITTEN.get(rust, "object")
+
+
 def serialized(text):
-    """Members of the structs that are serialised."""
+    """Members of the structs that are serialised, with their types."""
     for attributes, body in re.findall(r"((?:#\[[^\n]*\n(?:[^#\n][^\n]*\n)*?)+?)(?:pub(?:\([^)]*\))? )?struct \w+(?:<[^>]*>)? \{\n(.*?)\n\}", text, flags=re.S):
         if "Serialize" not in attributes and "Deserialize" not in attributes:
             continue
+        # What is only read may be a number where an answer has text.
+        is_answer = re.search(r"\bSerialize", attributes)
         about = ""
         for line in body.split("\n"):
-            member = re.match(r"    (?:pub(?:\([^)]*\))? )?(\w+): ", line)
+            member = re.match(r"    (?:pub(?:\([^)]*\))? )?(\w+): (.*),$", line)
             if member is None:
                 about += line
                 continue
             renamed = re.search(r'rename = "(\w+)"', about)
             if "flatten" not in about:
-                yield renamed.group(1) if renamed else camel(member.group(1))
+                yield renamed.group(1) if renamed else camel(member.group(1)), written(member.group(2)) if is_answer else None
             about = ""
 
 
@@ -78,19 +102,19 @@ def columns(text):
 
 
 def found():
-    """Doors of each name."""
+    """Doors and types of each name."""
     names = {}
 
     def note(door, members):
         for name in members:
-            names.setdefault(name, set()).add(door)
+            names.setdefault(name, (set(), set()))[0].add(door)
 
-    for path in sorted((ROOT / "vesta-rest/src").glob("dto*.rs")) + sorted((ROOT / "vesta-rest/src/dto").glob("*.rs")):
-        if path.name not in OTHERS:
-            note("REST", serialized(without_tests(path.read_text())))
-    for path in sorted((ROOT / "vesta-boot/src/admin").glob("*.rs")) + [ROOT / "vesta-boot/src/commands/store/show.rs"]:
-        text = without_tests(path.read_text())
-        note("admin", [*literal(text), *serialized(text)])
+    for path in sorted((ROOT / "vesta-boot/src/answers").glob("*.rs")):
+        for name, of_type in serialized(without_tests(path.read_text())):
+            note("answers", [name])
+            names[name][1].update([of_type] if of_type else [])
+    for path in sorted((ROOT / "vesta-boot/src/admin").glob("*.rs")):
+        note("admin", literal(without_tests(path.read_text())))
     for path in [*sorted((ROOT / "vesta-boot/src/commands").rglob("*.rs")), *sorted((ROOT / "vesta-cli/src").glob("*.rs"))]:
         if "tests" not in path.parts and path.name not in ("tests.rs", "sql.rs"):
             text = without_tests(path.read_text())
@@ -109,9 +133,10 @@ def page(names):
     lines = [
         "# Names",
         "",
-        "Each thing has one name at every door: in the JSON of REST, of the admin listener and of the command line, in the",
-        "protocol (there in `snake_case`) and as a label of metrics. `scripts/check/docs/names.py write` makes this page from",
-        "the sources; a name that is not here fails the checks, so that it is chosen on purpose.",
+        "Each thing has one name and one type at every door: in the answers that REST, the admin listener and the command line",
+        "give as JSON (`vesta-boot/src/answers`), in what one command alone says, in the protocol (there in `snake_case`) and as a",
+        "label of metrics. `scripts/check/docs/names.py write` makes this page from the sources; a name that is not here fails",
+        "the checks, so that it is chosen on purpose.",
         "",
         "## One name for one thing",
         "",
@@ -121,9 +146,10 @@ def page(names):
         "",
         "## Every name, and its doors",
         "",
-        "| name | doors |",
-        "|---|---|",
-        *(f"| `{name}` | {', '.join(sorted(names[name]))} |" for name in sorted(names, key=lambda it: (it.lower(), it))),
+        "| name | doors | type in the answers |",
+        "|---|---|---|",
+        *(f"| `{name}` | {', '.join(sorted(doors))} | {'; '.join(sorted(types))} |"
+          for name, (doors, types) in sorted(names.items(), key=lambda it: (it[0].lower(), it[0]))),
     ]
     return "\n".join(lines) + "\n"
 
@@ -131,14 +157,18 @@ def page(names):
 def faults(names):
     for thing, name, old in ONE:
         for it in old:
-            for door in sorted(names.get(it, ())):
+            for door in sorted(names.get(it, ((), ()))[0]):
                 yield f"{door} calls {thing} `{it}`; its name is {name}"
+    for name, (_, types) in sorted(names.items()):
+        if len(types) > 1 and name not in SEVERAL_TYPES:
+            yield f"`{name}` has several types: {', '.join(sorted(types))}"
 
 
 def main():
     names = found()
-    # Planted: an old name is seen.
-    assert list(faults({"retry_after_ms": {"REST"}})), "a planted name is not found"
+    # Planted: an old name and a second type are seen.
+    assert list(faults({"retry_after_ms": ({"answers"}, set())})), "a planted name is not found"
+    assert list(faults({"tag": ({"answers"}, {"text", "number"})})), "a planted type is not found"
     wrong = list(faults(names))
     text = page(names)
     if sys.argv[1:] == ["write"]:

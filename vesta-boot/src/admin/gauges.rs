@@ -12,9 +12,8 @@ use vesta_numbers::segment::SegmentStatus;
 use vesta_service::options::{MachineStatus, Status};
 
 use super::state::AdminState;
-use super::status::window_left;
-use super::tags::{Whole, left};
 use super::{segments, serials};
+use crate::answers::{Whole, left, room, trouble, window_left};
 use crate::assemble::Assembled;
 use crate::metrics::{BOUNDS, Latency, Metrics};
 use crate::security::Security;
@@ -92,10 +91,10 @@ figures! {
     }
     /// Figures of segments and serials; the name follows `segment` or `serial`.
     TAGS of Whole {
-        Gauge "_tags" "Tags in the store", |it| it.tags;
-        Gauge "s_ready" "1 if the tags have been read and are served", |it| it.not_ready_because.is_none();
+        Gauge "_tags" "Tags in the store", |it| it.tag_count;
+        Gauge "s_ready" "1 if the tags have been read and are served", |it| it.ready;
         Gauge "s_doubt" "1 if the store may hand out numbers again", |it| it.doubt.is_some();
-        Seconds "s_refresh_age" "Time since the tags were last read", known |it| it.last_refresh_age.map(millis);
+        Seconds "s_refresh_age" "Time since the tags were last read", known |it| it.last_refresh_age_ms;
     }
     TAG of Tag {
         Counter "_taken" "Numbers of the tag handed out", |it| it.segment.taken_total;
@@ -145,10 +144,7 @@ impl Collector for Scrape {
         if let Some(service) = state.serials() {
             let all = service.status();
             let all = all.into_iter().map(|serial| {
-                let (ready, room) = (
-                    serials::trouble(&serial).is_none(),
-                    Some(serials::room(&serial)),
-                );
+                let (ready, room) = (trouble(&serial).is_none(), Some(room(&serial)));
                 Tag {
                     segment: serial.segment,
                     ready,

@@ -9,7 +9,6 @@ mod segments;
 mod serials;
 mod state;
 mod status;
-mod tags;
 #[cfg(test)]
 mod tests;
 
@@ -27,14 +26,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use serde_json::json;
+use vesta_intf::{ErrorKind, IdError};
 
-use vesta_intf::IdError;
-
+use crate::answers::{Event, Events, Problem};
 use crate::settings::SERIALS_OFF;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY, TABLE};
-use responses::{off, refused, respond};
+use responses::{refused, respond};
 pub(crate) use state::AdminState;
 use vesta_net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Requests, Scopes};
 
@@ -51,15 +49,15 @@ fn router(state: AdminState) -> Router {
         .route("/events", get(events))
         .route("/segments", get(segments_now).post(new_segment))
         .route("/serials", get(serials_now))
-        .method_not_allowed_fallback(|| async {
-            refused((
-                StatusCode::METHOD_NOT_ALLOWED,
-                "this path does not support this method".to_owned(),
-            ))
+        .method_not_allowed_fallback(|uri: Uri| async move {
+            refused(Problem::method_not_allowed(match uri.path() {
+                "/segments" => "GET, HEAD, POST",
+                _ => "GET, HEAD",
+            }))
         })
         .fallback(|uri: Uri| async move {
             let why = format!("unknown path {}; GET / serves the page", uri.path());
-            refused((StatusCode::NOT_FOUND, why))
+            refused(Problem::new(ErrorKind::NotFound, why))
         })
         .layer(DefaultBodyLimit::max(segments::MOST_BYTES))
         .layer(middleware::from_fn_with_state(state.clone(), check_access))
@@ -102,9 +100,7 @@ async fn check_host(State(hosts): State<Hosts>, request: Request, next: Next) ->
     if hosts.allow(named.map(HeaderValue::as_bytes)) {
         return next.run(request).await;
     }
-    let reason = "the header host must name this listener by an address, by localhost, or by a name in \
-                  the setting hosts (--hosts)";
-    refused((StatusCode::FORBIDDEN, reason.to_owned()))
+    refused(Problem::foreign_host())
 }
 
 /// Admits a request if its token has the needed scope and, for requests that change something, no page
@@ -128,15 +124,12 @@ async fn check_access(State(state): State<AdminState>, request: Request, next: N
         Ok(_) if !reads && !origin::is_own(request.headers(), &state.security.admin_hosts) => {
             let reason = "the headers host and origin must name this listener by its address, by \
                           localhost, or by a name in the setting hosts (--hosts)";
-            refused((StatusCode::FORBIDDEN, reason.to_owned()))
+            refused(Problem::new(ErrorKind::PermissionDenied, reason))
         }
         Ok(_) => next.run(request).await,
         Err(denied) => {
             let challenge = [(header::WWW_AUTHENTICATE, denied.challenge())];
-            let error = IdError::from(denied);
-            let status = StatusCode::from_u16(error.kind().http_status());
-            let status = status.unwrap_or(StatusCode::UNAUTHORIZED);
-            (challenge, refused((status, error.to_string()))).into_response()
+            (challenge, refused(IdError::from(denied))).into_response()
         }
     }
 }
@@ -196,23 +189,26 @@ async fn metrics(State(state): State<AdminState>, headers: HeaderMap) -> Respons
             let (media, body) = format::negotiated(&headers, body);
             ([(header::CONTENT_TYPE, media)], body).into_response()
         }
-        Err(error) => refused((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+        Err(error) => refused(Problem::new(ErrorKind::Internal, error.to_string())),
     }
 }
 
 async fn status(State(state): State<AdminState>) -> Response {
     state.read_pool().await;
-    respond(StatusCode::OK, status::status(&state))
+    respond(StatusCode::OK, &status::status(&state))
 }
 
 async fn pool(State(state): State<AdminState>) -> Response {
     let Some(pool) = state.whole_pool() else {
-        let why = "the machine IDs of this program come from no pool";
-        return refused((StatusCode::NOT_FOUND, why.to_owned()));
+        return refused(state.off("the machine IDs of this program come from no pool"));
     };
     match pool.shown().await {
-        Ok(shown) => respond(StatusCode::OK, shown),
-        Err(why) => refused((StatusCode::SERVICE_UNAVAILABLE, why)),
+        Ok(shown) => respond(StatusCode::OK, &shown),
+        Err(why) => refused(IdError::Unavailable {
+            reason: why.into(),
+            retry_after: None,
+            source: None,
+        }),
     }
 }
 
@@ -223,39 +219,33 @@ async fn events(State(state): State<AdminState>, RawQuery(query): RawQuery) -> R
     };
     let Ok(since) = since else {
         let why = "the query must be since=N, where N is an event number";
-        return refused((StatusCode::BAD_REQUEST, why.to_owned()));
+        return refused(Problem::new(ErrorKind::Invalid, why).about("since"));
     };
     let events = state
         .service()
         .map(|service| service.events(since))
         .unwrap_or_default();
-    let last = events.last().map_or(since, |event| event.number);
-    let events = events.iter().map(|event| {
-        json!({
-            "number": event.number,
-            "time": event.at.to_string(),
-            "kind": event.kind.name(),
-            "machine": event.machine,
-            "text": event.text,
-        })
-    });
+    let last_number = events.last().map_or(since, |event| event.number);
+    let events = events.into_iter().map(Event::from).collect();
     respond(
         StatusCode::OK,
-        json!({ "events": events.collect::<Vec<_>>(), "last": last }),
+        &Events {
+            events,
+            last_number,
+        },
     )
 }
 
 async fn segments_now(State(state): State<AdminState>) -> Response {
     segments::find(&state).map_or_else(refused, |segments| {
-        respond(StatusCode::OK, segments::status(&segments))
+        respond(StatusCode::OK, &segments::status(segments))
     })
 }
 
 async fn serials_now(State(state): State<AdminState>) -> Response {
-    let serials = state.serials().map(|serials| serials::status(serials));
-    serials.map_or_else(
-        || refused(off(&state, SERIALS_OFF)),
-        |status| respond(StatusCode::OK, status),
+    state.serials().map_or_else(
+        || refused(state.off(SERIALS_OFF)),
+        |serials| respond(StatusCode::OK, &serials::status(serials)),
     )
 }
 
@@ -268,7 +258,10 @@ async fn new_segment(
     let _in_flight = connection.map(|it| it.0.0.begin()); // now that its body is complete
     let created = match body {
         Ok(body) => segments::create(&state, &headers, &body).await,
-        Err(rejection) => Err((rejection.status(), rejection.body_text())),
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            Err(Problem::body_too_large(segments::MOST_BYTES).into())
+        }
+        Err(rejection) => Err(Problem::new(ErrorKind::Invalid, rejection.body_text()).into()),
     };
     created.unwrap_or_else(refused)
 }

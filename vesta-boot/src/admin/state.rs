@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
-use vesta_intf::UnixMillis;
+use vesta_intf::{IdError, UnixMillis};
 use vesta_numbers::segment::SegmentService;
 use vesta_numbers::serial::SerialService;
 use vesta_service::LocalIdService;
@@ -12,7 +12,7 @@ use vesta_service::clock::{Clock as _, SystemClock};
 use crate::assemble::Assembled;
 use crate::metrics::Metrics;
 use crate::role::Role;
-use crate::running::not_ready_because;
+use crate::running::{NOT_STARTED, not_ready_because};
 use crate::security::Security;
 use crate::stores::pool::{Pool, Usage};
 
@@ -92,6 +92,14 @@ impl AdminState {
     pub(super) async fn read_pool(&self) {
         if let Some(pool) = self.started.get().and_then(|started| started.pool.clone()) {
             pool.refresh().await;
+        }
+    }
+
+    /// The refusal of a feature that is off, or not available yet.
+    pub(super) fn off(&self, why: &'static str) -> IdError {
+        match self.service() {
+            Some(_) => IdError::Unsupported { what: why.into() },
+            None => NOT_STARTED,
         }
     }
 

@@ -10,12 +10,13 @@ use vesta_numbers::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 use super::console::Console;
 use super::declared::SegmentCommand;
 use super::report::{counted, failed, report};
+use crate::answers::{NewSegment, StoredSegment};
 use crate::error::Error;
-use crate::output::{Cell, Output, Table};
+use crate::output::{Output, Table};
 use crate::settings::Config;
 use crate::stores::open_segments;
 use tags::tags;
-pub(crate) use tags::{new_tag, titled};
+pub(crate) use tags::titled;
 
 pub(super) fn run(
     config: &Config,
@@ -31,8 +32,14 @@ pub(super) fn run(
             last,
             description,
         } => {
-            let tag = new_tag(name, *step, *first, *last, description.as_deref());
-            let tag = tag.map_err(Error::setting)?;
+            let new = NewSegment {
+                tag: name.clone(),
+                step: *step,
+                first: *first,
+                last: *last,
+                description: description.clone(),
+            };
+            let tag = new.checked().map_err(Error::setting)?;
             create(&*open_segments(config, config.store.auto_init)?, &tag)
         }
         SegmentCommand::Import(asked) => {
@@ -90,30 +97,9 @@ fn list(store: &dyn SegmentStore, output: Output) -> Result<String, Error> {
 }
 
 fn listed(store: &str, tags: &[SegmentTag], output: Output) -> String {
-    let mut table = Table::new([
-        "tag",
-        "next in store",
-        "last",
-        "table step",
-        "update time",
-        "description",
-    ]);
-    for tag in tags {
-        let [next, step] = tag.shown();
-        let step = step.parse::<u64>().map_or_else(|_| step.into(), Cell::from);
-        let time = tag.update_time.map(|time| time.to_string());
-        let description = tag.description.as_deref();
-        table.row([
-            (&*tag.key).into(),
-            next.into(),
-            tag.last.map(|last| last.to_string()).into(),
-            step,
-            time.into(),
-            description.into(),
-        ]);
-    }
-    let segments: Vec<_> = table.objects().collect();
-    let json = json!({ "store": store, "segments": segments });
+    let segments: Vec<_> = tags.iter().map(StoredSegment::from).collect();
+    let table = Table::of(&segments);
+    let json = json!({ "store": store, "tags": segments });
     output.pick(
         &titled(store, &table, tags.len()),
         &json,
@@ -127,8 +113,24 @@ mod tests {
 
     use super::*;
 
+    fn new_tag(
+        tag: &str,
+        step: u64,
+        first: u64,
+        description: Option<&str>,
+    ) -> Result<NewSegmentTag, IdError> {
+        let new = NewSegment {
+            tag: tag.into(),
+            step,
+            first,
+            last: None,
+            description: description.map(str::to_owned),
+        };
+        new.checked()
+    }
+
     fn created(store: &MemorySegmentStore, key: &str) -> Result<String, String> {
-        let tag = new_tag(key, 1000, 7, None, Some("the orders")).expect("a right tag");
+        let tag = new_tag(key, 1000, 7, Some("the orders")).expect("a right tag");
         create(store, &tag).map_err(|error| error.to_string())
     }
 
@@ -145,7 +147,7 @@ mod tests {
             said,
             "tag orders exists in memory with this definition; nothing was changed\n"
         );
-        let other = new_tag("orders", 1001, 7, None, None).expect("a right tag");
+        let other = new_tag("orders", 1001, 7, None).expect("a right tag");
         let error = create(&store, &other).expect_err("it is another");
         assert_eq!(
             (error.exit_code(), error.to_string()),
@@ -162,9 +164,9 @@ mod tests {
         assert_eq!(said, expected);
         let said = list(&store, Output::Json).expect("a list");
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-        assert_eq!(said["segments"][0]["tag"], "orders");
-        assert_eq!(said["segments"][0]["nextInStore"], "7");
-        assert_eq!(said["segments"][0]["tableStep"], 1000);
+        assert_eq!(said["tags"][0]["tag"], "orders");
+        assert_eq!(said["tags"][0]["nextInStore"], "7");
+        assert_eq!(said["tags"][0]["tableStep"], 1000);
     }
 
     #[test]
@@ -208,8 +210,8 @@ mod tests {
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
         let of = |row: usize| {
             (
-                &said["segments"][row]["nextInStore"],
-                &said["segments"][row]["tableStep"],
+                &said["tags"][row]["nextInStore"],
+                &said["tags"][row]["tableStep"],
             )
         };
         assert_eq!(of(0), (&json!("NULL"), &json!(10)));
@@ -223,7 +225,7 @@ mod tests {
             ("a", 0, 1, "step must be 1 to 2147483647, but is 0"),
             ("a", 1, u64::MAX, "first must be 0 to"),
         ] {
-            let said = new_tag(key, step, first, None, None)
+            let said = new_tag(key, step, first, None)
                 .expect_err(expected)
                 .to_string();
             assert!(said.contains(expected), "{said}");

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 use vesta_intf::IdError;
+use vesta_numbers::serial::Reset;
 use vesta_numbers::serial::SerialService;
-use vesta_numbers::serial::{Pattern, Reset};
 use vesta_service::BuildError;
 use vesta_store::StoreUrl;
 
 use super::declared::{NewSerial, SerialCommand};
 use super::report::{counted, failed, report};
 use super::segment::{exists, other, titled};
+use crate::answers::{self, Serial, SerialParsed, StoredSerial};
 use crate::error::Error;
-use crate::new_serial::NewSerialRequest;
 use crate::output::{Output, Table};
 use crate::serial_keys;
 use crate::settings::Config;
@@ -70,11 +70,8 @@ fn lines(serials: Vec<vesta_numbers::serial::Serial>, output: Output) -> String 
             .map(|serial| serial.text + "\n")
             .collect();
     }
-    let mut table = Table::new(["serial"]);
-    serials
-        .into_iter()
-        .for_each(|serial| table.row([serial.text.into()]));
-    table.render(output)
+    let serials: Vec<_> = serials.into_iter().map(Serial::from).collect();
+    Table::of(&serials).render(output)
 }
 
 fn refused(error: IdError) -> Error {
@@ -88,36 +85,21 @@ fn parse(
     serial: &str,
     output: Output,
 ) -> Result<String, IdError> {
-    let parsed = tag.parse(serial)?;
-    let (counter, check) = (
-        parsed.counter.to_string(),
-        parsed.check.map(|it| it.to_string()),
-    );
-    let right = check.as_ref().map(|method| format!("right ({method})"));
-    let mut text = format!("tag     {}\n", tag.name());
-    for (name, value) in [
-        ("period", parsed.period.as_deref()),
-        ("date", parsed.date.as_deref()),
-        ("counter", Some(&*counter)),
-        ("check", right.as_deref()),
-    ] {
-        text += &value
-            .map(|value| format!("{name:<7} {value}\n"))
-            .unwrap_or_default();
+    let parsed = SerialParsed::new(tag.name(), tag.parse(serial)?);
+    let table = Table::of(std::slice::from_ref(&parsed));
+    if output != Output::Text {
+        return Ok(table.render(output));
     }
-    let mut table = Table::new(["tag", "period", "date", "counter", "check"]);
-    table.row([
-        tag.name().into(),
-        parsed.period.into(),
-        parsed.date.into(),
-        counter.into(),
-        check.into(),
-    ]);
-    Ok(if output == Output::Text {
-        text
-    } else {
-        table.render(output)
-    })
+    let check = parsed.check.map(|method| format!("right ({method})"));
+    let lines = [
+        ("tag", Some(parsed.tag)),
+        ("period", parsed.period),
+        ("date", parsed.date),
+        ("counter", Some(parsed.counter.0.to_string())),
+        ("check", check),
+    ];
+    let line = |(name, value)| Some(format!("{name:<7} {}\n", Option::<String>::as_ref(&value)?));
+    Ok(lines.into_iter().filter_map(line).collect())
 }
 
 fn create(
@@ -134,17 +116,17 @@ fn create(
     }: &NewSerial,
     open: impl FnOnce() -> Result<SerialService, Error>,
 ) -> Result<String, Error> {
-    let pattern = Pattern::new(pattern, *reset).map_err(Error::setting)?;
-    let request = NewSerialRequest {
+    let request = answers::NewSerial {
         tag: tag.clone(),
-        reset: *reset,
+        pattern: pattern.clone(),
+        reset: Some(reset.to_string()),
         zone: zone.clone(),
         step: *step,
         first: Some(*first),
         description: description.clone(),
         max_tags: *max_tags,
-        ..NewSerialRequest::default()
     };
+    let pattern = request.checked_pattern().map_err(Error::setting)?;
     let mut new = request.checked(pattern.clone()).map_err(Error::setting)?;
     let mut made = String::new();
     if pattern.is_shuffled() {
@@ -193,34 +175,9 @@ fn list(service: &SerialService, output: Output) -> Result<String, Error> {
     // Waits for the refresh begun when the service was built, and reads the current tags.
     service.refresh().map_err(|error| failed(&store, &error))?;
     let tags = service.status();
-    let mut table = Table::new([
-        "tag",
-        "pattern",
-        "reset",
-        "zone",
-        "period",
-        "next in store",
-        "last",
-        "table step",
-        "fingerprint",
-        "description",
-    ]);
-    for tag in &tags {
-        table.row([
-            (&*tag.segment.key).into(),
-            (&*tag.pattern).into(),
-            tag.reset.as_str().into(),
-            tag.zone.as_deref().into(),
-            tag.period.as_deref().into(),
-            tag.next.to_string().into(),
-            tag.last.to_string().into(),
-            tag.segment.table_step.to_string().into(),
-            tag.key.as_deref().into(),
-            tag.segment.description.as_deref().into(),
-        ]);
-    }
-    let serials: Vec<_> = table.objects().collect();
-    let json = json!({ "store": store, "serials": serials });
+    let serials: Vec<_> = tags.iter().map(StoredSerial::from).collect();
+    let table = Table::of(&serials);
+    let json = json!({ "store": store, "tags": serials });
     Ok(output.pick(
         &titled(&store, &table, tags.len()),
         &json,

@@ -5,13 +5,13 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use vesta_intf::IdMeta;
 use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::lease::{KvStore as _, Leases};
 
+use crate::answers;
 use crate::error::Error;
 use crate::stores::metered::Metered;
 use crate::stores::state::State;
@@ -42,8 +42,8 @@ fn usage(states: &BTreeMap<u64, State>, range: &RangeInclusive<u64>) -> Usage {
     usage
 }
 
-/// Writes the namespace of a pool as JSON.
-type Show = fn(Leases, IdMeta, Arc<dyn Clock>) -> Result<Value, Error>;
+/// Describes the namespace of a pool.
+type Show = fn(Leases, IdMeta, Arc<dyn Clock>) -> Result<answers::Pool, Error>;
 
 /// Observer of a pool of machine IDs.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Pool {
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
     /// The last result and its time by the monotonic clock; one caller reads at a time.
-    shown: tokio::sync::Mutex<Option<(Duration, Value)>>,
+    shown: tokio::sync::Mutex<Option<(Duration, answers::Pool)>>,
 }
 
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ impl Pool {
     ///
     /// # Errors
     /// One sentence, if the store does not answer in time or its data is damaged.
-    pub(crate) async fn shown(self: Arc<Self>) -> Result<Value, String> {
+    pub(crate) async fn shown(self: Arc<Self>) -> Result<answers::Pool, String> {
         let mut last = self.shown.lock().await;
         let now = self.clock.monotonic();
         if let Some((at, shown)) = &*last
@@ -113,7 +113,8 @@ impl Pool {
         let mut shown = read
             .map_err(|panic| panic.to_string())?
             .map_err(|error| error.to_string())?;
-        shown["range"] = json!({ "first": self.range.start(), "last": self.range.end() });
+        shown.first_machine = Some(*self.range.start());
+        shown.last_machine = Some(*self.range.end());
         *last = Some((now, shown.clone()));
         Ok(shown)
     }
@@ -198,9 +199,8 @@ mod tests {
 
     fn empty_pool() -> Pool {
         let store = Metered::new(Arc::new(MemoryStore::new()), None);
-        Pool::new(store, "default", 1..=9, IdMeta::MAX_PEAK, |_, _, _| {
-            Ok(serde_json::json!({}))
-        })
+        let show = |_, _, _| Err(Error::setting("not asked for"));
+        Pool::new(store, "default", 1..=9, IdMeta::MAX_PEAK, show)
     }
 
     fn pool(clock: &ManualClock) -> Arc<Pool> {

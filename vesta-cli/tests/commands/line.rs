@@ -333,8 +333,8 @@ fn json_has_numbers_and_camel_case_keys_in_the_commands_of_servers() {
     );
     assert!(json(&["segment", "create", "orders", "--step", "100", store])["report"].is_string());
     let list = json(&["segment", "list", store]);
-    assert_eq!(list["segments"][0]["tableStep"], 100, "{list}");
-    assert_eq!(list["segments"][0]["nextInStore"], "1", "{list}");
+    assert_eq!(list["tags"][0]["tableStep"], 100, "{list}");
+    assert_eq!(list["tags"][0]["nextInStore"], "1", "{list}");
     json(&[
         "serial", "create", "bills", "B-{n:4}", "--reset", "never", serials,
     ]);
@@ -347,7 +347,7 @@ fn json_has_numbers_and_camel_case_keys_in_the_commands_of_servers() {
         "1"
     );
     assert_eq!(
-        json(&["serial", "list", serials])["serials"][0]["reset"],
+        json(&["serial", "list", serials])["tags"][0]["reset"],
         "never"
     );
     let token = json(&["token", "new", "--name", "x"]);

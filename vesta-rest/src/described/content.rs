@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use utoipa::openapi::{ArrayBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
-
-use crate::dto::OneId;
+use vesta_boot::answers::OneId;
 
 /// Schemas of the document, by name.
 pub(crate) type Schemas = BTreeMap<String, RefOr<Schema>>;

@@ -8,10 +8,10 @@ use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, Response, ResponseBuilder, Type,
 };
-use vesta_boot::{Denied, SEGMENTS_OFF, SERIALS_OFF, Scopes};
+use vesta_boot::{Denied, SEGMENTS_OFF, SERIALS_OFF, Scopes, answers};
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
-use crate::problem::{PROBLEM_JSON, Problem};
+use crate::problem::Problem;
 use crate::values::MAX_BODY;
 
 /// A group of problems.
@@ -138,11 +138,12 @@ const BAD_INPUT: Failures = || {
 
 /// Problems with a JSON body.
 const BAD_JSON: Failures = || {
-    vec![
-        Problem::body_too_slow(Duration::from_secs(2)),
-        Problem::body_too_large(MAX_BODY),
-        Problem::not_json(),
-    ]
+    let problems = [
+        answers::Problem::body_too_slow(Duration::from_secs(2)),
+        answers::Problem::body_too_large(MAX_BODY),
+        answers::Problem::not_json(),
+    ];
+    problems.map(Problem::from).into()
 };
 
 /// All problems of an endpoint: its own, and those of a JSON body, of parameters, and of a token without the required
@@ -192,12 +193,12 @@ fn response(problems: &[Problem]) -> Response {
         .collect();
     let examples = bodies.map(|b| (b.kind, ExampleBuilder::new().value(Some(json!(b))).build()));
     let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name("ProblemBody")))
+        .schema(Some(Ref::from_schema_name("Problem")))
         .examples_from_iter(examples)
         .build();
     let response = ResponseBuilder::new()
         .description(description.join("; "))
-        .content(PROBLEM_JSON, content);
+        .content(answers::Problem::MEDIA, content);
     if problems
         .iter()
         .all(|problem| problem.body().retry_after_ms.is_none())

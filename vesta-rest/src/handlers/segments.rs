@@ -1,10 +1,10 @@
 //! Segment mode: sequences by tag.
 
-use vesta_intf::{IdRun, check_tag};
+use vesta_boot::answers::{ManyIds, OneId};
+use vesta_intf::IdRun;
 
 use super::v1::MAX_COUNT;
 use super::{Answer, decimal, in_path};
-use crate::dto::{ManyIds, OneId};
 use crate::problem::Problem;
 use crate::responses::{json, no_store};
 use crate::state::Call;
@@ -12,10 +12,9 @@ use crate::state::Call;
 /// The next number of the tag in the path.
 pub(super) async fn next_number(call: &Call) -> Result<u64, Problem> {
     let (running, tag) = (call.running(), in_path(call, "tag"));
-    let service = running.segments()?;
-    check_tag(&tag)?;
-    let next = async { service.segment_async(&tag).await?.next_async().await };
-    Ok(running.within(None, next).await?)
+    let number = running.within(None, running.next_number(&tag)).await?;
+    running.metrics.issue(call.caller, 1);
+    Ok(number)
 }
 
 pub(crate) async fn next(call: Call) -> Answer {
@@ -27,16 +26,9 @@ pub(crate) async fn next(call: Call) -> Answer {
         })));
     };
     let (running, tag) = (call.running(), in_path(&call, "tag"));
-    let service = running.segments()?;
-    check_tag(&tag)?;
-    let runs = async {
-        service
-            .segment_async(&tag)
-            .await?
-            .next_runs_async(count as u32)
-            .await
-    };
+    let runs = running.next_numbers(&tag, count as u32);
     let runs = running.within(None, runs).await?;
+    running.metrics.issue(call.caller, count);
     let ids = runs.iter().flat_map(IdRun::iter).map(decimal).collect();
     Ok(no_store(json(&ManyIds { ids, once })))
 }

@@ -2,15 +2,12 @@
 
 use actix_web::HttpResponse;
 use vesta_boot::TextFormat;
-use vesta_explain::rounded;
-use vesta_intf::{AsyncIdService, Id, IdError, IdFormat, MAX_RUN_IDS_PER_CALL, MakeId};
-use vesta_service::LocalIdService;
+use vesta_boot::answers::{
+    Bounds, Explained, IdText, KnownLayout, KnownLayouts, ManyIds, OneId, Parts, Run, Runs,
+};
+use vesta_intf::{AsyncIdService, MAX_RUN_IDS_PER_CALL};
 
 use super::{Answer, decimal, new_id, new_ids};
-use crate::dto::{
-    Bounds, Explained, IdText, KnownLayout, KnownLayouts, Layout, ManyIds, OneId, Parts, Rounding,
-    Run, Runs,
-};
 use crate::params::{self, parts};
 use crate::problem::Problem;
 use crate::responses::{JSON, json, no_store, ok};
@@ -69,29 +66,14 @@ pub(crate) async fn explain(call: Call) -> Answer {
     let format = call.format()?;
     let raw = call.id_of(call.req.match_info().query("id"), &format)?;
     let meta = call.params.layout(call.running().service.meta(), raw)?;
-    let id = meta.unpack(raw)?;
-    Ok(json(&Explained {
-        id: IdText::new(raw, &format)?,
-        layout: meta.name(),
-        moment: meta.moment_of(id.time)?.to_string(),
-        fields: id.into(),
-        // Only decimal IDs get rounded: programs take no other format for a number.
-        rounded: rounded(raw)
-            .filter(|_| matches!(format, TextFormat::Plain(IdFormat::Decimal)))
-            .map(|it| Rounding {
-                by: it.by,
-                from: IdText::Decimal(it.from),
-                until: IdText::Decimal(it.until),
-            }),
-    }))
+    let explained = Explained::new(raw, &meta)?;
+    Ok(json(&explained.in_format(raw, &format)?))
 }
 
 pub(crate) async fn make(call: Call) -> Answer {
     let (format, once) = (call.format()?, call.params.once()?);
     let service = &call.running().service;
-    let mut members: Parts = serde_json::from_slice(&call.body).map_err(|error| {
-        Problem::bad_body(format!("the body does not match its schema: {error}"))
-    })?;
+    let mut members: Parts = call.json()?;
     let parts = parts(service.meta(), |name, max| {
         // A string, a fraction or any other value prints as JSON that is not all digits, and is
         // refused.
@@ -105,9 +87,10 @@ pub(crate) async fn make(call: Call) -> Answer {
 }
 
 pub(crate) async fn bound(call: Call) -> Answer {
-    let service = &call.running().service;
+    let running = call.running();
     let period = call.params.period()?;
-    let (meta, base) = call.params.above_time(service.meta(), &own(service)?)?;
+    let own = running.own_fields()?;
+    let (meta, base) = call.params.above_time(running.service.meta(), &own)?;
     let format = call.format()?;
     if let TextFormat::Opaque(..) = format {
         let why = "format must not be opaque here: opaque IDs do not sort, so they have no bounds";
@@ -115,22 +98,11 @@ pub(crate) async fn bound(call: Call) -> Answer {
     }
     let lower = meta.lower_bound(*period.start(), &base)?;
     let upper = meta.upper_bound(*period.end(), &base)?;
-    Ok(json(&Bounds {
-        lower: IdText::new(lower, &format)?,
-        upper: IdText::new(upper, &format)?,
-        moment: meta.moment_of(meta.unpack(lower)?.time)?.to_string(),
-        layout: meta.name(),
-    }))
+    Ok(json(&Bounds::new(lower, upper, &meta, &format)?))
 }
 
 pub(crate) async fn layout(call: Call) -> Answer {
-    let service = &call.running().service;
-    Ok(json(&Layout::new(service.meta(), &own(service)?)))
-}
-
-/// Default fields of an assembled ID: the server's own.
-fn own(service: &LocalIdService) -> Result<Id, IdError> {
-    service.meta().unpack(service.make_id(&MakeId::new(0, 0))?)
+    Ok(json(&call.running().layout()?))
 }
 
 pub(crate) async fn layouts(call: Call) -> Answer {

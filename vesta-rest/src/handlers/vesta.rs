@@ -3,10 +3,10 @@
 use actix_web::HttpResponse;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use vesta_boot::answers::{Fields, IdText};
 use vesta_intf::{Field, UnixMillis};
 
 use super::{Answer, characters, new_id, with_once};
-use crate::dto::{Fields, IdText};
 use crate::params::parts;
 use crate::problem::{Problem, quoted};
 use crate::responses::{json, no_store, text};

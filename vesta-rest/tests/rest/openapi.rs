@@ -134,7 +134,7 @@ async fn it_is_a_valid_document() {
             }
             let problem = &response["content"]["application/problem+json"];
             assert_eq!(
-                problem["schema"]["$ref"], "#/components/schemas/ProblemBody",
+                problem["schema"]["$ref"], "#/components/schemas/Problem",
                 "{path} {status}"
             );
             for (kind, example) in problem["examples"].as_object().unwrap() {

@@ -153,14 +153,16 @@ async fn golden_ids_are_explained() {
             "id": id.to_string(), "layout": layout, "genMethod": gen_method, "machine": machine,
             "seq": seq, "time": time, "type": id_type, "version": version,
         });
-        expected["moment"] = answer["moment"].clone();
+        for name in ["moment", "forms", "tick"] {
+            expected[name] = answer[name].clone();
+        }
         assert_eq!(answer, expected);
     }
     let moment = |answer: Value| answer["moment"].as_str().unwrap().to_owned();
     let explain = async |id: u64| moment(get(&service, &format!("/v1/ids/{id}")).await.json());
     assert_eq!(
         explain(2_407_837_855_670_862_845).await,
-        "2018-01-04T02:08:23.000Z"
+        "2018-01-04T02:08:23Z"
     );
     assert_eq!(
         explain(7_046_982_853_636_171_783).await,
@@ -322,7 +324,8 @@ async fn the_layout_is_described() {
             "order": ["version", "type", "genMethod", "time", "seq", "machine"],
             "totalBits": 64, "unit": "second", "unitMicros": 1000000,
             "epoch": "2014-12-31T16:00:00.000Z", "epochMillis": 1_420_041_600_000_u64,
-            "ends": "2049-01-09T05:37:04.000Z", "capacityPerSecond": 1_048_576,
+            "ends": "2049-01-09T05:37:04.000Z", "machineIds": 1024, "capacityPerSecond": 1_048_576,
+            "sameLowBits": 10, "makesIds": true,
             "machine": MACHINE, "genMethod": 2, "type": 0, "version": 0,
         })
     );

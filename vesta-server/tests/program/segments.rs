@@ -87,7 +87,7 @@ async fn tags_made_by_command_never_repeat_numbers_over_a_restart() {
         let (status, body) = running.get("/segments");
         let state: Value = serde_json::from_str(&body).expect("JSON");
         assert_eq!(
-            (status, &state["segments"][0]["taken"]),
+            (status, &state["tags"][0]["taken"]),
             (200, &251.into()),
             "{body}"
         );
@@ -97,7 +97,7 @@ async fn tags_made_by_command_never_repeat_numbers_over_a_restart() {
     let (code, said) = segment(&["list", "-o", "json"]);
     assert_eq!(code, Some(0), "{said}");
     let listed: Value = serde_json::from_str(&said).expect("JSON");
-    let next: u64 = listed["segments"][0]["nextInStore"]
+    let next: u64 = listed["tags"][0]["nextInStore"]
         .as_str()
         .expect("text")
         .parse()

@@ -73,7 +73,7 @@ async fn each_tag_is_shown_with_its_range_and_its_usage() {
         (&state["store"], &state["ready"]),
         (&"memory".into(), &true.into())
     );
-    let orders = &state["segments"][0];
+    let orders = &state["tags"][0];
     assert_eq!(orders["tag"], "orders");
     assert_eq!(
         orders["current"],
@@ -87,7 +87,7 @@ async fn each_tag_is_shown_with_its_range_and_its_usage() {
         (&orders["taken"], &orders["tableStep"]),
         (&250.into(), &1000.into())
     );
-    let users = &state["segments"][1];
+    let users = &state["tags"][1];
     assert_eq!(
         (&users["tag"], users["taken"].as_u64()),
         (&"users".into(), Some(0))
@@ -112,7 +112,7 @@ async fn each_tag_is_shown_with_its_range_and_its_usage() {
     );
     let (_, status) = admin.get("/status").await;
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-    assert_eq!(status["segments"]["tags"], 2);
+    assert_eq!(status["segments"]["tagCount"], 2);
     assert_eq!(status["segments"]["notReady"], serde_json::json!([]));
 }
 
@@ -150,10 +150,10 @@ async fn each_serial_tag_is_shown_with_its_pattern_and_the_room_of_its_counter()
     assert_eq!(status, StatusCode::OK);
     let state: serde_json::Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!(
-        (&state["store"], &state["tags"]),
+        (&state["store"], &state["tagCount"]),
         (&"memory, serials".into(), &2.into())
     );
-    let [coupons, days] = &state["serials"].as_array().expect("tags")[..] else {
+    let [coupons, days] = &state["tags"].as_array().expect("tags")[..] else {
         panic!("two tags: {state:#}");
     };
     let expected = serde_json::json!({
@@ -341,11 +341,11 @@ async fn a_tag_is_added_once_and_serves_numbers_at_once() {
 async fn errors_are_problems_like_those_of_rest() {
     let admin = admin();
     for (method, path, status, kind) in [
-        ("GET", "/pool", 404, "NOT_FOUND"),
+        ("GET", "/pool", 501, "UNSUPPORTED"),
         ("GET", "/nothing", 404, "NOT_FOUND"),
         ("GET", "/events?since=x", 400, "INVALID"),
         ("DELETE", "/metrics", 405, "METHOD_NOT_ALLOWED"),
-        ("GET", "/segments", 404, "NOT_FOUND"),
+        ("GET", "/segments", 501, "UNSUPPORTED"),
     ] {
         let request = Request::builder()
             .method(method)
@@ -436,7 +436,7 @@ async fn a_bad_tag_is_reported_by_readyz_and_affects_no_other() {
 async fn without_segment_mode_its_page_names_the_missing_setting() {
     let admin = admin();
     let (status, body) = admin.get("/segments").await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
     assert!(body.contains("set segment.store"), "{body}");
     assert!(!admin.get("/metrics").await.1.contains("vesta_segment"));
     let metrics = Arc::new(Metrics::new(&["genid"]));

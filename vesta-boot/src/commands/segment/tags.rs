@@ -1,29 +1,10 @@
 //! Tags of segment mode, and tables of tags.
 
-use vesta_intf::IdError;
-use vesta_numbers::segment::{NewSegmentTag, SegmentStore, SegmentTag};
+use vesta_numbers::segment::{SegmentStore, SegmentTag};
 
 use crate::commands::report::{counted, failed};
 use crate::error::Error;
 use crate::output::{Output, Table};
-
-/// Validates the description of a tag.
-pub(crate) fn new_tag(
-    key: &str,
-    step: u64,
-    first: u64,
-    last: Option<u64>,
-    description: Option<&str>,
-) -> Result<NewSegmentTag, IdError> {
-    let mut tag = NewSegmentTag::new(key, step)?.starting_at(first)?;
-    if let Some(last) = last {
-        tag = tag.ending_at(last)?;
-    }
-    match description {
-        Some(text) => tag.described_as(text),
-        None => Ok(tag),
-    }
-}
 
 /// All tags of a store, by name.
 pub(super) fn tags(store: &dyn SegmentStore) -> Result<Vec<SegmentTag>, Error> {

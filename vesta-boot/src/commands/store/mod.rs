@@ -24,6 +24,7 @@ use super::console::Console;
 use super::declared::StoreCommand;
 use super::report::report;
 use super::{segment, serial};
+use crate::answers;
 use crate::error::Error;
 use crate::output::Output;
 use crate::settings::Config;
@@ -94,13 +95,13 @@ pub fn leases(config: &Config) -> Result<Leases, Error> {
     Ok(opened.leases)
 }
 
-/// The namespace of a pool, as in `store show --json`.
+/// The namespace of a pool, as `store show` describes it.
 pub(crate) fn shown(
     leases: Leases,
     layout: IdMeta,
     clock: Arc<dyn Clock>,
-) -> Result<serde_json::Value, Error> {
-    show::as_json(&Opened::new(leases, layout, 0, clock)?)
+) -> Result<answers::Pool, Error> {
+    show::pool(&Opened::new(leases, layout, 0, clock)?)
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
 //! `store show`: the namespace, and the owner of each machine ID.
 
-use serde::Serialize;
-use serde_json::{Value, json};
 use vesta_intf::UnixMillis;
-use vesta_service::lease::{Doubt, Namespace, Snapshot};
+use vesta_service::lease::{self, Namespace, Snapshot};
 
 use super::opened::Opened;
+use crate::answers::{Doubt, Long, MachineRecord, Pool};
 use crate::error::Error;
-use crate::output::{Cell, Output, Table, facts};
+use crate::output::{Output, Table, facts, value};
 use crate::stores::state::State;
 use crate::ticks::millis;
 
-/// The namespace as JSON. A position is text: it may exceed the range of JSON numbers.
-pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
+/// The namespace and its machine IDs.
+pub(super) fn pool(opened: &Opened) -> Result<Pool, Error> {
     let snapshot = opened.snapshot()?;
     let Namespace {
         uuid,
@@ -22,98 +21,81 @@ pub(super) fn as_json(opened: &Opened) -> Result<Value, Error> {
         doubt,
         writer,
     } = &snapshot.namespace;
-    let doubt = doubt.as_ref().map(|Doubt { since, reach, window, why, .. }| {
-        let (since, reach) = (since.to_string(), reach.to_string());
-        json!({ "since": since, "reach": reach, "longestWindowMs": millis(*window), "reason": why })
+    let doubt = doubt.as_ref().map(|it: &lease::Doubt| Doubt {
+        since: Some(it.since.to_string()),
+        reach: Some(it.reach.to_string()),
+        longest_window_ms: Some(millis(it.window)),
+        reason: it.why.clone(),
     });
-    Ok(json!({
-        "store": opened.store().describe(),
-        "doubt": doubt,
-        "writer": writer,
-        "namespace": opened.name(),
-        "uuid": format!("{uuid:032x}"),
-        "fingerprint": fingerprint,
-        "layout": opened.is_of_our_layout().then(|| opened.layout.name()),
-        "longestWindowMs": millis(*window),
-        "floor": floor.to_string(),
-        "floorTime": time(opened, *floor).filter(|_| *floor > 0),
-        "records": rows(opened, &snapshot, opened.now()?),
-    }))
+    Ok(Pool {
+        store: opened.store().describe(),
+        doubt,
+        writer: writer.clone(),
+        namespace: opened.name().to_owned(),
+        uuid: format!("{uuid:032x}"),
+        fingerprint: fingerprint.clone(),
+        layout: opened.is_of_our_layout().then(|| opened.layout.name()),
+        longest_window_ms: millis(*window),
+        floor: Long(*floor),
+        floor_time: time(opened, *floor).filter(|_| *floor > 0),
+        records: records(opened, &snapshot, opened.now()?),
+        first_machine: None,
+        last_machine: None,
+    })
 }
 
 pub(super) fn run(opened: &Opened, output: Output) -> Result<String, Error> {
-    if output == Output::Json {
-        return Ok(format!("{}\n", as_json(opened)?));
+    let mut pool = pool(opened)?;
+    match output {
+        Output::Json => return Ok(format!("{}\n", value(&pool))),
+        Output::Csv => {
+            pool.records.iter_mut().for_each(with_bound_time);
+            return Ok(Table::of(&pool.records).render(output));
+        }
+        Output::Text => {}
     }
-    let snapshot = opened.snapshot()?;
-    let rows = rows(opened, &snapshot, opened.now()?);
-    let (store, namespace) = (opened.store(), &snapshot.namespace);
-    let uuid = format!("{:032x}", namespace.uuid);
-    let layout = opened.is_of_our_layout().then(|| opened.layout.name());
-    let floor = namespace.floor.to_string();
-    let floor_time = time(opened, namespace.floor).filter(|_| namespace.floor > 0);
-    let layout = layout.unwrap_or("not the configured one, so that bounds are positions");
-    let floor = floor_time.unwrap_or(if namespace.floor > 0 {
-        floor
-    } else {
-        "none".to_owned()
+    let machines = summary(&pool.records);
+    let layout = pool
+        .layout
+        .unwrap_or("not the configured one, so that bounds are positions");
+    let floor = pool.floor_time.unwrap_or(match pool.floor.0 {
+        0 => "none".to_owned(),
+        position => position.to_string(),
     });
-    let forgets = namespace.doubt.as_ref().map(|Doubt { since, why, .. }| {
-        format!("it may forget what it acknowledged: {why} (known since {since}; see store trust)")
+    let durability = pool.doubt.map(|Doubt { since, reason, .. }| {
+        let since = since.unwrap_or_default();
+        format!(
+            "it may forget what it acknowledged: {reason} (known since {since}; see store trust)"
+        )
     });
     let lines = [
-        ("store", Some(store.describe())),
-        ("durability", forgets),
-        ("namespace", Some(opened.name().to_owned())),
-        ("uuid", Some(uuid)),
-        (
-            "layout",
-            Some(format!("{} ({layout})", namespace.fingerprint)),
-        ),
+        ("store", Some(pool.store)),
+        ("durability", durability),
+        ("namespace", Some(pool.namespace)),
+        ("uuid", Some(pool.uuid)),
+        ("layout", Some(format!("{} ({layout})", pool.fingerprint))),
         ("floor", Some(floor)),
-        ("machine IDs", Some(summary(&rows))),
+        ("machine IDs", Some(machines)),
     ];
     let lines: Vec<_> = lines
         .into_iter()
         .filter_map(|(label, text)| Some((label, text?)))
         .collect();
     let mut out = facts(&lines);
-    let mut table = Table::new([
-        "machine",
-        "state",
-        "host",
-        "pid",
-        "claim",
-        "bound",
-        "last change",
-    ]);
-    rows.iter().for_each(|row| table.row(row.cells(output)));
-    if output == Output::Csv {
-        return Ok(table.render(output));
+    for record in &mut pool.records {
+        with_bound_time(record);
+        // With a space, at which a narrow table may fold it.
+        for time in [&mut record.last_change, &mut record.bound_time] {
+            *time = time.as_ref().map(|time| time.replace('T', " "));
+        }
     }
-    if !rows.is_empty() {
-        out += &format!("\n{}", table.render(output));
+    if !pool.records.is_empty() {
+        out += &format!("\n{}", Table::of(&pool.records).render(output));
     }
-    if rows.iter().any(|row| row.state == State::Lost.name()) {
+    if pool.records.iter().any(|it| it.state == State::Lost.name()) {
         out += "\nlost: its record was deleted or replaced; `store repair ID` recreates it\n";
     }
     Ok(out)
-}
-
-/// Row of a machine ID.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    machine: u64,
-    state: &'static str,
-    expired_since: Option<String>,
-    host: String,
-    pid: u32,
-    claim: u64,
-    bound: String,
-    bound_time: Option<String>,
-    /// `null` if the record was deleted.
-    last_change: Option<String>,
 }
 
 /// The moment of a position; `None` in another layout, where the same number is another moment.
@@ -123,38 +105,43 @@ fn time(opened: &Opened, position: u64) -> Option<String> {
         .then(|| opened.layout.moment_at(position).to_string())
 }
 
-fn rows(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<Row> {
+fn records(opened: &Opened, snapshot: &Snapshot, now: UnixMillis) -> Vec<MachineRecord> {
     // Before the epoch, or in another layout, no machine ID counts as expired.
     let now = opened
         .layout
         .position_at(now)
         .ok()
         .filter(|_| opened.is_of_our_layout());
-    let row = |(machine, state): (u64, State)| {
+    let record = |(machine, state): (u64, State)| {
         let found = snapshot.records.get(&machine);
-        let record = found.cloned().unwrap_or_default();
         let last_change = found.map(|record| record.info_time.to_string());
-        Row {
+        MachineRecord {
             machine,
             state: state.name(),
             expired_since: last_change.clone().filter(|_| state == State::Expired),
-            host: record.host,
-            pid: record.pid,
-            claim: record.epoch,
-            bound: record.bound.to_string(),
+            host: found.map(|record| record.host.clone()),
+            pid: found.map(|record| record.pid),
+            claim: found.map(|record| record.epoch),
+            bound: found.map(|record| Long(record.bound)),
             bound_time: found.and_then(|record| time(opened, record.bound)),
             last_change,
         }
     };
     State::all(snapshot, now.unwrap_or(0))
         .into_iter()
-        .map(row)
+        .map(record)
         .collect()
 }
 
+/// Gives a bound without a moment its position, for tables.
+fn with_bound_time(record: &mut MachineRecord) {
+    let position = record.bound.map(|bound| bound.0.to_string());
+    record.bound_time = record.bound_time.take().or(position);
+}
+
 /// `1 held, 2 released`.
-fn summary(rows: &[Row]) -> String {
-    let count = |state: &str| rows.iter().filter(|row| row.state == state).count();
+fn summary(records: &[MachineRecord]) -> String {
+    let count = |state: &str| records.iter().filter(|it| it.state == state).count();
     let parts = State::NAMES.map(|state| (count(state), state));
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<_> = parts
@@ -164,32 +151,6 @@ fn summary(rows: &[Row]) -> String {
         "none was ever claimed".to_owned()
     } else {
         parts.join(", ")
-    }
-}
-
-impl Row {
-    fn cells(&self, output: Output) -> [Cell; 7] {
-        let (machine, state) = (self.machine.into(), self.state.into());
-        let Some(last_change) = &self.last_change else {
-            use Cell::Missing;
-            return [machine, state, Missing, Missing, Missing, Missing, Missing];
-        };
-        // With a space, at which a narrow table may fold it.
-        let time = |time: &str| match output {
-            Output::Text => time.replace('T', " "),
-            _ => time.to_owned(),
-        };
-        let bound = self.bound_time.as_ref().unwrap_or(&self.bound);
-        let (host, pid) = ((&*self.host).into(), u64::from(self.pid).into());
-        [
-            machine,
-            state,
-            host,
-            pid,
-            self.claim.into(),
-            time(bound).into(),
-            time(last_change).into(),
-        ]
     }
 }
 
@@ -244,7 +205,7 @@ layout      1/1/2/30/20/10 tsm 1000ms @1420041600000 (max-peak)
 floor       none
 machine IDs 1 held, 1 expired, 1 released, 1 foreign
 
-machine  state                                  host        pid  claim  bound                     last change
+machine  state                                  host        pid  claim  bound time                last change
       3  held                                   web-1      4711      3  2026-01-01 00:00:05.000Z  2025-12-31 23:59:54.000Z
       4  released                               web-1      4711      3  2025-12-31 23:59:53.000Z  2025-12-31 23:59:54.000Z
       7  expired  db\\u001b[2J-2   4711      3  2025-12-31 23:58:20.000Z  2025-12-31 23:59:54.000Z
@@ -328,8 +289,7 @@ machine  state                                  host        pid  claim  bound   
         let json: Value =
             serde_json::from_str(&run(&opened, Output::Json).expect("memory")).expect("JSON");
         let expected = json!({
-            "machine": 7, "state": "lost", "expiredSince": null, "host": "", "pid": 0, "claim": 0,
-            "bound": "0", "boundTime": null, "lastChange": null,
+            "machine": 7, "state": "lost",
         });
         assert_eq!(json["records"][2], expected);
     }

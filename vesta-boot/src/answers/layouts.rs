@@ -1,11 +1,11 @@
 //! Layouts.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use utoipa::ToSchema;
 use vesta_explain::layouts;
 use vesta_intf::{Field, Id, IdMeta};
+
+use super::Row;
 
 /// Definition of a layout, independent of the server that uses it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -13,8 +13,8 @@ use vesta_intf::{Field, Id, IdMeta};
 pub struct Shape {
     /// The name, or `custom`.
     pub name: &'static str,
-    /// Field widths in bits, by name; 0 for a field that the layout lacks.
-    pub bits: BTreeMap<&'static str, u8>,
+    /// Field widths in bits.
+    pub bits: Bits,
     /// Field order, most significant first.
     pub order: Vec<&'static str>,
     /// Total number of bits; every ID is below 2^totalBits.
@@ -29,8 +29,41 @@ pub struct Shape {
     pub epoch_millis: u64,
     /// Moment at which the layout runs out of IDs.
     pub ends: String,
+    /// Number of machine IDs.
+    pub machine_ids: u64,
     /// Maximum number of IDs per second and machine ID.
     pub capacity_per_second: u64,
+    /// Number of low bits that all IDs of a machine ID share.
+    pub same_low_bits: u8,
+    /// True if a generator can use a layout of this kind; false if it only explains IDs.
+    pub makes_ids: bool,
+}
+
+/// Field widths in bits; 0 for a field that the layout lacks.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "the fields of an ID")]
+pub struct Bits {
+    pub version: u8,
+    #[serde(rename = "type")]
+    pub id_type: u8,
+    pub gen_method: u8,
+    pub time: u8,
+    pub seq: u8,
+    pub machine: u8,
+}
+
+impl From<&IdMeta> for Bits {
+    fn from(meta: &IdMeta) -> Self {
+        Self {
+            version: meta.bits(Field::Version),
+            id_type: meta.bits(Field::Type),
+            gen_method: meta.bits(Field::GenMethod),
+            time: meta.bits(Field::Time),
+            seq: meta.bits(Field::Seq),
+            machine: meta.bits(Field::Machine),
+        }
+    }
 }
 
 impl From<&IdMeta> for Shape {
@@ -39,10 +72,7 @@ impl From<&IdMeta> for Shape {
         let (unit, epoch) = (meta.spec().unit, meta.spec().epoch);
         Self {
             name: meta.name(),
-            bits: fields
-                .clone()
-                .map(|field| (field.name(), meta.bits(field)))
-                .collect(),
+            bits: meta.into(),
             order: fields
                 .filter(|field| meta.bits(*field) > 0)
                 .map(Field::name)
@@ -53,7 +83,10 @@ impl From<&IdMeta> for Shape {
             epoch: epoch.to_string(),
             epoch_millis: epoch.0,
             ends: meta.end().to_string(),
+            machine_ids: meta.max(Field::Machine).saturating_add(1),
             capacity_per_second: meta.capacity_per_second(),
+            same_low_bits: meta.same_low_bits(),
+            makes_ids: meta.check_generates().is_ok(),
         }
     }
 }
@@ -67,7 +100,8 @@ impl From<&IdMeta> for Shape {
     "order": ["version", "type", "genMethod", "time", "seq", "machine"],
     "totalBits": 64, "unit": "second", "unitMicros": 1000000,
     "epoch": "2014-12-31T16:00:00.000Z", "epochMillis": 1420041600000u64,
-    "ends": "2049-01-09T05:37:04.000Z", "capacityPerSecond": 1048576,
+    "ends": "2049-01-09T05:37:04.000Z", "machineIds": 1024, "capacityPerSecond": 1048576, "sameLowBits": 10,
+    "makesIds": true,
     "machine": 7, "genMethod": 2, "type": 0, "version": 0
 }))]
 pub struct Layout {
@@ -105,26 +139,52 @@ impl Layout {
     }
 }
 
-/// A known layout for explaining IDs.
+impl Row for Shape {
+    const COLUMNS: &'static [&'static str] = &[
+        "name",
+        "total bits",
+        "epoch",
+        "ends",
+        "machine IDs",
+        "capacity/s",
+        "same low bits",
+        "makes IDs",
+    ];
+}
+
+/// A layout with a name.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(example = json!({
-    "name": "sonyflake",
-    "bits": {"version": 0, "type": 0, "genMethod": 0, "time": 39, "seq": 8, "machine": 16},
-    "order": ["time", "seq", "machine"], "totalBits": 63, "unit": "10 ms", "unitMicros": 10000,
-    "epoch": "2014-09-01T00:00:00.000Z", "epochMillis": 1409529600000u64,
-    "ends": "2188-11-16T03:28:58.880Z", "capacityPerSecond": 25600,
-    "about": "Sonyflake 1 with its default start time",
-    "makesIds": true, "own": false
-}))]
-pub struct KnownLayout {
+pub struct NamedLayout {
     /// The layout itself.
     #[serde(flatten)]
     pub shape: Shape,
     /// One-line description.
     pub about: &'static str,
-    /// True if a generator can use a layout of this kind; false if it only explains IDs.
-    pub makes_ids: bool,
+}
+
+impl From<&IdMeta> for NamedLayout {
+    fn from(meta: &IdMeta) -> Self {
+        Self {
+            shape: meta.into(),
+            about: layouts::about(meta),
+        }
+    }
+}
+
+/// A known layout for explaining IDs.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(example = json!({
+    "name": "sonyflake",
+    "bits": {"version": 0, "type": 0, "genMethod": 0, "time": 39, "seq": 8, "machine": 16},
+    "order": ["time", "seq", "machine"], "totalBits": 63, "unit": "10 ms", "unitMicros": 10000,
+    "epoch": "2014-09-01T00:00:00.000Z", "epochMillis": 1409529600000u64,
+    "ends": "2188-11-16T03:28:58.880Z", "machineIds": 65536, "capacityPerSecond": 25600, "sameLowBits": 16,
+    "makesIds": true, "about": "Sonyflake 1 with its default start time", "own": false
+}))]
+pub struct KnownLayout {
+    /// The layout with its name.
+    #[serde(flatten)]
+    pub layout: NamedLayout,
     /// True if this server generates its IDs in this layout.
     pub own: bool,
 }
@@ -133,9 +193,7 @@ impl KnownLayout {
     /// Describes a layout and marks the server's own.
     pub fn new(meta: &IdMeta, own: &IdMeta) -> Self {
         Self {
-            shape: meta.into(),
-            about: layouts::about(meta),
-            makes_ids: meta.check_generates().is_ok(),
+            layout: meta.into(),
             own: meta.name() == own.name(),
         }
     }
