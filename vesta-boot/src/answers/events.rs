@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What happened to a machine ID.
+/// Event of a machine ID.
 #[derive(Debug, Clone, Serialize)]
 pub struct Event {
     /// Sequence number, from 1.

@@ -1,4 +1,4 @@
-//! What segments and serials have in common.
+//! Common parts of segments and serials.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -86,7 +86,8 @@ fn bound_reads_each_form() {
         let range = format!("2025/{text}");
         let args = ["bound", &range, "--layout", "snowflake", "-o", "csv"];
         let said = read(folder.path(), &args, moment.is_some());
-        let last = said.map(|said| first_number(said.split(&[',', '\n'][..]).nth(6).expect("upper")));
+        let last =
+            said.map(|said| first_number(said.split(&[',', '\n'][..]).nth(6).expect("upper")));
         assert_eq!(
             last.map(|last| ((last + 1) >> 22) + SNOWFLAKE),
             moment,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::json;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, Response, ResponseBuilder, Type,
 };
+use vesta_boot::output::value;
 use vesta_boot::{Denied, SEGMENTS_OFF, SERIALS_OFF, Scopes, answers};
 use vesta_intf::{IdError, NotReady, NotReadyReason};
 
@@ -191,7 +191,7 @@ fn response(problems: &[Problem]) -> Response {
         .clone()
         .map(|b| format!("`{}`: {}", b.kind, b.title))
         .collect();
-    let examples = bodies.map(|b| (b.kind, ExampleBuilder::new().value(Some(json!(b))).build()));
+    let examples = bodies.map(|b| (b.kind, ExampleBuilder::new().value(Some(value(b))).build()));
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Problem")))
         .examples_from_iter(examples)
