@@ -1,18 +1,19 @@
-//! Shared part of `vesta-server` and `vesta-rest`: settings, logging, shutdown, the admin listener,
+//! Shared part of the servers: settings, logging, shutdown, the admin listener,
 //! and the wiring of a service. Only here does a configuration string select a concrete type.
 //!
-//! Both programs are one call of [`main`]. They differ in [`Role`] and in how they serve requests.
+//! A program is one call of [`main`] with the [`Front`]s that it serves.
 //!
 //! ```
-//! use vesta_boot::{Config, Role};
+//! use vesta_boot::{Api, Config};
 //!
-//! let config = Config::defaults(Role::Server);
-//! assert_eq!(config.listen.to_string(), "127.0.0.1:50051");
+//! let config = Config::defaults(&Api::ALL);
+//! assert_eq!(config.grpc_listen.to_string(), "127.0.0.1:50051");
 //! assert_eq!(config.ids.layout.name(), "max-peak");
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod admin;
+mod api;
 mod assemble;
 pub mod commands;
 mod container;
@@ -22,7 +23,6 @@ mod new_serial;
 mod offered;
 mod opaque_key;
 pub mod output;
-mod role;
 mod running;
 mod security;
 mod serial_keys;
@@ -36,6 +36,7 @@ mod version;
 
 pub use tokio_util::sync::CancellationToken;
 
+pub use api::Api;
 pub use assemble::{Assembled, assemble};
 pub use container::lost_state;
 pub use error::Error;
@@ -43,7 +44,6 @@ pub use metrics::{Call, Metrics, Outcome};
 pub use new_serial::NewSerialRequest;
 pub use offered::{Offered, Seen};
 pub use opaque_key::read as read_opaque_key;
-pub use role::Role;
 pub use running::{NOT_STARTED, Running, Waiting, not_ready_because};
 pub use security::Security;
 pub use settings::moment::{self, moment, period};

@@ -37,7 +37,7 @@ fn lease(status: &MachineStatus) -> Value {
 pub(super) fn status(state: &AdminState) -> Value {
     let not_ready_because = state.not_ready_because();
     let program = json!({
-        "program": state.role.name(),
+        "program": state.program,
         "version": env!("CARGO_PKG_VERSION"),
         "started": state.began.to_string(),
         "ready": not_ready_because.is_none(),

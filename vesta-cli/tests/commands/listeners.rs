@@ -38,7 +38,7 @@ async fn all_listeners_can_be_unix_sockets() {
     let at = |name: &str| format!("unix:{}", folder.join(name).display());
     let (http, grpc, admin) = (at("http.sock"), at("grpc.sock"), at("admin.sock"));
     let listeners = [
-        "--listen",
+        "--http-listen",
         &http,
         "--grpc-listen",
         &grpc,

@@ -57,7 +57,7 @@ fn collector() -> (String, Receiver<ExportTraceServiceRequest>) {
 
 fn serve(folder: &Path, collector: &str, batch: &str) -> Program {
     let listen = [
-        "--listen",
+        "--http-listen",
         FREE,
         "--grpc-listen",
         FREE,
