@@ -1,6 +1,6 @@
-//! APIs: what a program serves beside its admin listener.
+//! APIs of the server: REST and gRPC.
 
-/// An API, with a listener of its own.
+/// An API of the server. Each has one listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
     /// REST, by HTTP/1.1.

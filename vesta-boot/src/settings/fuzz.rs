@@ -43,7 +43,7 @@ fn write(path: &Path, bytes: &[u8]) {
 /// Everything that a program may show, and its configuration if it is valid.
 type Shown = (String, Option<Config>);
 
-/// What a program with these arguments shows.
+/// Runs a program with these arguments up to its configuration.
 fn shown(apis: &[Api], args: &[String]) -> Shown {
     let raw = match Invocation::read("vesta", apis, args) {
         Ok(Invocation::Run(raw) | Invocation::PrintConfig(raw)) => raw,

@@ -64,7 +64,7 @@ use declared::Sections;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// What the program serves.
+    /// APIs that the program serves.
     pub apis: Vec<Api>,
     /// The REST listener; port 0 takes a free one.
     pub http_listen: Address,

@@ -49,7 +49,7 @@ pub(super) fn may_be_url(text: &str) -> bool {
 /// file over defaults.
 #[derive(Debug, Clone)]
 pub struct Values {
-    /// What the program serves.
+    /// APIs that the program serves.
     pub apis: Vec<Api>,
     pub(super) values: BTreeMap<String, Value>,
     pub(super) custom: Option<LayoutSpec>,

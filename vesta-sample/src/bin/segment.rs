@@ -2,7 +2,7 @@
 //!
 //! Start a server in segment mode with a key `orders`:
 //! `vesta segment create orders --step 1000 --segment-store sqlite:tags.db`, then
-//! `vesta-server --segment-store sqlite:tags.db`; then
+//! `vesta serve --segment-store sqlite:tags.db`; then
 //! `cargo run -p vesta-sample --bin segment`.
 #![forbid(unsafe_code)]
 
