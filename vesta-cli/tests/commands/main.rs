@@ -408,17 +408,9 @@ struct Served {
 impl Served {
     fn start(folder: &std::path::Path) -> Self {
         use std::io::BufRead as _;
-        let free = "127.0.0.1:0";
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
-            .args([
-                "serve",
-                "--http-listen",
-                free,
-                "--grpc-listen",
-                free,
-                "--admin-listen",
-                free,
-            ])
+            .arg("serve")
+            .args(vesta_testkit::programs::FREE_PORTS)
             .env("VESTA_STATE_DIR", folder)
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::null())
