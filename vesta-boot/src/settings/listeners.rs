@@ -21,7 +21,7 @@ section! {
 
         /// gRPC listener
         ///
-        /// The same rules apply to it.
+        /// The rules of `http.listen` apply to it.
         pub(super) grpc: Address = "grpc.listen" "ADDRESS" or "127.0.0.1:50051", str::parse::<Address>;
 
         /// Admin listener, or off
