@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the release with one command: static programs for Linux on x86_64 and aarch64, tarballs, Debian
+# Builds the release with one command: the static program for Linux on x86_64 and aarch64, tarballs, Debian
 # packages, the container image, an SBOM, and checksums.
 #
 #   scripts/release.sh                    everything, into target/package
@@ -45,10 +45,9 @@ out=$PWD/target/package
 stage=$out/stage
 target=${CARGO_TARGET_DIR:-$PWD/target}
 version=$(cargo metadata --no-deps --format-version 1 |
-  sed 's/.*"name":"vesta-server","version":"\([^"]*\)".*/\1/')
+  sed 's/.*"name":"vesta-cli","version":"\([^"]*\)".*/\1/')
 revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 moment=$(git log -1 --format=%ct 2>/dev/null || echo 0)
-programs=(vesta vesta-rest vesta-server)
 features=vesta-cli/all-stores,vesta-cli/otel
 
 ! $image || command -v buildah >/dev/null || scripts/lib/install.sh buildah
@@ -63,7 +62,7 @@ if ! cargo-deb --version 2>/dev/null | grep -qx "$deb_version"; then
 fi
 scripts/book.sh --install
 
-# Keeps the paths of the build machine out of the programs.
+# Keeps the paths of the build machine out of the program.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 sysroot=$(rustc --print sysroot)
 export RUSTFLAGS="--remap-path-prefix=$PWD=/vesta --remap-path-prefix=$cargo_home=/cargo \
@@ -90,21 +89,16 @@ for architecture in "${architectures[@]}"; do
   triple=$architecture-unknown-linux-musl
   rustup target list --installed | grep -qx "$triple" || rustup --quiet target add "$triple"
   echo "building for $triple"
-  cargo zigbuild --quiet --release --locked --target "$triple" --features "$features" \
-    -p vesta-cli -p vesta-rest -p vesta-server
-  for program in "${programs[@]}"; do
-    if grep -qaF -e "$PWD/" -e "$cargo_home/" "$(built "$architecture")/$program"; then
-      echo "$program for $architecture contains a path of this machine" >&2
-      exit 1
-    fi
-  done
+  cargo zigbuild --quiet --release --locked --target "$triple" --features "$features" -p vesta-cli
+  if grep -qaF -e "$PWD/" -e "$cargo_home/" "$(built "$architecture")/vesta"; then
+    echo "vesta for $architecture contains a path of this machine" >&2
+    exit 1
+  fi
 done
 
 own_vesta=$(built "$own")/vesta
 "$own_vesta" man "$stage/man" 2>/dev/null
 gzip -9n "$stage"/man/*.1
-mkdir "$stage/man/servers"
-mv "$stage"/man/vesta-{rest,server}.1.gz "$stage/man/servers/"
 "$own_vesta" completions bash >"$stage/completions/vesta.bash"
 "$own_vesta" completions zsh >"$stage/completions/_vesta"
 "$own_vesta" completions fish >"$stage/completions/vesta.fish"
@@ -117,27 +111,21 @@ for architecture in "${architectures[@]}"; do
   # The documents name files by their repository paths.
   proto=vesta-intf/proto/vesta/v1
   mkdir -p "$stage/$name"/{bin,etc,"$proto",man,completions,ops,deploy}
-  for program in "${programs[@]}"; do
-    install -m 755 "$(built "$architecture")/$program" "$stage/$name/bin/"
-  done
-  for program in "${programs[@]}"; do
-    install -m 600 docs/vesta.example.toml "$stage/$name/etc/$program.toml"
-  done
+  install -m 755 "$(built "$architecture")/vesta" "$stage/$name/bin/"
+  install -m 600 docs/vesta.example.toml "$stage/$name/etc/vesta.toml"
   cp -r deploy/{README.md,compose,image,k8s,systemd} "$stage/$name/deploy/"
   cp -r docs "$stage/$name/"
   cp -r "$stage/book" "$stage/$name/docs/book"
   install -m 644 ./*.md LICENSE "$stage/$name/"
   install -m 644 "$proto/vesta.proto" "$stage/$name/$proto/"
-  cp "$stage"/man/*.gz "$stage"/man/servers/* "$stage/$name/man/"
+  cp "$stage"/man/*.gz "$stage/$name/man/"
   cp -r "$stage"/completions/* "$stage/$name/completions/"
   cp -r ops/* "$stage/$name/ops/" 2>/dev/null || true
   # The same input gives the same archive.
   tar --create --directory "$stage" --sort=name --owner=0 --group=0 --numeric-owner \
     --mtime="@$moment" "$name" | gzip -9n >"$out/$name.tar.gz"
 
-  for crate in vesta-cli vesta-rest vesta-server; do
-    cargo deb --quiet --no-build --no-strip --profile release --target "$triple" -p "$crate" --output "$out/"
-  done
+  cargo deb --quiet --no-build --no-strip --profile release --target "$triple" -p vesta-cli --output "$out/"
 done
 
 cargo metadata --locked --format-version 1 --filter-platform "$own-unknown-linux-musl" --features "$features" |

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How do I get IDs over REST? With curl, from vesta-rest.
+# How do I get IDs over REST? With curl, from `vesta serve`.
 #
 # Start a server (scripts/run.sh rest), then vesta-sample/rest.sh [http://127.0.0.1:8088]
 set -euo pipefail

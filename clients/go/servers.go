@@ -119,7 +119,7 @@ func (c *Client) ask(ctx context.Context, path string, deadline time.Time, read 
 			if err := read(body, once); err != nil {
 				why := err.Error()
 				if err != errMistaken {
-					why = "not an answer of vesta-rest: " + strings.ReplaceAll(why, "\n", "; ")
+					why = "not an answer of Vesta: " + strings.ReplaceAll(why, "\n", "; ")
 				}
 				failure = &Error{server.url + ": " + why, "INTERNAL", 200, server.url, true, 0, err}
 				c.http.CloseIdleConnections() // more such answers may be on their way
@@ -197,7 +197,7 @@ func refusal(server string, response *http.Response, body []byte) *Error {
 		}
 	}
 	if problem.Kind == "" {
-		message += ": not an answer of vesta-rest"
+		message += ": not an answer of Vesta"
 	}
 	// Another server may have what this one, which is none of ours, has not.
 	retry := status == 404 || status == 429 || status >= 500 || status >= 400 && problem.Kind == ""

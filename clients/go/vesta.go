@@ -1,4 +1,4 @@
-// Package vesta takes IDs ahead from vesta-rest. It needs only the standard library.
+// Package vesta takes IDs ahead from Vesta over REST. It needs only the standard library.
 package vesta
 
 import (

@@ -1,4 +1,4 @@
-// IDs from vesta-rest as BigInt, taken ahead. Needs only Node 18, or a browser.
+// IDs from Vesta over REST as BigInt, taken ahead. Needs only Node 18, or a browser.
 
 const MAX_COUNT = 1_048_576; // IDs of one request
 const MAX_ID = 2n ** 64n - 1n;
@@ -190,7 +190,7 @@ export class VestaClient {
           return answer;
         }
       } catch (cause) {
-        const why = cause instanceof Mistaken ? cause.message : "not an answer of vesta-rest";
+        const why = cause instanceof Mistaken ? cause.message : "not an answer of Vesta";
         failure = new VestaError(`${server.url}: ${why}`, { kind: "INTERNAL", status: 200, server: server.url, retry: true, cause });
       }
       this.#last = server.failure = failure;
@@ -309,7 +309,7 @@ function refusal(url, response, body) {
     if (typeof problem.kind === "string") [kind, why] = [problem.kind, ` ${problem.kind}: ${problem.detail}`];
     retryAfter = Number(problem.retryAfterMs ?? retryAfter) || 0;
   } catch {} // of a proxy: not JSON
-  if (!kind) why = ": not an answer of vesta-rest";
+  if (!kind) why = ": not an answer of Vesta";
   const message = `${url}: ${status}${why.slice(0, 300).replace(/\p{Cc}/gu, " ")}`;
   // Another server may have what this one, which is none of ours, has not.
   const retry = status === 404 || status === 429 || status >= 500 || (status >= 400 && !kind);

@@ -36,17 +36,16 @@ said() { printf '%-28s %s\n' "$1" "$2"; }
 machine=$(uname -m)
 version=$(ls "$packages"/vesta-*-"$machine"-linux.tar.gz | sed 's/.*vesta-\([0-9.]*\)-.*/\1/')
 
-# --- Static programs ---------------------------------------------------------------------------------------
+# --- Static program ----------------------------------------------------------------------------------------
 for tarball in "$packages"/vesta-*-linux.tar.gz; do
   tar --extract --gzip --file "$tarball" --directory "$work"
   folder=$work/$(basename "$tarball" .tar.gz)
-  for program in "$folder"/bin/*; do
-    file "$program" | grep -q 'statically linked' || failed "$program is not static"
-    ! file "$program" | grep -q 'not stripped' || failed "$program is not stripped"
-    size=$(stat -c %s "$program")
-    [ "$size" -le 27000000 ] || failed "$program has $size bytes"
-    said "$(basename "$folder") $(basename "$program")" "$size bytes"
-  done
+  program=$folder/bin/vesta
+  file "$program" | grep -q 'statically linked' || failed "$program is not static"
+  ! file "$program" | grep -q 'not stripped' || failed "$program is not stripped"
+  size=$(stat -c %s "$program")
+  [ "$size" -le 27000000 ] || failed "$program has $size bytes"
+  said "$(basename "$folder")" "$size bytes"
   for file in vesta-intf/proto/vesta/v1/vesta.proto deploy/compose/.env.example deploy/systemd/vesta.service \
     deploy/k8s/base/kustomization.yaml; do
     cmp "$file" "$folder/$file" || failed "$file in $(basename "$tarball")"
@@ -88,20 +87,18 @@ chroot "$root" sh -c 'dpkg --install /root/*.deb' >"$work/dpkg.log" 2>&1 || { ca
 for page in index use/concepts zh-CN/use/concepts; do
   [ -f "$root/usr/share/doc/vesta/book/$page.html" ] || failed "$page.html of the book is missing"
 done
-for program in vesta vesta-rest vesta-server; do
-  systemd-analyze verify --man=no --root "$root" "$program.service" || failed "the unit of $program"
-  said "$program.service" "$(systemd-analyze security --offline=true --no-pager --root "$root" "$program.service" |
-    sed -n 's/.*Overall exposure level.*: *//p')"
-done
+systemd-analyze verify --man=no --root "$root" vesta.service || failed "the unit"
+said vesta.service "$(systemd-analyze security --offline=true --no-pager --root "$root" vesta.service |
+  sed -n 's/.*Overall exposure level.*: *//p')"
 : >"$work/said"
 # As the unit starts it: another user, its state directory, and a copy of the settings.
 ids() { chroot --userspec=65532:65532 "$root" env STATE_DIRECTORY=/var/lib/vesta /usr/bin/vesta gen -n 100000; }
 mkdir -p "$root/var/lib/vesta"
 chown 65532:65532 "$root/var/lib/vesta"
 ids >"$work/ids"
-chroot "$root" cat /etc/vesta/vesta-rest.toml >"$root/tmp/vesta-rest.toml"
+chroot "$root" cat /etc/vesta/vesta.toml >"$root/tmp/vesta.toml"
 chroot --userspec=65532:65532 "$root" env STATE_DIRECTORY=/var/lib/vesta \
-  /usr/bin/vesta-rest --config /tmp/vesta-rest.toml --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 >"$work/said" 2>&1 &
+  /usr/bin/vesta serve rest --config /tmp/vesta.toml --http-listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 >"$work/said" 2>&1 &
 server=$!
 until grep -q /status "$work/said"; do kill -0 "$server" || failed "the server of the package"; done
 address=$(sed -n 's/^  HTTP  *//p' "$work/said")
@@ -120,7 +117,7 @@ done
 chroot "$root" sh -c 'dpkg --install /root/*.deb' >>"$work/dpkg.log" 2>&1 || failed "the upgrade"
 ids >>"$work/ids"
 cp "$root/usr/bin/vesta" "$work/kept"
-chroot "$root" sh -c 'dpkg --purge vesta vesta-rest vesta-server' >>"$work/dpkg.log" 2>&1 || failed "the removal"
+chroot "$root" sh -c 'dpkg --purge vesta' >>"$work/dpkg.log" 2>&1 || failed "the removal"
 [ -f "$root/var/lib/vesta/vesta.db" ] || failed "the state did not outlive the removal"
 [ ! -e "$root/usr/bin/vesta" ] || failed "the program did outlive the removal"
 repeated=$(sort "$work/ids" | uniq -d | wc -l)
@@ -147,7 +144,7 @@ if [ -f "$image" ]; then
     : >"$work/said"
     # The image has no shell and no env: both are supplied from outside.
     env -i VESTA_STATE_DIR=/var/lib/vesta HOME=/ "$(command -v chroot)" --userspec=65532:65532 "$work/root" \
-      /usr/bin/vesta serve --listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 >"$work/said" 2>&1 &
+      /usr/bin/vesta serve --http-listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 >"$work/said" 2>&1 &
     server=$!
     until grep -q /status "$work/said"; do kill -0 "$server" || { cat "$work/said" >&2; failed "the image"; }; done
     address=$(sed -n 's/^  HTTP  *//p' "$work/said")

@@ -53,6 +53,6 @@ if [ "${1:-}" = --link ]; then
   frameworks=$PWD/scripts/check/platforms
   flags=CARGO_TARGET_$(tr a-z- A-Z_ <<<$mac)_RUSTFLAGS
   env "$flags=-Clink-arg=-F$frameworks" cargo zigbuild --quiet --locked --target $mac \
-    -p vesta-cli -p vesta-rest -p vesta-server --features vesta-cli/all-stores,vesta-cli/otel
+    -p vesta-cli --features vesta-cli/all-stores,vesta-cli/otel
   echo "linked for $mac, except Security and CoreFoundation"
 fi

@@ -31,7 +31,7 @@ trap 'stop; rm -rf "$folder"' EXIT
 
 # Starts a server with these settings and leaves its address in `address`.
 start() {
-  env -u VESTA_CONFIG "$server" --listen 127.0.0.1:0 --admin-listen off --state-dir "$folder/state" "$@" \
+  env -u VESTA_CONFIG "$server" --http-listen 127.0.0.1:0 --admin-listen off --state-dir "$folder/state" "$@" \
     >"$folder/out" 2>"$folder/log" &
   pid=$!
   for _ in $(seq 600); do

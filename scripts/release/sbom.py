@@ -1,4 +1,4 @@
-"""The SBOM of the programs as CycloneDX JSON: every linked crate with version, licence and checksum.
+"""The SBOM of the program as CycloneDX JSON: every linked crate with version, licence and checksum.
 
     cargo metadata --format-version 1 --filter-platform TARGET … | sbom.py Cargo.lock VERSION
 """
@@ -14,10 +14,9 @@ with open(lock, "rb") as file:
 
 packages = {package["id"]: package for package in metadata["packages"]}
 nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-programs = [it["id"] for it in metadata["packages"] if it["name"] in ("vesta-cli", "vesta-rest", "vesta-server")]
 
-# Crates that only builds run or tests need are not in the programs.
-linked, wanted = set(), list(programs)
+# Crates that only builds run or tests need are not in the program.
+linked, wanted = set(), [it["id"] for it in metadata["packages"] if it["name"] == "vesta-cli"]
 while wanted:
     package = wanted.pop()
     if package in linked:

@@ -59,7 +59,7 @@ pub(crate) struct Origin {
     /// The kind of the store of machine IDs.
     pub(crate) store: &'static str,
     /// genMethods of the fronts, deduplicated.
-    pub(crate) gen_methods: Vec<u64>,
+    pub(crate) gen_method: u64,
 }
 
 impl Origin {
@@ -81,7 +81,7 @@ impl Origin {
         Self {
             machine_source,
             store,
-            gen_methods: vec![config.ids.gen_method.value()],
+            gen_method: config.ids.gen_method.value(),
         }
     }
 }

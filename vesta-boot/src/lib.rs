@@ -1,19 +1,20 @@
-//! Shared part of `vesta-server` and `vesta-rest`: settings, logging, shutdown, the admin listener,
+//! Shared part of the servers: settings, logging, shutdown, the admin listener,
 //! and the wiring of a service. Only here does a configuration string select a concrete type.
 //!
-//! Both programs are one call of [`main`]. They differ in [`Role`] and in how they serve requests.
+//! A program is one call of [`main`] with the [`Front`]s that it serves.
 //!
 //! ```
-//! use vesta_boot::{Config, Role};
+//! use vesta_boot::{Api, Config};
 //!
-//! let config = Config::defaults(Role::Server);
-//! assert_eq!(config.listen.to_string(), "127.0.0.1:50051");
+//! let config = Config::defaults(&Api::ALL);
+//! assert_eq!(config.grpc_listen.to_string(), "127.0.0.1:50051");
 //! assert_eq!(config.ids.layout.name(), "max-peak");
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod admin;
 pub mod answers;
+mod api;
 mod assemble;
 pub mod commands;
 mod container;
@@ -23,7 +24,6 @@ mod offered;
 mod opaque_key;
 mod operations;
 pub mod output;
-mod role;
 mod running;
 mod security;
 mod serial_keys;
@@ -37,13 +37,13 @@ mod version;
 
 pub use tokio_util::sync::CancellationToken;
 
+pub use api::Api;
 pub use assemble::{Assembled, assemble};
 pub use container::lost_state;
 pub use error::Error;
 pub use metrics::{Call, Metrics, Outcome};
 pub use offered::{Offered, Seen};
 pub use opaque_key::read as read_opaque_key;
-pub use role::Role;
 pub use running::{NOT_STARTED, Running, Waiting, not_ready_because};
 pub use security::Security;
 pub use settings::moment::{self, moment, period};

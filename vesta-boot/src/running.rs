@@ -169,7 +169,7 @@ mod tests {
     use vesta_service::MachineSource;
 
     use super::*;
-    use crate::role::Role;
+    use crate::api::Api;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -178,7 +178,7 @@ mod tests {
             .machine(MachineSource::Stateless(1))
             .build();
         Running {
-            config: Config::defaults(Role::Server),
+            config: Config::defaults(&[Api::Grpc]),
             service: Arc::new(service.expect("a service")),
             segments: None,
             tinyid: None,

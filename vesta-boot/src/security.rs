@@ -5,14 +5,12 @@ use std::sync::Arc;
 use vesta_intf::Shuffle;
 use vesta_net::{Auth, Caller, Denied, Scopes, Tls};
 
-use crate::role::Role;
-
 /// Protection of a program's listeners. The default is none.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
-    /// TLS of the public listener.
-    pub tls: Option<Tls>,
-    /// TLS of the gRPC listener beside it, if there is one.
+    /// TLS of the REST listener.
+    pub http_tls: Option<Tls>,
+    /// TLS of the gRPC listener.
     pub grpc_tls: Option<Tls>,
     /// TLS of the admin listener.
     pub admin_tls: Option<Tls>,
@@ -52,21 +50,15 @@ impl Security {
         caller.0.and_then(token).map_or("", |token| &token.name)
     }
 
-    /// The protection of one public listener of a program.
-    pub(crate) fn of_front(&self, front: Role, program: Role) -> Self {
-        match (front, program) {
-            (Role::Server, Role::Vesta) => Self {
-                tls: self.grpc_tls.clone(),
-                ..self.clone()
-            },
-            _ => self.clone(),
-        }
+    /// TLS of the public listeners, which have the same files.
+    pub(crate) fn tls(&self) -> Option<&Tls> {
+        self.http_tls.as_ref().or(self.grpc_tls.as_ref())
     }
 
     /// Each listener with TLS, with its name.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = (&'static str, &Tls)> {
         [
-            ("public", &self.tls),
+            ("http", &self.http_tls),
             ("grpc", &self.grpc_tls),
             ("admin", &self.admin_tls),
         ]

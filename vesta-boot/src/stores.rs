@@ -196,11 +196,11 @@ pub(crate) fn not_opened(setting: &str, error: OpenError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Role;
+    use crate::api::Api;
 
     #[test]
     fn a_store_unfit_for_tags_fails_the_start_with_a_reason() {
-        let mut config = Config::defaults(Role::Server);
+        let mut config = Config::defaults(&[Api::Grpc]);
         let doubt = || Ok(Some("it has asynchronous replicas".to_owned()));
         let check = |config: &Config, answer| refuse_unfit(config, "a database", answer);
         assert_eq!(

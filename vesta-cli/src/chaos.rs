@@ -17,7 +17,7 @@ use std::thread::{scope, spawn};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use vesta_boot::{CancellationToken, Error, Invocation, Role};
+use vesta_boot::{CancellationToken, Error, Invocation};
 use vesta_intf::{Field, IdMeta, UnixMillis};
 use vesta_service::clock::{Clock, SystemClock};
 use vesta_store::StoreUrl;
@@ -28,7 +28,7 @@ use way::Way;
 use crate::cli::{Access, ChaosArgs};
 use crate::http::Http;
 use crate::output::{Cell, Output, grouped, record, say};
-use crate::{Answer, Done, FRONTS};
+use crate::{Answer, Done, FRONTS, NAME};
 
 /// Internal command that runs one of these servers; not for users.
 pub(crate) const MEMBER: &str = "chaos-member";
@@ -80,13 +80,13 @@ pub(crate) fn member(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     });
     println!("  process     {}", id());
     let clock: Arc<dyn Clock> = Arc::new(Stepped);
-    let (role, front) = match args.next() {
-        Some(kind) if kind == POOL_SERVER => (Role::Server, &FRONTS[1..]),
-        _ => (Role::Rest, &FRONTS[..1]),
+    let front = match args.next() {
+        Some(kind) if kind == POOL_SERVER => FRONTS[1],
+        _ => FRONTS[0],
     };
-    let done =
-        Invocation::read(role, args).and_then(|it| vesta_boot::start(Some(clock), role, front, it));
-    done.map_or_else(|error| error.report("vesta"), |()| ExitCode::SUCCESS)
+    let done = Invocation::read(NAME, &[front.api], args)
+        .and_then(|it| vesta_boot::start(Some(clock), NAME, &[front], it));
+    done.map_or_else(|error| error.report(NAME), |()| ExitCode::SUCCESS)
 }
 
 /// Makes a server end with `vesta chaos`, even while it is paused.
@@ -371,15 +371,15 @@ impl Chaos<'_> {
     fn start(&self, number: u16, off: i64) -> Result<Child, Error> {
         let file = |kind| File::create(self.file(number, kind)).map_err(failed);
         let serves = self.pool_server.filter(|_| number == self.args.processes);
-        let (kind, listen) = match serves {
-            Some(address) => (POOL_SERVER, address.to_string()),
-            None => ("member", "127.0.0.1:0".to_owned()),
+        let (kind, flag, listen) = match serves {
+            Some(address) => (POOL_SERVER, "--grpc-listen", address.to_string()),
+            None => ("member", "--http-listen", "127.0.0.1:0".to_owned()),
         };
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command
             .args([MEMBER, &off.to_string(), kind, "--namespace"])
             .arg(self.namespace());
-        command.args(["--listen", &listen, "--admin-listen", "off"]);
+        command.args([flag, &listen, "--admin-listen", "off"]);
         command.args(["--log-level", "error"]);
         command
             .arg("--state-dir")

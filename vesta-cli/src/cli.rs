@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use vesta_boot::commands::Format;
-use vesta_boot::{Role, TextFormat};
+use vesta_boot::{Api, TextFormat};
 use vesta_intf::{Field, GenMethod, Id, IdMeta, UnixMillis};
 
 use crate::values::{self, ServerUrl};
@@ -124,9 +124,9 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum ServeCommand {
-    /// Serve REST only, like the program vesta-rest
+    /// Serve IDs by REST only
     Rest,
-    /// Serve gRPC only, like the program vesta-server
+    /// Serve IDs by gRPC only
     Grpc,
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct ChaosArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// Admin listeners: http://host:8089,http://host:50052
+    /// Admin listeners: http://host1:8089,http://host2:8089
     #[arg(
         value_delimiter = ',',
         value_name = "URL",
@@ -509,17 +509,15 @@ const OF_SERVERS: [&str; 3] = ["store", "segment", "serial"];
 
 /// The whole command line.
 pub(crate) fn tree() -> clap::Command {
-    let front = |name: &'static str, role, called| vesta_boot::serving(role, called).name(name);
-    let serve = front("serve", Role::Vesta, "vesta serve").subcommands([
-        front("rest", Role::Rest, "vesta serve rest")
-            .about("Serve REST only, like the program vesta-rest"),
-        front("grpc", Role::Server, "vesta serve grpc")
-            .about("Serve gRPC only, like the program vesta-server"),
+    let front = |name: &'static str, called, apis| vesta_boot::serving(called, apis).name(name);
+    let serve = front("serve", "vesta serve", &Api::ALL).subcommands([
+        front("rest", "vesta serve rest", &[Api::Rest]),
+        front("grpc", "vesta serve grpc", &[Api::Grpc]),
     ]);
-    let hidden = || vesta_boot::arguments(Role::Vesta).map(|arg| arg.hide(true).global(false));
+    let hidden = || vesta_boot::arguments().map(|arg| arg.hide(true).global(false));
     // The other settings still come from the environment and the file, and are checked.
     let shared = || {
-        vesta_boot::arguments(Role::Vesta).map(|arg| {
+        vesta_boot::arguments().map(|arg| {
             if arg.is_global_set() {
                 arg
             } else {

@@ -330,12 +330,11 @@ fn pool(config: &Config, leases: &Leases, report: &mut Report) {
 
 fn ports(config: &Config, report: &mut Report) {
     let admin = config.admin_listen.as_ref().map(|at| ("admin.listen", at));
-    let grpc = config.grpc_listen.as_ref().map(|at| ("grpc.listen", at));
-    for (setting, at) in [("listen", &config.listen)]
-        .into_iter()
-        .chain(grpc)
-        .chain(admin)
-    {
+    let public = [
+        ("http.listen", &config.http_listen),
+        ("grpc.listen", &config.grpc_listen),
+    ];
+    for (setting, at) in public.into_iter().chain(admin) {
         match at.check() {
             Ok(()) => report.ok("ports", format!("{setting} ({at}) is free")),
             Err(error) => report.warn(

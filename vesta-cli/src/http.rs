@@ -1,4 +1,4 @@
-//! Requests to `vesta-rest` and to admin listeners.
+//! Requests to REST and admin listeners.
 
 use std::fmt::Display;
 use std::io::{self, Read as _, Write as _};

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 use vesta_boot::commands::Format;
-use vesta_boot::{Error, Front, Invocation, Parsed, Role};
+use vesta_boot::{Api, Error, Front, Invocation, Parsed};
 
 use cli::{AuditArgs, AuditCommand, Cli, Command, ServeArgs, ServeCommand};
 
@@ -46,6 +46,9 @@ enum Answer {
 
 type Done = Result<Answer, Error>;
 
+/// The name of this program.
+const NAME: &str = "vesta";
+
 const FRONTS: [Front; 2] = [vesta_rest::FRONT, vesta_server::FRONT];
 
 fn main() -> ExitCode {
@@ -56,7 +59,7 @@ fn main() -> ExitCode {
     match run(args) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
-        Err(error) => error.report("vesta"),
+        Err(error) => error.report(NAME),
     }
 }
 
@@ -85,12 +88,12 @@ fn run(args: Vec<OsString>) -> Done {
         }
     }
     // Read only by the commands that need them.
-    let settings = || vesta_boot::values(Role::Vesta, of_command);
+    let settings = || vesta_boot::values(&Api::ALL, of_command);
     match command {
         Command::Serve(ServeArgs { front }) => serve(front, of_command),
         Command::OfServers(command) => {
-            let invocation = Invocation::command(Role::Vesta, command, of_command)?;
-            vesta_boot::start(None, Role::Vesta, &[], invocation).map(|()| Answer::Yes)
+            let invocation = Invocation::command(&Api::ALL, command, of_command)?;
+            vesta_boot::start(None, NAME, &[], invocation).map(|()| Answer::Yes)
         }
         Command::Gen(args) => generate::gen_ids(&args, settings, output),
         Command::Explain(args) => explain::explain(&args, output),
@@ -118,14 +121,15 @@ fn run(args: Vec<OsString>) -> Done {
 
 /// Serves both fronts, or one.
 fn serve(front: Option<ServeCommand>, matches: &ArgMatches) -> Done {
-    let (role, fronts) = match front {
-        None => (Role::Vesta, &FRONTS[..]),
-        Some(ServeCommand::Rest) => (Role::Rest, &FRONTS[..1]),
-        Some(ServeCommand::Grpc) => (Role::Server, &FRONTS[1..]),
+    let fronts = match front {
+        None => &FRONTS[..],
+        Some(ServeCommand::Rest) => &FRONTS[..1],
+        Some(ServeCommand::Grpc) => &FRONTS[1..],
     };
+    let apis: Vec<_> = fronts.iter().map(|front| front.api).collect();
     let matches = matches
         .subcommand()
         .map_or(matches, |(_, of_front)| of_front);
-    let invocation = Invocation::serving(role, matches)?;
-    vesta_boot::start(None, role, fronts, invocation).map(|()| Answer::Yes)
+    let invocation = Invocation::serving(&apis, matches)?;
+    vesta_boot::start(None, NAME, fronts, invocation).map(|()| Answer::Yes)
 }

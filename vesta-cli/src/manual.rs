@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use clap_complete::Shell;
-use vesta_boot::{Error, Role};
+use vesta_boot::Error;
 
 use crate::cli::tree;
 use crate::output::{print, say, written};
@@ -22,12 +22,7 @@ pub(crate) fn man(folder: Option<&Path>) -> Done {
         Some(folder) => {
             let write = || {
                 std::fs::create_dir_all(folder)?;
-                clap_mangen::generate_to(tree(), folder)?;
-                // The servers that have their own programs.
-                [Role::Rest, Role::Server].into_iter().try_for_each(|role| {
-                    let command = vesta_boot::command(role).name(role.name());
-                    clap_mangen::Man::new(command).generate_to(folder).map(drop)
-                })
+                clap_mangen::generate_to(tree(), folder)
             };
             write().map_err(|error: io::Error| {
                 Error::setting(format!("cannot write into {}: {error}", folder.display()))

@@ -19,7 +19,7 @@ use crate::remote::check_count;
 pub use segment::Segment;
 pub use serial::SerialTag;
 
-/// The blocking client of `vesta-server`, usable from any thread. It implements [`IdService`], as
+/// The blocking client of a server, usable from any thread. It implements [`IdService`], as
 /// the embedded service does. A clone is cheap and shares everything.
 ///
 /// ```no_run

@@ -22,7 +22,7 @@ use crate::secret::Secret;
 pub use segment::Segment;
 pub use serial::SerialTag;
 
-/// The asynchronous client of `vesta-server`. A clone is cheap and shares everything.
+/// The asynchronous client of a server. A clone is cheap and shares everything.
 ///
 /// Dropping one of its futures before it is ready loses at most the IDs of that call; other callers
 /// and the prefetched IDs are not affected.

@@ -1,4 +1,4 @@
-//! The client of `vesta-server`: IDs over gRPC, asynchronous or blocking.
+//! The client of `vesta serve`: IDs over gRPC, asynchronous or blocking.
 //!
 //! ```no_run
 //! use vesta_client::{Client, Prefetch, VestaId};

@@ -1,4 +1,4 @@
-//! The protocol of `vesta-server`: messages, client and server stubs, and the encoding of [`IdError`].
+//! The gRPC protocol: messages, client and server stubs, and the encoding of [`IdError`].
 //!
 //! An error is a `tonic::Status` with the code from this crate's one table and a message for humans. Its details are
 //! `google.rpc.ErrorInfo` (domain `vesta`, reason = the name of the kind), `google.rpc.BadRequest` with the field of

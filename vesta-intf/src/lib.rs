@@ -15,7 +15,7 @@
 //! [`IdService`] runs unchanged with an embedded generator (`vesta-service`) or a remote one
 //! (`vesta-client`).
 //!
-//! Features: `grpc` adds the protocol of `vesta-server` (`grpc` module), `serde` adds serialisation
+//! Features: `grpc` adds the gRPC protocol (`grpc` module), `serde` adds serialisation
 //! of [`Id`], [`MakeId`] and [`VestaId`], `shuffle` adds shuffled numbers. `sqlx` and `diesel` map
 //! a [`VestaId`] to a `BIGINT` column, `utoipa` describes it in an OpenAPI document.
 #![forbid(unsafe_code)]

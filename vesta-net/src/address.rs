@@ -362,9 +362,9 @@ mod tests {
         let address = Address::Unix(path.clone());
         drop(StdUnixListener::bind(&path).expect("a socket")); // like a socket left by kill -9
         assert!(path.exists());
-        let first = Bound::new("listen", &address).expect("no listener");
+        let first = Bound::new("grpc.listen", &address).expect("no listener");
         let listening = first.listen().expect("no listener");
-        let second = Bound::new("listen", &address)
+        let second = Bound::new("grpc.listen", &address)
             .expect_err("in use")
             .to_string();
         assert!(
@@ -375,7 +375,7 @@ mod tests {
         assert!(!path.exists());
 
         std::fs::write(&path, "somebody's").expect("a file");
-        let refused = Bound::new("listen", &address)
+        let refused = Bound::new("grpc.listen", &address)
             .expect_err("no socket")
             .to_string();
         assert!(refused.contains("cannot be listened on"), "{refused}");

@@ -10,7 +10,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use vesta_boot::{Front, Role};
+use vesta_boot::{Api, Front};
 
 pub mod app;
 mod described;
@@ -33,7 +33,7 @@ pub use serve::{Limits, serve, serve_with};
 
 /// This server as a front of a program.
 pub const FRONT: Front = Front {
-    role: Role::Rest,
+    api: Api::Rest,
     methods: METHODS,
     serve,
     wait: waiting::wait,

@@ -126,7 +126,7 @@ pub(crate) fn limiter(
         allowed.max_connections,
         allowed.per_address(),
         guarded,
-        security.tls.clone(),
+        security.http_tls.clone(),
         Arc::clone(&metrics.connections),
     )
 }
@@ -276,7 +276,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::task::LocalSet;
-    use vesta_boot::{CancellationToken, Role};
+    use vesta_boot::{Api, CancellationToken};
     use vesta_service::{LocalIdService, MachineSource};
 
     use super::*;
@@ -288,7 +288,7 @@ mod tests {
             .machine(MachineSource::Stateless(1))
             .build();
         let running = Arc::new(Running {
-            config: Config::defaults(Role::Rest),
+            config: Config::defaults(&[Api::Rest]),
             service: Arc::new(service.unwrap()),
             segments: None,
             tinyid: None,

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 use tonic::codegen::{Bytes, Service};
-use vesta_boot::{CancellationToken, Config, Metrics, Offered, Role, Running, Security};
+use vesta_boot::{Api, CancellationToken, Config, Metrics, Offered, Running, Security};
 use vesta_intf::{GenMethod, UnixMillis};
 use vesta_numbers::segment::{NewSegmentTag, SegmentService, SegmentStore as _};
 use vesta_numbers::serial::{NewSerialTag, SerialService};
@@ -84,7 +84,7 @@ impl Server {
             serials.create(&tag).expect("memory answers"),
             vesta_numbers::Created::New
         );
-        let mut config = Config::defaults(Role::Server);
+        let mut config = Config::defaults(&[Api::Grpc]);
         config.limits.request_timeout = Duration::from_millis(20);
         config.pool_server.namespaces = ["orders".to_owned()].into();
         let store = Arc::new(MemoryStore::new());

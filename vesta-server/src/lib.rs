@@ -4,7 +4,7 @@
 //! with a listener on `127.0.0.1:0` and a service whose clock they control.
 #![forbid(unsafe_code)]
 
-use vesta_boot::{Front, Role};
+use vesta_boot::{Api, Front};
 
 mod access;
 mod deadline;
@@ -26,7 +26,7 @@ pub use serve::{Timeouts, serve, serve_with};
 
 /// This server as a front of a program.
 pub const FRONT: Front = Front {
-    role: Role::Server,
+    api: Api::Grpc,
     methods: METHODS,
     serve,
     wait: waiting::wait,

@@ -1,18 +1,13 @@
-//! The program `vesta-server`.
+//! The program `vesta-server`: gRPC alone. Users get `vesta serve`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
-
-use vesta_boot::Role;
 
 /// Small requests make and drop small allocations, for which this allocator is built.
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    vesta_boot::main(
-        Role::Server,
-        &[vesta_server::FRONT],
-        std::env::args_os().skip(1),
-    )
+    let args = std::env::args_os().skip(1);
+    vesta_boot::main("vesta-server", &[vesta_server::FRONT], args)
 }

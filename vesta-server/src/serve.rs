@@ -120,7 +120,7 @@ where
         config.limits.max_connections,
         config.limits.per_address(),
         limits,
-        security.tls.clone(),
+        security.grpc_tls.clone(),
         Arc::clone(&metrics.connections),
     );
 

@@ -371,13 +371,13 @@ impl fmt::Display for BuildError {
                 "{store} has forgotten that machine ID {machine} of namespace `{namespace}` was \
                  reserved up to {used_until}: it was wiped, restored from a backup, lost changes in \
                  a fail-over, or is another store; make sure that no process uses the old one, then \
-                 raise its floor (`vesta-server store raise-floor`)"
+                 raise its floor (`vesta store raise-floor`)"
             ),
             Self::RecordLost { store, namespace, machine } => write!(
                 f,
                 "{store}: the record of machine ID {machine} of namespace `{namespace}` was deleted \
                  or replaced, so it is unknown how far it was used; make sure that no process \
-                 uses it, then recreate it (`vesta-server store repair {machine}`)"
+                 uses it, then recreate it (`vesta store repair {machine}`)"
             ),
         }
     }

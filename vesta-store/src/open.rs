@@ -28,7 +28,7 @@ use crate::{Kind, Options, SegmentTable, StoreUrl};
 /// | Redis | `redis://:password@host:6379/0`, `rediss://…` with TLS |
 /// | ZooKeeper | `zookeeper://host:2181,host:2181/path` |
 /// | etcd | `etcd://host:2379,host:2379`, `etcds://…` with TLS |
-/// | pool server | `vesta://host:50051,host:50051`, `vestas://…` with TLS: the store of a vesta-server |
+/// | pool server | `vesta://host:50051,host:50051`, `vestas://…` with TLS: the store of another server |
 ///
 /// # Errors
 /// [`OpenError`]; every case states the remedy. An unreachable store is not an error here: the

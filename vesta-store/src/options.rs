@@ -136,7 +136,7 @@ impl Options {
 #[allow(dead_code, reason = "some builds have no backend")]
 pub(crate) fn not_prepared(what: &str) -> StoreError {
     StoreError::permanent(format!(
-        "{what} does not exist, and auto_init is off; create it with `vesta-server store init`. If it \
+        "{what} does not exist, and auto_init is off; create it with `vesta store init`. If it \
          existed before, restore it instead: an empty one can repeat IDs"
     ))
 }

@@ -36,7 +36,7 @@ class Server:
 
     def __init__(self, program: Path, *flags: str, admin: str = "127.0.0.1:0") -> None:
         self.folder = tempfile.TemporaryDirectory()
-        free = f"--listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen {admin} --state-dir state"
+        free = f"--http-listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen {admin} --state-dir state"
         self.process = subprocess.Popen(
             [program, "serve", *free.split(), *flags],
             cwd=self.folder.name,

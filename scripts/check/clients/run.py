@@ -54,7 +54,7 @@ class Real:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [*self.command, "--listen", self.address], cwd=self.folder, stdout=subprocess.PIPE, stderr=(self.folder / "log").open("a"), text=True
+            [*self.command, "--http-listen", self.address], cwd=self.folder, stdout=subprocess.PIPE, stderr=(self.folder / "log").open("a"), text=True
         )
         for line in self.process.stdout:
             words = line.split()

@@ -90,7 +90,7 @@ def check_kubernetes():
                     faults.append(f"{way}: {said}")
                 # The checks notice planted faults.
                 assert settings({**given, "VESTA_LISTN": "0.0.0.0:1"}, container["args"])
-                assert settings({**given, "VESTA_LISTEN": "everywhere"}, container["args"])
+                assert settings({**given, "VESTA_HTTP_LISTEN": "everywhere"}, container["args"])
         planted = copy.deepcopy(documents)
         pods(planted)[0]["containers"][0]["readinesProbe"] = {}
         assert not is_valid(planted)[0]

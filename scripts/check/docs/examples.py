@@ -31,10 +31,8 @@ CARGO = """#!/bin/sh
 # What is built already takes the place of `cargo run`.
 [ "$1" = run ] || { echo "not played: cargo $*" >&2; exit 64; }
 shift
-program=vesta
-if [ "$1" = -p ]; then program=$2; shift 2; fi
 if [ "$1" = -- ]; then shift; fi
-exec "$program" "$@"
+exec vesta "$@"
 """
 
 
@@ -201,7 +199,7 @@ class Reader:
         if lines[0] == "[dependencies]":
             return
         (self.work / "settings.toml").write_text("\n".join(lines).replace('"…"', '"' + "0" * 64 + '"'))
-        self.follow("vesta-server --config settings.toml --print-config > settings.txt", [])
+        self.follow("vesta serve --config settings.toml --print-config > settings.txt", [])
 
     def read(self, text):
         """Follows a document; yields what it was asked to leave out."""
@@ -231,7 +229,7 @@ def planted(programs):
     sh = "```sh\necho 2   # 2, a word\necho 3\n# 3\ntrue\n```\n"
     toml = '```toml\nlayout = "snowflake"\n```\n'
     new = "```console\n$ echo 2708793608961524183\n2708793608961524182\n```\n"
-    served = "```console\n$ cargo run -p vesta-rest\nvesta-rest 0.1.0\n…\n$ curl 127.0.0.1:8089/readyz\nready\n```\n"
+    served = "```console\n$ cargo run -- serve\nvesta 0.1.0\n…\n$ curl 127.0.0.1:8089/readyz\nready\n```\n"
     faults = {
         "another line": right.replace("b\n\n", "c\n\n"),
         "another old ID": right.replace("845\n```", "846\n```"),
@@ -240,7 +238,7 @@ def planted(programs):
         "a command that fails": sh.replace("true", "false"),
         "an unknown program": sh.replace("true", "vesta-nothing"),
         "an unknown setting": toml.replace("layout", "layuot"),
-        "a server that does not start": served.replace("-p vesta-rest", "-p vesta-rest -- --machine-id 1024"),
+        "a server that does not start": served.replace("-- serve", "-- serve --machine-id 1024"),
         "another answer": served.replace("\nready", "\nnot ready"),
         "a hidden command that fails": "<!-- run: false -->\n",
         "an answer that is an error": served + "```sh\ncurl 127.0.0.1:8088/v1/nothing\n```\n",

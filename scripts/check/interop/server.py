@@ -24,7 +24,7 @@ class Server:
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }
             self.set_clock("+0")
-        flags = "--config vesta.toml --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --state-dir state"
+        flags = "--config vesta.toml --http-listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --state-dir state"
         self.process = subprocess.Popen(
             [program, *flags.split(), *more],
             cwd=self.folder.name,

@@ -79,7 +79,7 @@ def program(vesta):
         environment["VESTA_SEGMENT_STORE"] = environment["VESTA_SERIAL_STORE"] = f"sqlite:{folder}/tags.db"
         for tag in [["segment", "create", "orders", "--step", "1000", "--last", "9999999"], ["serial", "create", "invoices", "{n:6}"]]:
             subprocess.run([vesta, *tag], env=environment, check=True, stdout=subprocess.DEVNULL)
-        free = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
+        free = ["--http-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
         server = subprocess.Popen([vesta, "serve", "rest", *free], env=environment, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:

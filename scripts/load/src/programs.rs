@@ -144,7 +144,7 @@ impl Programs {
         let command = command
             .arg("serve")
             .args(VESTA)
-            .args(["--grpc-listen", "127.0.0.1:0", "--namespace", "serve"])
+            .args(["--namespace", "serve"])
             .args(&self.flags);
         Server::start("vesta serve", "gRPC", command, cores)
     }
@@ -193,8 +193,10 @@ impl Programs {
 }
 
 /// Free ports, and no log. The admin listener stays on, as in production.
-const VESTA: [&str; 6] = [
-    "--listen",
+const VESTA: [&str; 8] = [
+    "--http-listen",
+    "127.0.0.1:0",
+    "--grpc-listen",
     "127.0.0.1:0",
     "--admin-listen",
     "127.0.0.1:0",

@@ -213,7 +213,7 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         refused,
     )?;
     let build = labels([
-        ("program", state.role.name()),
+        ("program", state.program),
         ("version", env!("CARGO_PKG_VERSION")),
     ]);
     encoder.family(Gauge, "build_info", "Program and version", [(build, 1)])
@@ -231,11 +231,10 @@ fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         return Ok(());
     };
     let status = service.status();
-    let gen_methods: Vec<_> = origin.gen_methods.iter().map(u64::to_string).collect();
     let info = labels([
         ("namespace", &status.namespace),
         ("layout", service.meta().name()),
-        ("gen_method", &gen_methods.join(",")),
+        ("gen_method", &origin.gen_method.to_string()),
         ("store", origin.store),
         ("machine_source", origin.machine_source),
     ]);

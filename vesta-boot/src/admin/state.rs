@@ -11,7 +11,6 @@ use vesta_service::clock::{Clock as _, SystemClock};
 
 use crate::assemble::Assembled;
 use crate::metrics::Metrics;
-use crate::role::Role;
 use crate::running::{NOT_STARTED, not_ready_because};
 use crate::security::Security;
 use crate::stores::pool::{Pool, Usage};
@@ -19,7 +18,8 @@ use crate::stores::pool::{Pool, Usage};
 /// State of a program from start to end, as shown by the admin listener. Clones share all state.
 #[derive(Clone, Debug)]
 pub(crate) struct AdminState {
-    pub(super) role: Role,
+    /// Name of the program.
+    pub(super) program: &'static str,
     /// Start time of the program.
     pub(super) began: UnixMillis,
     /// Empty until a machine ID is claimed.
@@ -37,7 +37,7 @@ impl AdminState {
     /// State of a program without a machine ID: the source it waits for, its counters, the token that
     /// signals a stop, and the protection of its listeners.
     pub(crate) fn new(
-        role: Role,
+        program: &'static str,
         waiting_for: &str,
         metrics: impl Into<Arc<[Arc<Metrics>]>>,
         leaving: CancellationToken,
@@ -46,7 +46,7 @@ impl AdminState {
         let (started, security, metrics) = (Arc::default(), security.clone(), metrics.into());
         let began = SystemClock::new().wall();
         Self {
-            role,
+            program,
             began,
             started,
             waiting_for: waiting_for.into(),

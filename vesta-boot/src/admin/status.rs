@@ -13,7 +13,7 @@ const MOST_MACHINES: usize = 100;
 pub(super) fn status(state: &AdminState) -> Status {
     let not_ready_because = state.not_ready_because();
     Status {
-        program: state.role.name(),
+        program: state.program,
         version: env!("CARGO_PKG_VERSION"),
         started: state.began.to_string(),
         ready: not_ready_because.is_none(),

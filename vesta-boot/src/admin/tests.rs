@@ -22,7 +22,7 @@ use vesta_net::{Limiter, Limits};
 use super::{AdminState, router};
 use crate::assemble::Origin;
 use crate::{
-    Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Role, Security,
+    Api, Assembled, Caller, CancellationToken, Config, Invocation, Metrics, Outcome, Security,
     assemble,
 };
 
@@ -67,7 +67,7 @@ fn admin_of(assembled: Assembled) -> Admin {
     let metrics = Arc::new(Metrics::new(&["genid", "expid"]));
     let shutdown = CancellationToken::new();
     let state = AdminState::new(
-        Role::Rest,
+        "vesta",
         WAITING_FOR,
         [Arc::clone(&metrics)],
         shutdown.clone(),
@@ -94,7 +94,7 @@ fn admin_of_pool(count: &str) -> (Admin, tempfile::TempDir) {
         "--state-dir",
         state_dir,
     ];
-    let Ok(Invocation::Run(raw)) = Invocation::read(Role::Rest, args) else {
+    let Ok(Invocation::Run(raw)) = Invocation::read("vesta", &Api::ALL, args) else {
         panic!("right settings")
     };
     let config = Config::check(&raw).expect("right settings");
@@ -119,7 +119,7 @@ async fn get(router: &Router, path: &str) -> (StatusCode, String) {
 async fn without_a_machine_id_the_program_is_alive_and_not_ready() {
     let metrics = Arc::new(Metrics::new(&["genid"]));
     let router = router(AdminState::new(
-        Role::Rest,
+        "vesta",
         WAITING_FOR,
         [metrics],
         CancellationToken::new(),

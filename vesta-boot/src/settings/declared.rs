@@ -7,7 +7,6 @@ use clap::{Arg, ArgAction};
 use super::values::Values;
 use super::{Ids, Limits, Log, PoolServer, Segments, Serials, Store, ids, listeners, machine};
 use crate::error::Error;
-use crate::role::Role;
 
 /// All settings, each parsed by its own parser.
 #[derive(Debug)]
@@ -57,48 +56,28 @@ impl Sections {
     }
 }
 
-/// The settings of a program as arguments: flag, environment variable, default, help and check.
-pub fn settings(role: Role) -> &'static clap::Command {
+/// The settings as arguments: flag, environment variable, default, help and check.
+pub fn settings() -> &'static clap::Command {
     // Built once: four parts of a start use them.
-    static SERVER: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Server));
-    static REST: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Rest));
-    static VESTA: LazyLock<clap::Command> = LazyLock::new(|| declare(Role::Vesta));
-    match role {
-        Role::Server => &SERVER,
-        Role::Rest => &REST,
-        Role::Vesta => &VESTA,
-    }
+    static SETTINGS: LazyLock<clap::Command> =
+        LazyLock::new(|| clap::Command::new("vesta").args(Sections::args().map(complete)));
+    &SETTINGS
 }
 
-fn declare(role: Role) -> clap::Command {
-    clap::Command::new(role.name()).args(Sections::args().map(|arg| complete(arg, role)))
-}
-
-/// Adds the attributes that follow from name, type and role.
-fn complete(arg: Arg, role: Role) -> Arg {
+/// Adds the attributes that follow from name and type.
+fn complete(arg: Arg) -> Arg {
     let name = arg.get_id().as_str();
-    let default = role.default(name);
     let flag = arg
         .get_long()
         .map_or_else(|| name.replace(['.', '_'], "-"), str::to_owned);
     let env = format!("VESTA_{}", flag.replace('-', "_").to_uppercase());
-    let of_another = match name {
-        "grpc.listen" | "grpc.gen_method" => role != Role::Vesta,
-        "compat" => role == Role::Server,
-        "pool_server.namespaces" => role == Role::Rest,
-        _ => false,
-    };
     let mut arg = arg
-        .hide(of_another)
         .long(flag)
         .env(env.clone())
         .hide_env(true) // it would show values from the environment, including passwords
         .hide_default_value(true)
         .allow_negative_numbers(true) // so that -1 is refused with the valid range
         .required(false);
-    if let Some(default) = default {
-        arg = arg.default_value(default);
-    }
     if toml_type(&arg) == "boolean" {
         arg = arg.action(ArgAction::Set).num_args(0..=1);
         arg = arg.require_equals(true).default_missing_value("true");

@@ -14,7 +14,6 @@ use vesta_intf::{FieldOrder, IdMeta, LayoutSpec, TimeUnit, UnixMillis};
 use super::declared::toml_type;
 use super::parse::did_you_mean;
 use crate::error::Error;
-use crate::role::Role;
 use crate::settings::moment::instant;
 use vesta_net::Token;
 
@@ -87,7 +86,7 @@ struct AuthTable {
 /// # Errors
 /// [`Error::Setting`] if the file cannot be read or does not describe a valid layout.
 pub fn read_layout(path: &Path) -> Result<IdMeta, Error> {
-    let found = read(path, super::settings(Role::Vesta))?.custom;
+    let found = read(path, super::settings())?.custom;
     let spec = found.ok_or_else(|| {
         Error::setting(format!("{} has no table [layout.custom]", path.display()))
     })?;
@@ -223,19 +222,18 @@ fn without_text(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::role::Role;
     use crate::settings::settings;
 
     #[test]
     fn an_error_names_its_line_and_never_shows_a_password() {
         for (text, expected) in [
             (
-                "listen = \"a\"\nmachine.ids = 3\n",
+                "layout = \"a\"\nmachine.ids = 3\n",
                 "line 2: unknown setting `machine.ids`; did you mean machine.id?",
             ),
             (
-                "liste = 1\n",
-                "line 1: unknown setting `liste`; did you mean listen?",
+                "layou = 1\n",
+                "line 1: unknown setting `layou`; did you mean layout?",
             ),
             ("[segmnt]\nstore = 1\n", "line 1: unknown setting `segmnt`"),
             (
@@ -257,7 +255,7 @@ mod tests {
                 "line 1: invalid type: string, expected table for machine",
             ),
             (
-                "[listen]\nat = \"s3cret\"\n",
+                "[hosts]\nat = \"s3cret\"\n",
                 "line 1: invalid type: table, expected string",
             ),
             (
@@ -292,7 +290,7 @@ mod tests {
             ),
             ("[tls]\nkey = [\"s3cret\"]\n", "line 2: invalid type: array"),
         ] {
-            let fault = parse(text, settings(Role::Server)).expect_err(text);
+            let fault = parse(text, settings()).expect_err(text);
             let fault = Error::setting(fault).to_string();
             assert!(fault.contains(expected), "{text:?}: {fault}");
             assert!(!fault.contains("s3cret"), "{fault}");
@@ -304,7 +302,7 @@ mod tests {
     fn values_are_keyed_by_setting_name() {
         let text = "pacing = true\nmax_wait_ms = 0x5\n[machine]\nid = 7\n[layout.custom]\n\
             time_bits = 31\nseq_bits = 22\nmachine_bits = 10\nunit = \"second\"\nepoch = 0\n";
-        let file = parse(text, settings(Role::Server)).expect("a right file");
+        let file = parse(text, settings()).expect("a right file");
         let values = file
             .values
             .iter()

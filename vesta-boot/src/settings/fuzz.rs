@@ -8,7 +8,7 @@ use std::path::Path;
 use texts::{Changes, damaged, kept};
 use urls::{Around, SECRET, with_secret};
 
-use crate::role::Role;
+use crate::api::Api;
 use crate::settings::{Config, settings};
 use crate::start::invocation::{Invocation, command};
 
@@ -40,9 +40,12 @@ fn write(path: &Path, bytes: &[u8]) {
     file.set_len(bytes.len() as u64).expect("room");
 }
 
-/// Everything that a program with these arguments may show, and the configuration if it is valid.
-fn shown(role: Role, args: &[String]) -> (String, Option<Config>) {
-    let raw = match Invocation::read(role, args) {
+/// Everything that a program may show, and its configuration if it is valid.
+type Shown = (String, Option<Config>);
+
+/// Runs a program with these arguments up to its configuration.
+fn shown(apis: &[Api], args: &[String]) -> Shown {
+    let raw = match Invocation::read("vesta", apis, args) {
         Ok(Invocation::Run(raw) | Invocation::PrintConfig(raw)) => raw,
         Ok(other) => return (format!("{other:?}"), None),
         Err(error) => return (format!("{error} {error:?}"), None),
@@ -56,20 +59,20 @@ fn shown(role: Role, args: &[String]) -> (String, Option<Config>) {
     }
 }
 
-fn with_file(role: Role, path: &Path) -> (String, Option<Config>) {
-    shown(role, &["--config".to_owned(), path.display().to_string()])
+fn with_file(apis: &[Api], path: &Path) -> Shown {
+    shown(apis, &["--config".to_owned(), path.display().to_string()])
 }
 
 /// A file that is accepted prints as a file that is accepted, and prints the same again.
 fn check_file(folder: &Path, text: &[u8]) {
     let path = folder.join("vesta.toml");
-    for role in [Role::Server, Role::Rest] {
+    for apis in [[Api::Grpc], [Api::Rest]] {
         write(&path, text);
-        let Some(config) = with_file(role, &path).1 else {
+        let Some(config) = with_file(&apis, &path).1 else {
             continue;
         };
         let args = ["--config".to_owned(), path.display().to_string()];
-        let Ok(Invocation::Run(raw)) = Invocation::read(role, &args) else {
+        let Ok(Invocation::Run(raw)) = Invocation::read("vesta", &apis, &args) else {
             panic!("it was read before")
         };
         let printed = config.print(&raw);
@@ -77,7 +80,7 @@ fn check_file(folder: &Path, text: &[u8]) {
             continue; // a password is missing
         }
         write(&path, printed.as_bytes());
-        let Ok(Invocation::Run(raw)) = Invocation::read(role, &args) else {
+        let Ok(Invocation::Run(raw)) = Invocation::read("vesta", &apis, &args) else {
             panic!("it does not parse: {printed}")
         };
         let again = Config::check(&raw).unwrap_or_else(|error| panic!("{error}: {printed}"));
@@ -127,9 +130,9 @@ type Typed = (u8, u8, Around);
 fn check_secret(
     folder: &Path,
     (setting, way, around): &Typed,
-    show: fn(Role, &[String]) -> (String, Option<Config>),
+    show: fn(&[Api], &[String]) -> Shown,
 ) {
-    let settings = settings(Role::Server);
+    let settings = settings();
     let all: Vec<_> = settings.get_arguments().collect();
     let arg = all[usize::from(*setting) % all.len()];
     let (name, flag) = (
@@ -161,8 +164,8 @@ fn check_secret(
             "x".to_owned(),
         ],
     };
-    for role in [Role::Server, Role::Rest] {
-        let said = show(role, &args).0;
+    for apis in [[Api::Grpc], [Api::Rest]] {
+        let said = show(&apis, &args).0;
         assert!(!said.contains(SECRET), "{args:?} {url:?}: {said}");
     }
 }
@@ -177,8 +180,8 @@ fn no_setting_shows_a_password() {
 }
 
 /// clap's error text, unfiltered.
-fn planted(role: Role, args: &[String]) -> (String, Option<Config>) {
-    match command(role)
+fn planted(apis: &[Api], args: &[String]) -> Shown {
+    match command("vesta", apis)
         .no_binary_name(true)
         .try_get_matches_from(args)
     {

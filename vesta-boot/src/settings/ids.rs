@@ -61,17 +61,12 @@ section! {
 
         /// genMethod bits
         ///
-        /// 0 embedded, 1 gRPC server alone, 2 REST server and `vesta serve`, 3 database; 0 in layouts without these
-        /// bits. They are above the time bits, so only IDs with equal genMethod are ordered by time.
-        pub gen_method: GenMethod = "gen_method" "0-3" or "1", gen_method(layout, values.is_explicit("gen_method"));
-
-        /// genMethod bits of the gRPC listener beside the public one
+        /// 0 embedded, 1 server of gRPC alone, 2 server of REST, 3 database; 0 in layouts without these bits. They are
+        /// above the time bits, so only IDs with equal genMethod are ordered by time. Default: 2, or 1 if only gRPC is
+        /// served.
         ///
-        /// Only for `vesta serve`, whose listeners share `gen_method` by default, so that all its IDs are ordered by
-        /// time. With 1, the IDs of gRPC sort below those of HTTP. Other programs ignore it.
-        ///
-        /// Example: 1
-        pub grpc_gen_method: Option<GenMethod> = "grpc.gen_method" "0-3", gen_method(layout, true);
+        /// Example: 2
+        pub gen_method: GenMethod = "gen_method" "0-3" given "2, or 1 for gRPC alone", gen_method(layout, values.is_explicit("gen_method"));
 
         /// Version bit
         ///

@@ -47,10 +47,11 @@ section! {
 
         /// Timeout of an idle connection
         ///
-        /// In milliseconds, 1 to 86400000, or 0 for never. vesta-server closes the connection after one
-        /// to two times as long. Pings do not count as requests; a stream counts for as long as the
-        /// caller reads it.
-        pub idle_timeout: Duration = "idle_timeout_ms" "MS" or "300000", idle_timeout;
+        /// In milliseconds, 1 to 86400000, or 0 for never. A gRPC connection is closed after one to two times as
+        /// long. Pings do not count as requests; a stream counts for as long as the caller reads it. The default is
+        /// longer than the 60 s after which common proxies close their side, so that they send no request into a
+        /// connection that is being closed.
+        pub idle_timeout: Duration = "idle_timeout_ms" "MS" or "75000", idle_timeout;
 
         /// Longest age of a connection
         ///

@@ -10,33 +10,30 @@ use crate::error::Error;
 use vesta_net::{Address, TlsFiles};
 
 section! {
-    /// Listeners: `listen`, `[admin]` and `[tls]`.
+    /// Listeners: `[http]`, `[grpc]`, `[admin]` and `[tls]`.
     "Listeners" pub(super) struct Section |values, _layout| {
-        /// Public listener
+        /// REST listener
         ///
         /// IP address and port; port 0 takes a free one, which the start-up summary shows. Beyond loopback
         /// it needs a `machine.*` setting, and TLS or `allow_plaintext = true`. `unix:/PATH` is a Unix
         /// socket, protected by the permissions of its folder.
-        pub(super) listen: Address = "listen" "ADDRESS" or "127.0.0.1:50051", str::parse::<Address>;
+        pub(super) http: Address = "http.listen" "ADDRESS" or "127.0.0.1:8088", str::parse::<Address>;
 
-        /// gRPC listener, beside the public one
+        /// gRPC listener
         ///
-        /// Only for `vesta serve`, whose public listener serves HTTP: 127.0.0.1:50051 by default. The same
-        /// rules apply to it. Other programs ignore it.
-        ///
-        /// Example: 127.0.0.1:50051
-        pub(super) grpc: Option<Address> = "grpc.listen" "ADDRESS", str::parse::<Address>;
+        /// The rules of `http.listen` apply to it.
+        pub(super) grpc: Address = "grpc.listen" "ADDRESS" or "127.0.0.1:50051", str::parse::<Address>;
 
         /// Admin listener, or off
         ///
         /// Serves the page with the console, `/metrics`, `/healthz`, `/readyz`, `/status`, `/pool`, `/events`,
         /// `/segments` and `/serials`; `off` disables it. Beyond loopback it needs TLS or
         /// `allow_plaintext = true`.
-        pub(super) admin: Option<Address> = "admin.listen" "ADDRESS" or "127.0.0.1:50052", address_or_off;
+        pub(super) admin: Option<Address> = "admin.listen" "ADDRESS" or "127.0.0.1:8089", address_or_off;
 
         /// Additional host names of the listeners
         ///
-        /// Comma-separated, without ports, or * for any name at the public listener. On loopback, an HTTP request
+        /// Comma-separated, without ports, or * for any name at the REST listener. On loopback, an HTTP request
         /// must name the listener by an address, by `localhost` or by one of these names; otherwise it gets 403. This
         /// keeps web sites from sending requests through a browser on this host (DNS rebinding). On any address, a
         /// request to the admin listener that changes something (a new tag) must do the same, and must not come from
@@ -49,7 +46,7 @@ section! {
         /// Emulate another system: none or tinyid
         ///
         /// `tinyid`: answers Tinyid's clients under /tinyid, with its tokens (`tiny_id_token`) and its errors.
-        /// Defaults: the listener is 127.0.0.1:9999 and the segment table is Tinyid's.
+        /// Defaults: the REST listener is 127.0.0.1:9999 and the segment table is Tinyid's.
         ///
         /// Example: tinyid
         pub(super) compat: Compat = "compat" "NAME" or "none",
@@ -82,8 +79,8 @@ section! {
 
         /// Certificate chain (PEM); turns TLS on
         ///
-        /// The server's certificate and its chain, for the public listener. Replaced files are reloaded
-        /// while the program runs.
+        /// The server's certificate and its chain, for the REST and the gRPC listener. Replaced files are
+        /// reloaded while the program runs.
         ///
         /// Example: /etc/vesta/cert.pem
         cert: Option<PathBuf> = "tls.cert" "FILE", path;
@@ -254,7 +251,7 @@ fn tls_files(
 }
 
 impl Section {
-    /// TLS files of the public and of the admin listener.
+    /// TLS files of the public listeners and of the admin listener.
     pub(super) fn tls(&self) -> Result<[Option<TlsFiles>; 2], Error> {
         Ok([
             tls_files("tls", [&self.cert, &self.key, &self.client_ca])?,
@@ -313,8 +310,10 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
 
 /// The public listeners, keyed by setting.
 fn public(config: &Config) -> impl Iterator<Item = (&'static str, &Address)> {
-    let grpc = config.grpc_listen.as_ref().map(|at| ("grpc.listen", at));
-    [("listen", &config.listen)].into_iter().chain(grpc)
+    config
+        .apis
+        .iter()
+        .map(|api| (api.setting(), config.listen(*api)))
 }
 
 /// All enabled listeners: setting, address, and the settings table that would enable TLS (`None` if it

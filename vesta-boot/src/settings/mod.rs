@@ -28,7 +28,6 @@ mod values;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use vesta_intf::Shuffle;
 use vesta_service::clock::Clock;
@@ -36,12 +35,12 @@ use vesta_service::lease::Timing;
 use vesta_service::options::PopulatorKind;
 use vesta_store::SegmentTable;
 
+use crate::api::Api;
 use crate::error::Error;
 use crate::read_opaque_key;
 use crate::security::Security;
 use vesta_net::{Address, Auth, Protocol, Tls, TlsFiles, Token};
 
-pub use crate::role::Role;
 pub use declared::settings;
 pub use file::{layout_of, read_layout};
 pub use ids::{Ids, Preset};
@@ -65,12 +64,12 @@ use declared::Sections;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The program.
-    pub role: Role,
-    /// The public listener; port 0 takes a free one.
-    pub listen: Address,
-    /// The gRPC listener beside the public one; only for [`Role::Vesta`].
-    pub grpc_listen: Option<Address>,
+    /// APIs that the program serves.
+    pub apis: Vec<Api>,
+    /// The REST listener; port 0 takes a free one.
+    pub http_listen: Address,
+    /// The gRPC listener; port 0 takes a free one.
+    pub grpc_listen: Address,
     /// The admin listener; `None` if it is off.
     pub admin_listen: Option<Address>,
     /// True allows unencrypted listeners beyond loopback.
@@ -85,7 +84,7 @@ pub struct Config {
     pub base_path: String,
     /// Path of the readiness check on the REST listener, if it has one.
     pub readiness_path: Option<String>,
-    /// TLS of the public listener; `None` if it is not encrypted.
+    /// TLS of the public listeners; `None` if they are not encrypted.
     pub tls: Option<TlsFiles>,
     /// TLS of the admin listener; `None` if it is not encrypted.
     pub admin_tls: Option<TlsFiles>,
@@ -126,10 +125,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults of a program. Reads no file; of the environment it reads only the variables
-    /// that determine the default state directory.
-    pub fn defaults(role: Role) -> Self {
-        Self::check(&Values::defaults(role)).expect("a test checks the defaults of both programs")
+    /// The defaults of a program that serves these APIs. Reads no file; of the environment it reads only
+    /// the variables that determine the default state directory.
+    pub fn defaults(apis: &[Api]) -> Self {
+        Self::check(&Values::defaults(apis)).expect("a test checks the defaults")
     }
 
     /// Checks the settings, individually and against each other.
@@ -153,9 +152,9 @@ impl Config {
         let machine = machine.check(values, &ids.layout)?;
         let [tls, admin_tls] = listeners.tls()?;
         let config = Self {
-            role: values.role,
-            listen: listeners.listen,
-            grpc_listen: listeners.grpc.filter(|_| values.role == Role::Vesta),
+            apis: values.apis.clone(),
+            http_listen: listeners.http,
+            grpc_listen: listeners.grpc,
             admin_listen: listeners.admin,
             hosts: listeners.hosts,
             compat: listeners.compat,
@@ -191,61 +190,37 @@ impl Config {
         config.check_standby()?;
         config.segments.check(&config.serials)?;
         config.serials.check()?;
-        config.pool_server.check(&config.machine, values.role)?;
+        config.pool_server.check(&config.machine, &config.apis)?;
         listeners::check(&config)?;
         Ok(config)
     }
 
-    /// These settings for one listener of a program with several: its own address, its own genMethod if
-    /// set, and the defaults of its role.
-    pub(crate) fn of_front(&self, role: Role, values: &Values) -> Self {
-        let mut front = Self {
-            role,
-            ..self.clone()
-        };
-        if let (Role::Server, Some(grpc)) = (role, self.grpc_listen.clone()) {
-            front.listen = grpc;
-            front.ids.gen_method = self.ids.grpc_gen_method.unwrap_or(self.ids.gen_method);
+    /// Address of the listener of an API.
+    pub const fn listen(&self, api: Api) -> &Address {
+        match api {
+            Api::Rest => &self.http_listen,
+            Api::Grpc => &self.grpc_listen,
         }
-        let idle = role
-            .default("idle_timeout_ms")
-            .and_then(|ms| ms.parse().ok());
-        if let (Some(idle), false) = (idle, values.is_explicit("idle_timeout_ms")) {
-            front.limits.idle_timeout = Duration::from_millis(idle);
-        }
-        front
     }
 
     /// Checks that all IDs of a program that stands by are in one order.
     fn check_standby(&self) -> Result<(), Error> {
-        let grpc = self
-            .ids
-            .grpc_gen_method
-            .filter(|_| self.grpc_listen.is_some());
-        if !self.standby {
-            Ok(())
-        } else if self.ids.populator == PopulatorKind::Local {
-            Error::refuse(
+        if self.standby && self.ids.populator == PopulatorKind::Local {
+            return Error::refuse(
                 "machine.standby = true keeps the order of all IDs, but populator = local (the default of preset = \
                  throughput) orders them per thread only; set populator = atomic",
-            )
-        } else if grpc.is_some_and(|it| it != self.ids.gen_method) {
-            Error::refuse(
-                "machine.standby = true keeps the order of all IDs, but those of gRPC have another genMethod; remove \
-                 grpc.gen_method",
-            )
-        } else {
-            Ok(())
+            );
         }
+        Ok(())
     }
 
     /// Checks that a compatibility mode has what it needs.
     fn check_compat(&self) -> Result<(), Error> {
         match self.compat {
             Compat::None => Ok(()),
-            Compat::Tinyid if self.role == Role::Server => Error::refuse(
-                "compat = tinyid is for REST; start vesta-rest or `vesta serve` with it",
-            ),
+            Compat::Tinyid if !self.apis.contains(&Api::Rest) => {
+                Error::refuse("compat = tinyid is for REST; serve REST with it")
+            }
             Compat::Tinyid if self.segments.table != Some(SegmentTable::Tinyid) => Error::refuse(
                 "compat = tinyid takes numbers from Tinyid's table; remove segment.table",
             ),
@@ -270,22 +245,19 @@ impl Config {
     /// # Errors
     /// [`Error::Setting`] with one sentence that names the file and the fault.
     pub fn security(&self) -> Result<Security, Error> {
-        let protocol = match self.role {
-            Role::Server => Protocol::Http2,
-            Role::Rest | Role::Vesta => Protocol::Http1,
-        };
         let load = |files: &Option<TlsFiles>, protocol| {
             files
                 .as_ref()
                 .map(|files| Tls::load(files, protocol))
                 .transpose()
         };
+        let public = |api, protocol| match self.apis.contains(&api) {
+            true => load(&self.tls, protocol),
+            false => Ok(None),
+        };
         Ok(Security {
-            tls: load(&self.tls, protocol)?,
-            grpc_tls: self
-                .grpc_listen
-                .as_ref()
-                .map_or(Ok(None), |_| load(&self.tls, Protocol::Http2))?,
+            http_tls: public(Api::Rest, Protocol::Http1)?,
+            grpc_tls: public(Api::Grpc, Protocol::Http2)?,
             admin_tls: load(&self.admin_tls, Protocol::Http1)?,
             admin_hosts: self
                 .hosts
@@ -339,9 +311,9 @@ mod tests {
     use super::values::Value;
     use super::*;
 
-    /// genMethods of the HTTP and the gRPC front of a program with these settings.
-    fn of_fronts(role: Role, given: &[(&str, &str)]) -> [GenMethod; 2] {
-        let mut values = Values::defaults(role);
+    /// genMethod of the IDs of a program with these settings.
+    fn gen_method(apis: &[Api], given: &[(&str, &str)]) -> GenMethod {
+        let mut values = Values::defaults(apis);
         for (name, text) in given {
             let value = Value {
                 text: (*text).to_owned(),
@@ -349,25 +321,16 @@ mod tests {
             };
             values.values.insert((*name).to_owned(), value);
         }
-        let config = Config::check(&values).unwrap();
-        [Role::Rest, Role::Server].map(|front| config.of_front(front, &values).ids.gen_method)
+        Config::check(&values).unwrap().ids.gen_method
     }
 
     #[test]
-    fn the_fronts_of_one_program_share_a_gen_method_unless_grpc_has_its_own() {
-        for (given, expected) in [
-            (&[][..], [Rest, Rest]),
-            (&[("gen_method", "1")], [Central, Central]),
-            (&[("grpc.gen_method", "1")], [Rest, Central]),
-            (
-                &[("gen_method", "0"), ("grpc.gen_method", "1")],
-                [Embed, Central],
-            ),
-            (&[("layout", "snowflake")], [Embed, Embed]),
-        ] {
-            assert_eq!(of_fronts(Role::Vesta, given), expected, "{given:?}");
+    fn gen_method_is_1_by_default_if_only_grpc_is_served() {
+        assert_eq!(gen_method(&[Api::Grpc], &[]), Central);
+        for apis in [&Api::ALL[..], &[Api::Rest]] {
+            assert_eq!(gen_method(apis, &[]), Rest);
+            assert_eq!(gen_method(apis, &[("gen_method", "1")]), Central);
+            assert_eq!(gen_method(apis, &[("layout", "snowflake")]), Embed);
         }
-        assert_eq!(of_fronts(Role::Rest, &[])[0], Rest);
-        assert_eq!(of_fronts(Role::Server, &[])[1], Central);
     }
 }

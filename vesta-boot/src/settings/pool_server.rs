@@ -6,8 +6,8 @@ use vesta_store::Kind;
 
 use super::Machine;
 use super::parse::Parsed;
+use crate::api::Api;
 use crate::error::Error;
-use crate::role::Role;
 use vesta_net::checked_namespace;
 
 section! {
@@ -18,7 +18,7 @@ section! {
         ///
         /// Separated by commas; `*` offers all. Processes without a database name this server as their
         /// `machine.store`, `segment.store` or `serial.store`: vesta://HOST:50051. Their entries lie in this server's
-        /// own `machine.store`. A token needs the scope `pool`. Only for `vesta-server` and `vesta serve`.
+        /// own `machine.store`. A token needs the scope `pool`. Needs gRPC.
         ///
         /// Example: orders,users
         pub namespaces: Arc<[String]> = "pool_server.namespaces" "NAMES" or "", namespaces;
@@ -35,12 +35,12 @@ fn namespaces(text: &str) -> Parsed<Arc<[String]>> {
 
 impl PoolServer {
     /// Refuses a pool server that has no store to offer.
-    pub(super) fn check(&self, machine: &Machine, role: Role) -> Result<(), Error> {
+    pub(super) fn check(&self, machine: &Machine, apis: &[Api]) -> Result<(), Error> {
         let store = machine.store().map(vesta_store::StoreUrl::kind);
         let flaw = match (machine, store) {
             _ if self.namespaces.is_empty() => return Ok(()),
-            _ if role == Role::Rest => {
-                "pool_server.namespaces is for gRPC; start vesta-server or `vesta serve` with it"
+            _ if !apis.contains(&Api::Grpc) => {
+                "pool_server.namespaces is for gRPC; serve gRPC with it"
             }
             (_, Some(Kind::PoolServer)) => {
                 "pool_server.namespaces gives this server's own store to others, but machine.store is another \

@@ -11,7 +11,7 @@ use vesta_net::Auth;
 
 /// The settings as TOML, each with its origin.
 pub(super) fn print(config: &Config, values: &Values) -> String {
-    let settings = settings(values.role);
+    let settings = settings();
     let mut settings: Vec<_> = settings.get_arguments().collect();
     settings.sort_by(|a, b| table(a.get_id().as_str()).cmp(table(b.get_id().as_str())));
     // Each line with its origin; headings have none.

@@ -12,22 +12,22 @@ use super::ids;
 use super::listeners::Compat;
 use super::parse::did_you_mean;
 use super::values::{DEFAULT, Value, Values};
+use crate::api::Api;
 use crate::error::Error;
-use crate::role::Role;
 
 impl Values {
-    /// The defaults of a program.
-    pub fn defaults(role: Role) -> Self {
-        Self::merge(role, None, None).expect("there is no file")
+    /// The defaults of a program that serves these APIs.
+    pub fn defaults(apis: &[Api]) -> Self {
+        Self::merge(apis, None, None).expect("there is no file")
     }
 
     /// Merges values from the command line and the environment with the file at a path.
     pub(crate) fn merge(
-        role: Role,
+        apis: &[Api],
         matches: Option<&ArgMatches>,
         path: Option<&Path>,
     ) -> Result<Self, Error> {
-        let settings = settings(role);
+        let settings = settings();
         let file = path.map(|path| file::read(path, settings)).transpose()?;
         let mut file = file.unwrap_or_default();
         let mut values = BTreeMap::new();
@@ -59,7 +59,7 @@ impl Values {
             values.insert(name.to_owned(), Value { text, origin });
         }
         let merged = Self {
-            role,
+            apis: apis.to_vec(),
             values,
             custom: file.custom,
             tokens: file.tokens,
@@ -67,15 +67,23 @@ impl Values {
         Ok(merged.with_other_defaults())
     }
 
-    /// Changes the defaults that depend on other settings: a compatibility mode uses the legacy system's
-    /// defaults, and a preset has its own defaults.
+    /// Sets the defaults that depend on what is served or on other settings: genMethod tells the IDs of a gRPC
+    /// server apart, a compatibility mode uses the legacy system's defaults, and a preset has its own.
     fn with_other_defaults(mut self) -> Self {
         let compat: &[_] = match self.text("compat") == Compat::Tinyid.name() {
-            true => &[("listen", "127.0.0.1:9999"), ("segment.table", "tinyid")],
+            true => &[
+                ("http.listen", "127.0.0.1:9999"),
+                ("segment.table", "tinyid"),
+            ],
             false => &[],
         };
+        let gen_method = match self.apis[..] {
+            [Api::Grpc] => "1",
+            _ => "2",
+        };
         let preset = ids::defaults_of_preset(&self);
-        for &(name, text) in compat.iter().chain(&preset) {
+        let all = compat.iter().chain(&preset);
+        for &(name, text) in all.chain(&[("gen_method", gen_method)]) {
             if !self.is_explicit(name) {
                 let value = Value {
                     text: text.to_owned(),
@@ -91,7 +99,7 @@ impl Values {
 /// The `VESTA_` variables among `names` that are not settings, each with a hint. Variables that
 /// Kubernetes sets for a service called `vesta` are left out.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
-    let settings = settings(Role::Server);
+    let settings = settings();
     let known: Vec<_> = settings
         .get_arguments()
         .map(variable)

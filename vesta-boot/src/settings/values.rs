@@ -5,8 +5,8 @@ use std::fmt;
 
 use vesta_intf::LayoutSpec;
 
+use crate::api::Api;
 use crate::error::Error;
-use crate::role::Role;
 use vesta_net::Token;
 
 /// Origin of a value that was not set.
@@ -17,7 +17,7 @@ pub(super) const DEFAULT: &str = "default";
 pub struct Value {
     /// The text.
     pub text: String,
-    /// `flag --listen`, `env VESTA_LISTEN`, `file vesta.toml line 1` or `default`.
+    /// `flag --layout`, `env VESTA_LAYOUT`, `file vesta.toml line 1` or `default`.
     pub origin: String,
 }
 
@@ -49,8 +49,8 @@ pub(super) fn may_be_url(text: &str) -> bool {
 /// file over defaults.
 #[derive(Debug, Clone)]
 pub struct Values {
-    /// The program.
-    pub role: Role,
+    /// APIs that the program serves.
+    pub apis: Vec<Api>,
     pub(super) values: BTreeMap<String, Value>,
     pub(super) custom: Option<LayoutSpec>,
     pub(super) tokens: Vec<Token>,

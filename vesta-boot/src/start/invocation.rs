@@ -7,10 +7,10 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches as _, Subcommand as _};
 
+use crate::api::{Api, about, examples};
 use crate::commands::{Command, Format, KeyCommand, TokenCommand};
 use crate::error::Error;
 use crate::output::Output;
-use crate::role::Role;
 use crate::settings::{Values, settings, shown};
 use crate::version::VERSION;
 
@@ -47,32 +47,31 @@ struct General {
 }
 
 /// Command line of a server program: it serves unless a command is given. Values stay text.
-pub fn command(role: Role) -> clap::Command {
+pub fn command(name: &'static str, apis: &[Api]) -> clap::Command {
     // The description of the commands would replace that of the program.
-    Command::augment_subcommands(Format::augment_args(serving(role, role.name())))
+    Command::augment_subcommands(Format::augment_args(serving(name, apis)))
         .subcommand_required(false)
-        .about(role.about())
+        .about(about(apis))
 }
 
 /// Command line for serving, as a program called by this name, which may be two words.
-pub fn serving(role: Role, called: &str) -> clap::Command {
-    General::augment_args(clap::Command::new(role.name()).args(arguments(role)))
+pub fn serving(called: &'static str, apis: &[Api]) -> clap::Command {
+    General::augment_args(clap::Command::new(called).args(arguments()))
         .version(VERSION)
-        .about(role.about())
+        .about(about(apis))
         .after_help(
             "Each flag is also an environment variable: --max-wait-ms is VESTA_MAX_WAIT_MS.",
         )
-        .after_long_help(role.examples(called))
+        .after_long_help(examples(called, apis))
         .max_term_width(100)
         .disable_help_flag(true)
         .disable_version_flag(true)
         .subcommand_value_name("COMMAND")
 }
 
-/// The settings of a program as arguments. Values stay text: they are checked together with those
-/// of the file.
-pub fn arguments(role: Role) -> impl Iterator<Item = clap::Arg> {
-    settings(role).get_arguments().cloned()
+/// The settings as arguments. Values stay text: they are checked together with those of the file.
+pub fn arguments() -> impl Iterator<Item = clap::Arg> {
+    settings().get_arguments().cloned()
 }
 
 /// Parsed request of a command line.
@@ -98,12 +97,12 @@ impl Invocation {
     /// # Errors
     /// [`Error::Usage`] for a command line that clap refuses, [`Error::Setting`] for a file that
     /// cannot be read.
-    pub fn read<I, S>(role: Role, args: I) -> Result<Self, Error>
+    pub fn read<I, S>(name: &'static str, apis: &[Api], args: I) -> Result<Self, Error>
     where
         I: IntoIterator<Item = S>,
         S: Into<OsString> + Clone,
     {
-        let matches = match parse(command(role), args)? {
+        let matches = match parse(command(name, apis), args)? {
             Parsed::Matches(matches) => matches,
             Parsed::Help(help) => return Ok(Invocation::Help(help)),
         };
@@ -112,12 +111,12 @@ impl Invocation {
             .map(|_| Command::from_arg_matches(&matches));
         match command.transpose().map_err(usage)? {
             Some(command) if !matches.get_flag("print_config") => {
-                Self::command(role, command, &matches)
+                Self::command(apis, command, &matches)
             }
             None if matches.value_source("output") == Some(ValueSource::CommandLine) => {
                 Error::refuse("--output is for commands; leave it out to serve")
             }
-            _ => Self::serving(role, &matches),
+            _ => Self::serving(apis, &matches),
         }
     }
 
@@ -125,11 +124,11 @@ impl Invocation {
     ///
     /// # Errors
     /// [`Error::Setting`] for a file that cannot be read.
-    pub fn command(role: Role, command: Command, matches: &ArgMatches) -> Result<Self, Error> {
+    pub fn command(apis: &[Api], command: Command, matches: &ArgMatches) -> Result<Self, Error> {
         match command {
             Command::Token { command, format } => Ok(Invocation::Token(command, format.output)),
             Command::Key { command, format } => Ok(Invocation::Key(command, format.output)),
-            command => Ok(Invocation::Command(values(role, matches)?, command)),
+            command => Ok(Invocation::Command(values(apis, matches)?, command)),
         }
     }
 
@@ -137,8 +136,8 @@ impl Invocation {
     ///
     /// # Errors
     /// [`Error::Setting`] for a file that cannot be read.
-    pub fn serving(role: Role, matches: &ArgMatches) -> Result<Self, Error> {
-        let values = values(role, matches)?;
+    pub fn serving(apis: &[Api], matches: &ArgMatches) -> Result<Self, Error> {
+        let values = values(apis, matches)?;
         Ok(match matches.get_flag("print_config") {
             true => Invocation::PrintConfig(values),
             false => Invocation::Run(values),
@@ -177,10 +176,10 @@ where
 ///
 /// # Errors
 /// [`Error::Setting`] for a file that cannot be read.
-pub fn values(role: Role, matches: &ArgMatches) -> Result<Values, Error> {
+pub fn values(apis: &[Api], matches: &ArgMatches) -> Result<Values, Error> {
     let path = matches.try_get_one::<PathBuf>("config").ok().flatten();
     let path = path.filter(|path| !path.as_os_str().is_empty());
-    Values::merge(role, Some(matches), path.map(PathBuf::as_path))
+    Values::merge(apis, Some(matches), path.map(PathBuf::as_path))
 }
 
 /// Explanation of a refused command line. It could quote a URL with a password, typed in the wrong

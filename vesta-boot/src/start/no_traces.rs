@@ -1,14 +1,13 @@
 //! Stub of `traces` for programs without the feature `otel`: nothing is traced.
 
 use crate::error::Error;
-use crate::role::Role;
 use crate::settings::Config;
 
 pub(crate) struct Traces;
 
 impl Traces {
     #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
-    pub(crate) fn start(_: Role, _: &Config) -> Result<Self, Error> {
+    pub(crate) fn start(_: &'static str, _: &Config) -> Result<Self, Error> {
         for name in [
             "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
             "OTEL_EXPORTER_OTLP_ENDPOINT",

@@ -15,25 +15,25 @@ use vesta_service::clock::{Clock, SystemClock};
 
 use super::shutdown;
 use crate::admin::AdminState;
+use crate::api::Api;
 use crate::assemble::{Assembled, assemble};
 use crate::commands;
 use crate::container::lost_state;
 use crate::error::Error;
 use crate::metrics::Metrics;
-use crate::role::Role;
 use crate::running::{Running, Waiting};
 use crate::security::Security;
 use crate::settings::{Config, Machine, Values, unknown_variables};
 use crate::start::invocation::Invocation;
 use crate::start::summary::StartupSummary;
 use crate::start::traces::Traces;
-use vesta_net::{Address, Bound, Listening};
+use vesta_net::{Bound, Listening};
 
 /// A public listener of a program, and its server.
 #[derive(Debug, Clone, Copy)]
 pub struct Front {
-    /// Its protocol and the defaults of its settings.
-    pub role: Role,
+    /// Its API.
+    pub api: Api,
     /// Names of its methods in metrics.
     pub methods: &'static [&'static str],
     /// Serves the bound, non-blocking listener until [`Running::shutdown`] is cancelled, then drains for
@@ -43,15 +43,20 @@ pub struct Front {
     pub wait: fn(Listening, Arc<Waiting>) -> io::Result<()>,
 }
 
-/// Runs a program: reads its settings from `args`, without the program's name, starts the service and the
+/// Runs the program of this name: reads its settings from `args`, without the program's name, starts the service and the
 /// admin listener, prints the start-up summary, serves the fronts, and closes the service when they have
-/// ended. All fronts share one service and, unless `grpc.gen_method` is set, one genMethod.
+/// ended. All fronts share one service.
 ///
 /// The exit code is 0 after a requested stop, 64 for a setting that is invalid, in use or unsafe,
 /// 69 if a required resource is unreachable, and 70 for another failure.
-pub fn main(role: Role, fronts: &[Front], args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let done = Invocation::read(role, args).and_then(|it| start(None, role, fronts, it));
-    done.map_or_else(|error| error.report(role.name()), |()| ExitCode::SUCCESS)
+pub fn main(
+    name: &'static str,
+    fronts: &[Front],
+    args: impl IntoIterator<Item = OsString>,
+) -> ExitCode {
+    let apis: Vec<_> = fronts.iter().map(|front| front.api).collect();
+    let done = Invocation::read(name, &apis, args).and_then(|it| start(None, name, fronts, it));
+    done.map_or_else(|error| error.report(name), |()| ExitCode::SUCCESS)
 }
 
 /// Runs a command line like [`main`]; another clock than the system's can be injected, to test the effects
@@ -61,13 +66,13 @@ pub fn main(role: Role, fronts: &[Front], args: impl IntoIterator<Item = OsStrin
 /// [`Error`] with one sentence that states the remedy.
 pub fn start(
     clock: Option<Arc<dyn Clock>>,
-    role: Role,
+    name: &'static str,
     fronts: &[Front],
     invocation: Invocation,
 ) -> Result<(), Error> {
     vesta_net::install_provider();
     match invocation {
-        Invocation::Run(values) => serve(clock, role, fronts, &values),
+        Invocation::Run(values) => serve(clock, name, fronts, &values),
         Invocation::Token(command, output) => commands::make_token(&command, output),
         Invocation::Key(command, output) => {
             commands::make_key(&command, output).map(|said| commands::print(&said))
@@ -93,7 +98,7 @@ pub fn start(
 
 fn serve(
     clock: Option<Arc<dyn Clock>>,
-    role: Role,
+    name: &'static str,
     fronts: &[Front],
     values: &Values,
 ) -> Result<(), Error> {
@@ -107,18 +112,14 @@ fn serve(
         tracing::warn!("unknown setting {name}");
     }
     let security = config.security()?;
-    let traces = Traces::start(role, &config)?;
-    let configs: Vec<_> = fronts
-        .iter()
-        .map(|front| config.of_front(front.role, values))
-        .collect();
+    let traces = Traces::start(name, &config)?;
     ask_for_descriptors(
         config.limits.max_connections * fronts.len(),
         &config.machine,
     );
 
-    let addresses: Vec<_> = configs.iter().map(|config| config.listen.clone()).collect();
-    let mut bound = bind(&addresses)?;
+    let bind = |front: &Front| Bound::new(front.api.setting(), config.listen(front.api));
+    let mut bound = fronts.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
     let mut public = Vec::new();
     let admin = config.admin_listen.as_ref();
     let admin = admin
@@ -133,7 +134,7 @@ fn serve(
         .store()
         .map_or("its state file".to_owned(), |store| store.to_string());
     let state = AdminState::new(
-        role,
+        name,
         &waiting_for,
         Arc::clone(&metrics),
         leaving.clone(),
@@ -153,11 +154,11 @@ fn serve(
         );
         notify(&[NotifyState::Ready]); // running, though not ready yet
     }
-    let waiting = fronts.iter().zip(&configs).zip(&public).zip(&*metrics);
-    let waiting = waiting.map(|(((front, config), listener), metrics)| {
+    let waiting = fronts.iter().zip(&public).zip(&*metrics);
+    let waiting = waiting.map(|((front, listener), metrics)| {
         let waiting = Waiting {
             config: config.clone(),
-            security: security.of_front(front.role, role),
+            security: security.clone(),
             metrics: Arc::clone(metrics),
             why: state.not_ready_because().unwrap_or_default(),
             done: CancellationToken::new(),
@@ -167,24 +168,19 @@ fn serve(
     let waiting = waiting.collect::<Result<Vec<_>, _>>()?;
     let assembled = assemble_unless_stopped(&config, &stop)?;
     drop(waiting);
-    let Some(mut assembled) = assembled else {
+    let Some(assembled) = assembled else {
         tracing::info!("stopped before a machine ID was claimed");
         return Ok(());
     };
-    assembled.origin.gen_methods = configs
-        .iter()
-        .map(|config| config.ids.gen_method.value())
-        .collect();
-    assembled.origin.gen_methods.dedup();
 
     public.append(&mut listen(&mut bound)?);
     state.started(&assembled);
     let listen = fronts
         .iter()
         .zip(&public)
-        .map(|(front, it)| (front.role, it.address().clone()))
+        .map(|(front, it)| (front.api, it.address().clone()))
         .collect();
-    StartupSummary::gather(&config, &assembled, &security, listen, admin_address).announce();
+    StartupSummary::gather(name, &config, &assembled, &security, listen, admin_address).announce();
     if let Some(said) = lost_state(&config) {
         tracing::warn!("{said}");
     }
@@ -194,26 +190,25 @@ fn serve(
         .for_each(|(_, tls)| tls.warn(SystemClock::new().wall()));
     notify(&[NotifyState::Ready]);
 
-    let each = fronts.iter().zip(configs).zip(public).zip(&*metrics);
+    let each = fronts.iter().zip(public).zip(&*metrics);
     let served = each
-        .map(|(((front, config), listener), metrics)| {
-            let service = assembled.service.with_gen_method(config.ids.gen_method);
+        .map(|((front, listener), metrics)| {
             let running = Running {
-                service: Arc::new(service.map_err(Error::setting)?),
+                service: Arc::clone(&assembled.service),
                 segments: assembled.segments.clone(),
                 tinyid: assembled.tinyid.clone(),
                 serials: assembled.serials.clone(),
                 pool_server: assembled.pool_server(&config.pool_server),
-                config,
-                security: security.of_front(front.role, role),
+                config: config.clone(),
+                security: security.clone(),
                 metrics: Arc::clone(metrics),
                 leaving: leaving.clone(),
                 shutdown: stop.clone(),
             };
-            Ok((front.serve, listener, running))
+            (front.serve, listener, running)
         })
-        .collect::<Result<Vec<_>, _>>()
-        .and_then(serve_all);
+        .collect();
+    let served = serve_all(served);
     stop.cancel();
     notify(&[NotifyState::Stopping]);
     let draining = stop_began.get().map_or(Duration::ZERO, Instant::elapsed);
@@ -223,17 +218,6 @@ fn serve(
     );
     traces.stop();
     served
-}
-
-/// Binds the public addresses.
-fn bind(addresses: &[Address]) -> Result<Vec<Bound<'_>>, Error> {
-    let names = ["listen"]
-        .into_iter()
-        .chain(std::iter::repeat("grpc.listen"));
-    names
-        .zip(addresses)
-        .map(|(name, address)| Ok(Bound::new(name, address)?))
-        .collect()
 }
 
 fn listen(bound: &mut Vec<Bound<'_>>) -> Result<Vec<Listening>, Error> {

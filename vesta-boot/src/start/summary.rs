@@ -8,8 +8,8 @@ use vesta_intf::{IdMeta, SequenceStart, UnixMillis};
 use vesta_service::lease::Doubt;
 use vesta_service::options::Status;
 
+use crate::api::Api;
 use crate::assemble::Assembled;
-use crate::role::Role;
 use crate::security::Security;
 use crate::settings::{Config, LogFormat};
 use crate::stores::host_name;
@@ -19,9 +19,10 @@ use vesta_net::{Address, Tls};
 /// The start-up summary.
 #[derive(Debug, Clone)]
 pub(crate) struct StartupSummary<'a> {
+    program: &'static str,
     config: &'a Config,
     security: &'a Security,
-    listen: Vec<(Role, Address)>,
+    listen: Vec<(Api, Address)>,
     admin: Option<Address>,
     status: Status,
     segments: Option<String>,
@@ -35,10 +36,11 @@ pub(crate) struct StartupSummary<'a> {
 impl<'a> StartupSummary<'a> {
     /// Gathers the summary and makes the first ID, as proof that the program works.
     pub(crate) fn gather(
+        program: &'static str,
         config: &'a Config,
         assembled: &Assembled,
         security: &'a Security,
-        listen: Vec<(Role, Address)>,
+        listen: Vec<(Api, Address)>,
         admin: Option<Address>,
     ) -> Self {
         let Assembled {
@@ -66,6 +68,7 @@ impl<'a> StartupSummary<'a> {
             url_for_members(&seen.identity.to_string(), &host_name(), &listen, security)
         });
         Self {
+            program,
             config,
             security,
             listen,
@@ -83,7 +86,7 @@ impl<'a> StartupSummary<'a> {
         match self.config.log.format {
             LogFormat::Json => self.log(),
             LogFormat::Human => {
-                let program = self.config.role.name();
+                let program = self.program;
                 let mut out = io::stdout().lock();
                 // The reader may be gone; the server works regardless.
                 let _ = write!(out, "{program} {VERSION}\n{self}").and_then(|()| out.flush());
@@ -124,9 +127,9 @@ impl<'a> StartupSummary<'a> {
             ..
         } = &self.status;
         let doubt = self.status.doubt.as_ref();
-        let tls = self.security.tls.as_ref();
+        let tls = self.security.tls();
         tracing::info!(
-            program = self.config.role.name(),
+            program = self.program,
             version = env!("CARGO_PKG_VERSION"),
             debug_build = cfg!(debug_assertions).then_some(true), // much slower
             layout = self.layout().name(),
@@ -207,10 +210,10 @@ impl<'a> StartupSummary<'a> {
     }
 
     /// Example of a first call to a listener.
-    fn first_call(&self, (role, listen): &(Role, Address)) -> String {
-        let tls = self.security.tls.as_ref();
-        match role {
-            Role::Server => {
+    fn first_call(&self, (api, listen): &(Api, Address)) -> String {
+        let tls = self.security.tls();
+        match api {
+            Api::Grpc => {
                 let plain = if tls.is_none() { "-plaintext " } else { "" };
                 let options = self.options("-", tls);
                 let listen = match listen.reachable() {
@@ -219,7 +222,7 @@ impl<'a> StartupSummary<'a> {
                 };
                 format!("grpcurl {plain}{options}{listen} vesta.v1.IdService/GenId")
             }
-            Role::Rest | Role::Vesta => {
+            Api::Rest => {
                 let path = format!("{}/genid", self.config.base_path);
                 self.curl(listen, &path, tls)
             }
@@ -235,14 +238,14 @@ const fn scheme(tls: Option<&Tls>) -> &'static str {
 fn url_for_members(
     id: &str,
     host: &str,
-    listen: &[(Role, Address)],
+    listen: &[(Api, Address)],
     security: &Security,
 ) -> Option<String> {
-    let grpc = listen.iter().find(|(role, _)| *role == Role::Server);
+    let grpc = listen.iter().find(|(api, _)| *api == Api::Grpc);
     let Address::Tcp(at) = &grpc?.1 else {
         return None;
     };
-    let tls = if security.tls.is_some() { "s" } else { "" };
+    let tls = if security.tls().is_some() { "s" } else { "" };
     let token = if security.auth.is_some() {
         ":TOKEN@"
     } else {
@@ -300,7 +303,7 @@ impl Display for StartupSummary<'_> {
             layout_left,
             ..
         } = &self.status;
-        let Security { tls, admin_tls, .. } = &self.security;
+        let (tls, admin_tls) = (self.security.tls(), &self.security.admin_tls);
         let plan = if *layout_left < TWO_YEARS {
             "; plan a new layout"
         } else {
@@ -325,7 +328,7 @@ impl Display for StartupSummary<'_> {
             SequenceStart::Zero => None,
         };
         let ends = format!("{} ({}{plan})", date(*layout_ends), from_now(*layout_left));
-        let certificate = tls.as_ref().map(|tls| {
+        let certificate = tls.map(|tls| {
             let mutual = tls.needs_client_certificates();
             let clients = if mutual { "; clients need one too" } else { "" };
             format!("certificate until {}{clients}", date(tls.valid_until()))
@@ -358,7 +361,7 @@ impl Display for StartupSummary<'_> {
         let public = self
             .listen
             .iter()
-            .map(|(role, at)| (role.protocol(), Some(at.to_string())));
+            .map(|(api, at)| (api.protocol(), Some(at.to_string())));
         let rest = [
             ("admin", Some(admin.unwrap_or("off".to_owned()))),
             ("TLS", certificate),
@@ -410,16 +413,17 @@ mod tests {
             took_over: false,
             why: why.to_owned(),
         });
-        let mut config = Config::defaults(Role::Server);
+        let mut config = Config::defaults(&[Api::Grpc]);
         config.ids.sequence_start = sequence_start;
         config.base_path = "/ids".to_owned();
         let address = |text: &str| text.parse().expect("an address");
         let summary = StartupSummary {
+            program: "vesta",
             config: &config,
             security: &Security::default(),
             listen: vec![
-                (Role::Server, address("10.0.0.1:5")),
-                (Role::Rest, address("10.0.0.1:6")),
+                (Api::Grpc, address("10.0.0.1:5")),
+                (Api::Rest, address("10.0.0.1:6")),
             ],
             admin: None,
             status,
@@ -449,8 +453,8 @@ mod tests {
     fn members_of_a_pool_server_are_told_its_identity() {
         let address = |text: &str| text.parse().expect("an address");
         let listen = [
-            (Role::Rest, address("0.0.0.0:8080")),
-            (Role::Server, address("0.0.0.0:50051")),
+            (Api::Rest, address("0.0.0.0:8080")),
+            (Api::Grpc, address("0.0.0.0:50051")),
         ];
         let url = url_for_members("0f", "reg1", &listen, &Security::default());
         assert_eq!(url.as_deref(), Some("vesta://reg1:50051?id=0f"));

@@ -18,7 +18,6 @@ use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span as Sd
 use ureq::Agent;
 
 use crate::error::Error;
-use crate::role::Role;
 use crate::settings::Config;
 
 /// Set if traces are exported.
@@ -42,7 +41,7 @@ pub(crate) struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
     /// Starts the export if a variable names a collector.
-    pub(crate) fn start(role: Role, config: &Config) -> Result<Self, Error> {
+    pub(crate) fn start(program: &'static str, config: &Config) -> Result<Self, Error> {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let Some(named) = ENDPOINTS.into_iter().find(|name| set(name)) else {
             return Ok(Self(None));
@@ -65,7 +64,7 @@ impl Traces {
         let provider = SdkTracerProvider::builder()
             .with_batch_exporter(exporter)
             .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOff)))
-            .with_resource(resource(role, config))
+            .with_resource(resource(program, config))
             .build();
         let _ = TRACER.set(provider.tracer("vesta"));
         tracing::info!("exporting traces of requests whose caller is traced: {named} is set");
@@ -83,7 +82,7 @@ impl Traces {
 
 /// Attributes of the process, common to all spans. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`
 /// add to them and take precedence.
-fn resource(role: Role, config: &Config) -> Resource {
+fn resource(program: &'static str, config: &Config) -> Resource {
     let given = Resource::builder().build();
     let unnamed = |name: &opentelemetry::Value| name.as_str().starts_with("unknown_service");
     let name = given
@@ -95,7 +94,7 @@ fn resource(role: Role, config: &Config) -> Resource {
     ];
     let own = own.into_iter().filter(|own| given.get(&own.key).is_none());
     Resource::builder()
-        .with_service_name(name.map_or_else(|| role.name().into(), |name| name.to_string()))
+        .with_service_name(name.map_or_else(|| program.into(), |name| name.to_string()))
         .with_attributes(own.collect::<Vec<_>>())
         .build()
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand, StoreImport};
 use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
-use vesta_boot::{Config, Error, Invocation, Role};
+use vesta_boot::{Api, Config, Error, Invocation};
 use vesta_explain::layouts;
 use vesta_intf::{GenMethod, IdMeta, SequenceStart, UnixMillis};
 use vesta_service::lease::{ClaimOrder, Timing};
 use vesta_store::SegmentTable;
 
-fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
-    match Invocation::read(role, args)? {
+fn raw(apis: &[Api], args: &[&str]) -> Result<Values, Error> {
+    match Invocation::read("vesta", apis, args)? {
         Invocation::Run(raw) | Invocation::PrintConfig(raw) | Invocation::Command(raw, _) => {
             Ok(raw)
         }
@@ -26,7 +26,7 @@ fn raw(role: Role, args: &[&str]) -> Result<Values, Error> {
 }
 
 fn config(args: &[&str]) -> Result<Config, String> {
-    let raw = raw(Role::Server, args).map_err(|error| error.to_string())?;
+    let raw = raw(&[Api::Grpc], args).map_err(|error| error.to_string())?;
     Config::check(&raw).map_err(|error| error.to_string())
 }
 
@@ -71,26 +71,19 @@ fn the_throughput_preset_changes_defaults_but_no_explicit_setting() {
 
 #[test]
 fn the_defaults_are_those_of_the_contract() {
-    for (role, listen, admin, method) in [
-        (
-            Role::Server,
-            "127.0.0.1:50051",
-            "127.0.0.1:50052",
-            GenMethod::Central,
-        ),
-        (
-            Role::Rest,
-            "127.0.0.1:8088",
-            "127.0.0.1:8089",
-            GenMethod::Rest,
-        ),
+    for (apis, method) in [
+        (&[Api::Grpc][..], GenMethod::Central),
+        (&[Api::Rest], GenMethod::Rest),
+        (&Api::ALL, GenMethod::Rest),
     ] {
-        let config = Config::defaults(role);
-        assert_eq!(config.listen.to_string(), listen);
+        let config = Config::defaults(apis);
+        assert_eq!(config.http_listen.to_string(), "127.0.0.1:8088");
+        assert_eq!(config.grpc_listen.to_string(), "127.0.0.1:50051");
         assert_eq!(
             config.admin_listen.map(|a| a.to_string()).as_deref(),
-            Some(admin)
+            Some("127.0.0.1:8089")
         );
+        assert_eq!(config.limits.idle_timeout, Duration::from_secs(75));
         assert_eq!(config.ids.gen_method, method);
         assert_eq!(config.ids.layout, IdMeta::MAX_PEAK);
         assert_eq!(config.ids.populator.name(), "atomic");
@@ -171,7 +164,7 @@ fn the_sequence_can_start_at_a_random_number() {
     assert_eq!(config.ids.sequence_start, SequenceStart::Random(4096));
     let config = with_file(file, &["--sequence-start=zero"]).expect("right settings");
     assert_eq!(config.ids.sequence_start, SequenceStart::Zero);
-    let raw = raw(Role::Server, &["--sequence-start", "random:7"]).expect("right settings");
+    let raw = raw(&[Api::Grpc], &["--sequence-start", "random:7"]).expect("right settings");
     let printed = Config::check(&raw).expect("right settings").print(&raw);
     assert!(
         printed.contains("\nsequence_start = \"random:7\""),
@@ -346,7 +339,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
     ];
     for args in [before, after] {
         let Ok(Invocation::Command(raw, Command::Store { command, .. })) =
-            Invocation::read(Role::Server, args)
+            Invocation::read("vesta", &[Api::Grpc], args)
         else {
             panic!("{args:?}")
         };
@@ -358,7 +351,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
             Some("etcd://h")
         );
     }
-    let command = |args: &[&str]| match Invocation::read(Role::Rest, args) {
+    let command = |args: &[&str]| match Invocation::read("vesta", &[Api::Rest], args) {
         Ok(Invocation::Command(_, Command::Store { command, .. })) => command,
         other => panic!("{args:?}: {other:?}"),
     };
@@ -403,7 +396,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
         &["store", "import"],
     ] {
         assert!(
-            matches!(raw(Role::Rest, args), Err(Error::Usage(_))),
+            matches!(raw(&[Api::Rest], args), Err(Error::Usage(_))),
             "{args:?}"
         );
     }
@@ -412,7 +405,7 @@ fn a_command_for_the_store_takes_the_settings_on_either_side() {
 #[test]
 fn an_import_from_cosid_names_its_namespace() {
     let from = ["--from", "redis://:s3cret@h"];
-    let read = |words: &[&str]| Invocation::read(Role::Server, [words, &from].concat());
+    let read = |words: &[&str]| Invocation::read("vesta", &[Api::Grpc], [words, &from].concat());
     match read(&["store", "import", "cosid", "--cosid-namespace", "shop"]) {
         Ok(Invocation::Command(_, Command::Store { command, .. })) => {
             let from = "redis://:s3cret@h".parse().expect("a URL");
@@ -482,13 +475,13 @@ fn a_custom_layout_is_described_in_the_file() {
 #[test]
 fn compat_tinyid_defaults_to_tinyids_address_and_table() {
     let flags = ["--compat=tinyid", "--segment-store=mysql://h/d"];
-    let raw_of = |flags: &[&str]| raw(Role::Rest, flags).expect("right settings");
+    let raw_of = |flags: &[&str]| raw(&[Api::Rest], flags).expect("right settings");
     let config = Config::check(&raw_of(&flags)).expect("right settings");
-    assert_eq!(config.listen.to_string(), "127.0.0.1:9999");
+    assert_eq!(config.http_listen.to_string(), "127.0.0.1:9999");
     assert_eq!(config.segments.table, Some(SegmentTable::Tinyid));
-    let flags = [&flags[..], &["--listen=127.0.0.1:5"]].concat();
+    let flags = [&flags[..], &["--http-listen=127.0.0.1:5"]].concat();
     let config = Config::check(&raw_of(&flags)).expect("right settings");
-    assert_eq!(config.listen.to_string(), "127.0.0.1:5");
+    assert_eq!(config.http_listen.to_string(), "127.0.0.1:5");
 }
 
 #[test]
@@ -512,7 +505,7 @@ fn segment_mode_is_off_without_a_store() {
     assert_eq!(segments.max_step, 5000);
     assert!(!format!("{segments:?}").contains("s3cret"));
 
-    let raw = raw(Role::Rest, &["--segment-store", "redis://:s3cret@h"]).expect("right settings");
+    let raw = raw(&[Api::Rest], &["--segment-store", "redis://:s3cret@h"]).expect("right settings");
     let printed = Config::check(&raw).expect("right settings").print(&raw);
     assert!(
         printed.contains("\n[segment]\nstore = \"redis://:***@h\""),
@@ -523,7 +516,7 @@ fn segment_mode_is_off_without_a_store() {
 
 #[test]
 fn a_command_for_segments_takes_its_store_on_either_side() {
-    let command = |args: &[&str]| match Invocation::read(Role::Server, args) {
+    let command = |args: &[&str]| match Invocation::read("vesta", &[Api::Grpc], args) {
         Ok(Invocation::Command(raw, Command::Segment { command, .. })) => {
             let config = Config::check(&raw).expect("right settings");
             let store = config.segments.store.expect("it is on");
@@ -583,7 +576,7 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
         &["segment", "drop"],
     ] {
         assert!(
-            matches!(raw(Role::Rest, args), Err(Error::Usage(_))),
+            matches!(raw(&[Api::Rest], args), Err(Error::Usage(_))),
             "{args:?}"
         );
     }
@@ -594,12 +587,13 @@ fn examples_in_the_help_are_accepted_by_their_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("vesta.toml");
     fs::write(&file, "layout = \"js-safe\"\n").expect("a file");
-    for role in [Role::Rest, Role::Server] {
-        let help = vesta_boot::command(role).render_long_help().to_string();
-        let program = format!("  {}", role.name());
+    for apis in [&[Api::Rest][..], &[Api::Grpc], &Api::ALL] {
+        let help = vesta_boot::command("vesta", apis)
+            .render_long_help()
+            .to_string();
         let examples: Vec<_> = help
             .lines()
-            .filter_map(|line| line.strip_prefix(&program))
+            .filter_map(|line| line.strip_prefix("  vesta"))
             .collect();
         assert!(examples.len() >= 8, "{examples:?}");
         for example in examples {
@@ -607,14 +601,14 @@ fn examples_in_the_help_are_accepted_by_their_program() {
                 "/etc/vesta.toml" => file.to_str().expect("a plain path"),
                 word => word,
             });
-            let read = Invocation::read(role, words.collect::<Vec<_>>());
+            let read = Invocation::read("vesta", apis, words.collect::<Vec<_>>());
             let checked = read.and_then(|it| match it {
                 Invocation::Run(raw) | Invocation::PrintConfig(raw) => {
                     Config::check(&raw).map(drop)
                 }
                 _ => Ok(()),
             });
-            assert!(checked.is_ok(), "{}{example}: {checked:?}", role.name());
+            assert!(checked.is_ok(), "{example}: {checked:?}");
         }
     }
 }
@@ -625,14 +619,14 @@ fn the_output_format_is_accepted_before_or_after_a_command_only() {
         ["-o", "json", "store", "show"],
         ["store", "-o", "json", "show"],
     ] {
-        match Invocation::read(Role::Rest, args) {
+        match Invocation::read("vesta", &[Api::Rest], args) {
             Ok(Invocation::Command(_, Command::Store { format, .. })) => {
                 assert_eq!(format.output, vesta_boot::output::Output::Json);
             }
             other => panic!("{other:?}"),
         }
     }
-    let refused = Invocation::read(Role::Rest, ["-o", "json"]).expect_err("it serves");
+    let refused = Invocation::read("vesta", &[Api::Rest], ["-o", "json"]).expect_err("it serves");
     assert_eq!(
         refused.to_string(),
         "--output is for commands; leave it out to serve"

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use vesta_boot::commands::TokenCommand;
 use vesta_boot::settings::Values;
-use vesta_boot::{Config, Invocation, Role, Scopes};
+use vesta_boot::{Api, Config, Invocation, Scopes};
 
 /// SHA-256 of "abc" and of "abd".
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const ABD: &str = "a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9";
 
 fn raw(args: &[&str]) -> Result<Values, String> {
-    match Invocation::read(Role::Server, args) {
+    match Invocation::read("vesta", &[Api::Grpc], args) {
         Ok(Invocation::Run(raw)) => Ok(raw),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
@@ -105,16 +105,14 @@ fn tls_is_off_without_certificate_and_key() {
             "admin.tls is for the admin listener, which is off",
         ),
     ] {
-        let said = self::config(args)
-            .map(|config| config.role)
-            .expect_err(expected);
+        let said = self::config(args).map(drop).expect_err(expected);
         assert!(said.contains(expected), "{args:?}: {said}");
     }
 }
 
 #[test]
 fn a_listener_beyond_loopback_needs_tls_or_allow_plaintext() {
-    let open = ["--listen", "0.0.0.0:5", "--machine-id", "1"];
+    let open = ["--grpc-listen", "0.0.0.0:5", "--machine-id", "1"];
     let both = [&open[..], &["--admin-listen", "0.0.0.0:6"]].concat();
     for args in [
         &[&open[..], &PUBLIC].concat()[..],
@@ -122,20 +120,16 @@ fn a_listener_beyond_loopback_needs_tls_or_allow_plaintext() {
         &[&both[..], &["--allow-plaintext"]].concat(),
         &[&both[..], &PUBLIC, &["--allow-plaintext"]].concat(),
     ] {
-        assert_eq!(
-            config(args).map(|config| config.role),
-            Ok(Role::Server),
-            "{args:?}"
-        );
+        assert_eq!(config(args).map(drop), Ok(()), "{args:?}");
     }
     for (args, expected) in [
         (
             &open[..],
-            "listen (0.0.0.0:5) is reachable from other hosts and not encrypted; set tls.cert",
+            "grpc.listen (0.0.0.0:5) is reachable from other hosts and not encrypted; set tls.cert",
         ),
         (
             &[&open[..], &ADMIN].concat(),
-            "listen (0.0.0.0:5) is reachable",
+            "grpc.listen (0.0.0.0:5) is reachable",
         ),
         (
             &[&both[..], &PUBLIC].concat(),
@@ -143,7 +137,7 @@ fn a_listener_beyond_loopback_needs_tls_or_allow_plaintext() {
              admin.tls.cert and admin.tls.key, or set allow_plaintext = true",
         ),
     ] {
-        let said = config(args).map(|config| config.role).expect_err(expected);
+        let said = config(args).map(drop).expect_err(expected);
         assert!(said.contains(expected), "{args:?}: {said}");
     }
 }
@@ -156,12 +150,10 @@ fn tokens_need_tls_beyond_loopback_unless_plaintext_is_allowed() {
     assert!(config(&on_loopback).expect("right settings").auth.is_some());
     let open = [
         &on_loopback[..],
-        &["--listen", "10.0.0.1:5", "--machine-id", "1"],
+        &["--grpc-listen", "10.0.0.1:5", "--machine-id", "1"],
     ]
     .concat();
-    let said = config(&open)
-        .map(|config| config.role)
-        .expect_err("not encrypted");
+    let said = config(&open).map(drop).expect_err("not encrypted");
     assert!(
         said.contains("so tokens could be read in transit; set tls.cert"),
         "{said}"
@@ -265,7 +257,7 @@ fn an_invalid_token_is_refused_and_not_quoted() {
 
 #[test]
 fn making_a_token_needs_no_settings() {
-    let new = |args: &[&str]| match Invocation::read(Role::Server, args) {
+    let new = |args: &[&str]| match Invocation::read("vesta", &[Api::Grpc], args) {
         Ok(Invocation::Token(TokenCommand::New { name, scopes }, _)) => {
             Ok((name, scopes.join(" ")))
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_core::Stream as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use vesta_boot::{CancellationToken, Config, Role, Running, Security};
+use vesta_boot::{Api, CancellationToken, Config, Running, Security};
 use vesta_net::{self as net, Incoming, Limiter, Limits};
 use vesta_service::{LocalIdService, MachineSource};
 
@@ -30,7 +30,7 @@ async fn answer(mut incoming: Incoming) {
 }
 
 fn running() -> Running {
-    let mut config = Config::defaults(Role::Server);
+    let mut config = Config::defaults(&[Api::Grpc]);
     config.limits.workers = 2;
     let service = LocalIdService::builder()
         .machine(MachineSource::Stateless(1))

@@ -38,7 +38,7 @@ async fn all_listeners_can_be_unix_sockets() {
     let at = |name: &str| format!("unix:{}", folder.join(name).display());
     let (http, grpc, admin) = (at("http.sock"), at("grpc.sock"), at("admin.sock"));
     let listeners = [
-        "--listen",
+        "--http-listen",
         &http,
         "--grpc-listen",
         &grpc,
@@ -101,10 +101,7 @@ fn a_health_check_needs_no_authority_and_reports_the_cause() {
     std::fs::write(folder.join("key.pem"), issued.key).expect("a file");
     let tls = ["--admin-tls-cert", "cert.pem", "--admin-tls-key", "key.pem"];
     let mut serve = vesta(folder);
-    serve
-        .args(["serve", "--grpc-listen", "127.0.0.1:0"])
-        .args(FREE_PORTS)
-        .args(tls);
+    serve.arg("serve").args(FREE_PORTS).args(tls);
     let running = Program::serve(&mut serve).expect("it starts");
     let admin = running.admin().to_string();
     let asked = [&["--admin-listen", &admin][..], &tls].concat();

@@ -403,20 +403,11 @@ struct Served {
 }
 
 impl Served {
-    fn start(folder: &std::path::Path, settings: &[&str]) -> Self {
+    fn start(folder: &std::path::Path) -> Self {
         use std::io::BufRead as _;
-        let free = "127.0.0.1:0";
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vesta"))
-            .args([
-                "serve",
-                "--listen",
-                free,
-                "--grpc-listen",
-                free,
-                "--admin-listen",
-                free,
-            ])
-            .args(settings)
+            .arg("serve")
+            .args(vesta_testkit::programs::FREE_PORTS)
             .env("VESTA_STATE_DIR", folder)
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::null())
@@ -461,19 +452,9 @@ fn made_by(folder: &std::path::Path, server: &str) -> u64 {
 }
 
 #[test]
-fn each_front_can_have_its_own_gen_method() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let served = Served::start(folder.path(), &["--grpc-gen-method", "1"]);
-    let of = |front| made_by(folder.path(), &served.url(front));
-    let parts = ["HTTP", "gRPC"].map(|front| IdMeta::MAX_PEAK.unpack(of(front)).expect("an ID"));
-    assert_eq!(parts.map(|id| id.gen_method), [2, 1]);
-    assert_eq!(parts[0].machine, parts[1].machine);
-}
-
-#[test]
 fn one_process_serves_both_with_one_machine_id() {
     let folder = tempfile::tempdir().expect("a folder");
-    let served = Served::start(folder.path(), &[]);
+    let served = Served::start(folder.path());
     let (rest, grpc, admin) = (served.url("HTTP"), served.url("gRPC"), served.url("admin"));
     let machine = served.said["machine ID"]
         .split(' ')

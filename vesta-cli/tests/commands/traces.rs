@@ -15,7 +15,7 @@ use tonic::Request;
 use tonic::transport::Endpoint;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::{ExpIdRequest, GenIdsRequest};
-use vesta_testkit::programs::Program;
+use vesta_testkit::programs::{FREE_PORTS, Program};
 
 const FREE: &str = "127.0.0.1:0";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -56,14 +56,6 @@ fn collector() -> (String, Receiver<ExportTraceServiceRequest>) {
 }
 
 fn serve(folder: &Path, collector: &str, batch: &str) -> Program {
-    let listen = [
-        "--listen",
-        FREE,
-        "--grpc-listen",
-        FREE,
-        "--admin-listen",
-        FREE,
-    ];
     let mut command = Command::new(env!("CARGO_BIN_EXE_vesta"));
     command
         .env_clear()
@@ -77,7 +69,7 @@ fn serve(folder: &Path, collector: &str, batch: &str) -> Program {
     command
         .env("OTEL_BSP_SCHEDULE_DELAY", "600000")
         .env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", batch);
-    Program::serve(command.arg("serve").args(listen)).expect("it starts")
+    Program::serve(command.arg("serve").args(FREE_PORTS)).expect("it starts")
 }
 
 fn get(server: &Program, path: &str, header: &str) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
+use vesta_boot::{Api, CancellationToken, Config, Metrics, Running, Security};
 use vesta_numbers::segment::SegmentService;
 use vesta_rest::{Limits, METHODS, serve_with};
 use vesta_service::LocalIdService;
@@ -53,7 +53,7 @@ impl Server {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let mut config = Config::defaults(Role::Rest);
+        let mut config = Config::defaults(&[Api::Rest]);
         config.limits.workers = 2;
         config.limits.request_timeout = Duration::from_millis(200);
         config.limits.drain_limit = Duration::from_secs(5);

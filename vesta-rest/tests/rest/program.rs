@@ -195,8 +195,8 @@ fn it_survives_running_out_of_file_descriptors() {
 fn a_wrong_setting_exits_with_64_and_one_sentence() {
     for args in [
         &["--machine-id", "1024"][..],
-        &["--listen", "0.0.0.0:0"],
-        &["--listen", "0.0.0.0:0", "--machine-id", "7"],
+        &["--http-listen", "0.0.0.0:0"],
+        &["--http-listen", "0.0.0.0:0", "--machine-id", "7"],
         &["--layout", "no-such-layout"],
         &["--gen-method", "4"],
         &["--no-such-flag"],
@@ -242,7 +242,7 @@ fn it_has_the_store_commands_too() {
 fn help_and_print_config_are_worth_reading() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
     for part in [
-        "--listen",
+        "--http-listen",
         "127.0.0.1:8088",
         "--machine-id",
         "VESTA_MACHINE_ID",

@@ -11,7 +11,7 @@ use actix_web::dev::Service;
 use actix_web::test::{self, TestRequest};
 use actix_web::{App, web};
 use serde_json::Value;
-use vesta_boot::{CancellationToken, Config, Metrics, Role, Running, Security};
+use vesta_boot::{Api, CancellationToken, Config, Metrics, Running, Security};
 use vesta_intf::{GenMethod, IdMeta, UnixMillis};
 use vesta_numbers::segment::SegmentService;
 use vesta_rest::app::configure;
@@ -65,7 +65,7 @@ pub(crate) fn running(
     segments: Option<Arc<SegmentService>>,
 ) -> Running {
     Running {
-        config: Config::defaults(Role::Rest),
+        config: Config::defaults(&[Api::Rest]),
         service,
         segments,
         tinyid: None,

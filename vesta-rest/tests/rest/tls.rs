@@ -114,7 +114,15 @@ fn a_client_that_stalls_around_the_handshake_is_disconnected() {
     // The header of a record with a ClientHello of 512 bytes, and its first three bytes.
     half.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap();
     assert_eq!(until_closed(half), "");
-    assert_eq!(server.security.tls.as_ref().unwrap().handshakes_failed(), 2);
+    assert_eq!(
+        server
+            .security
+            .http_tls
+            .as_ref()
+            .unwrap()
+            .handshakes_failed(),
+        2
+    );
 
     let said = until_closed(authority.connect(server.address).unwrap());
     assert!(

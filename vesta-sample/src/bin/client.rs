@@ -1,4 +1,4 @@
-//! Client: IDs from vesta-server over gRPC.
+//! Client: IDs from a server over gRPC.
 //!
 //! Start a server (`scripts/run.sh server`), then `cargo run -p vesta-sample --bin client`.
 #![forbid(unsafe_code)]

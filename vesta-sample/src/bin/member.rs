@@ -1,6 +1,6 @@
 //! Member of a pool server: IDs made inside the process, with a machine ID from the store of a server.
 //!
-//! Start a pool server: `vesta-server --pool-server-namespaces orders`, then
+//! Start a pool server: `vesta serve --pool-server-namespaces orders`, then
 //! `cargo run -p vesta-sample --bin member`. Stop the server: IDs go on for a minute.
 #![forbid(unsafe_code)]
 

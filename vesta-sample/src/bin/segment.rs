@@ -1,8 +1,8 @@
 //! Segment numbers: increasing numbers with few gaps for the rows of a table.
 //!
 //! Start a server in segment mode with a key `orders`:
-//! `vesta-server segment create orders --step 1000 --segment-store sqlite:tags.db`, then
-//! `vesta-server --segment-store sqlite:tags.db`; then
+//! `vesta segment create orders --step 1000 --segment-store sqlite:tags.db`, then
+//! `vesta serve --segment-store sqlite:tags.db`; then
 //! `cargo run -p vesta-sample --bin segment`.
 #![forbid(unsafe_code)]
 

@@ -31,7 +31,7 @@ fn containers_of_one_name_are_refused_or_draw_their_numbers_and_say_what_is_lost
     }
     let folder = folder();
     let open = [
-        "--listen",
+        "--grpc-listen",
         "0.0.0.0:0",
         "--admin-listen",
         "off",

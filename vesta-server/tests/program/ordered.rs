@@ -136,7 +136,7 @@ impl<'a> Fleet<'a> {
     fn revive(&mut self, server: usize) {
         let address = SocketAddr::from(([127, 0, 0, 1], self.ports[server])).to_string();
         let mut command = program(self.folder);
-        command.args(["--listen", &address, "--admin-listen", "127.0.0.1:0"]);
+        command.args(["--grpc-listen", &address, "--admin-listen", "127.0.0.1:0"]);
         let host = if self.one_host { 0 } else { server };
         command.args(["--state-dir", &format!("host-{host}")]);
         command.args(["--machine-id", "7", "--machine-standby"]);
@@ -400,7 +400,7 @@ fn a_server_that_stands_by_says_so_everywhere() {
     ]
     .concat();
     let free = [
-        ("VESTA_LISTEN", "127.0.0.1:0"),
+        ("VESTA_GRPC_LISTEN", "127.0.0.1:0"),
         ("VESTA_ADMIN_LISTEN", "127.0.0.1:0"),
     ];
     let refused = run(folder.path(), &args, &free);

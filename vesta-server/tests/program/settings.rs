@@ -18,7 +18,7 @@ fn help_and_version_exit_with_0() {
     let help = text(&help.stdout);
     for part in [
         "--machine-id",
-        "VESTA_LISTEN",
+        "VESTA_GRPC_LISTEN",
         "[default: 127.0.0.1:50051]",
         "Examples:",
     ] {
@@ -88,21 +88,25 @@ fn a_wrong_server_setting_exits_with_64_and_one_sentence() {
             ],
             "the zookeeper backend has no table leaf_alloc; segment.table = leaf needs mysql or postgres",
         ),
-        (&["--listen", "0.0.0.0:0"], &[], "choose one of machine.id"),
         (
-            &["--listen", "0.0.0.0:0", "--machine-id", "1"],
+            &["--grpc-listen", "0.0.0.0:0"],
+            &[],
+            "choose one of machine.id",
+        ),
+        (
+            &["--grpc-listen", "0.0.0.0:0", "--machine-id", "1"],
             &[],
             "set allow_plaintext = true",
         ),
         (
-            &["--listen", &taken],
+            &["--grpc-listen", &taken],
             &[],
             "is already in use; stop the process that uses it, or choose another port",
         ),
         (&["--admin-listen", &taken], &[], "admin.listen: 127.0.0.1:"),
         (
             &[
-                "--listen",
+                "--grpc-listen",
                 "192.0.2.1:1",
                 "--machine-id",
                 "1",
@@ -137,7 +141,7 @@ fn a_wrong_server_setting_exits_with_64_and_one_sentence() {
             "127.0.0.1 does not name one host",
         ),
     ] {
-        let free: &[&str] = if args.contains(&"--listen") || args.contains(&"--admin-listen") {
+        let free: &[&str] = if args.contains(&"--grpc-listen") || args.contains(&"--admin-listen") {
             &[]
         } else {
             &FREE_PORTS

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tonic::transport::{Channel, Endpoint};
-use vesta_boot::{CancellationToken, Config, Metrics, Offered, Role, Running, Security};
+use vesta_boot::{Api, CancellationToken, Config, Metrics, Offered, Running, Security};
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::{Field, GenMethod, IdMeta, UnixMillis};
 use vesta_numbers::segment::SegmentService;
@@ -107,7 +107,7 @@ impl Server {
             .drive(Drive::ByHand)
             .build()
             .expect("a service");
-        let mut config = Config::defaults(Role::Server);
+        let mut config = Config::defaults(&[Api::Grpc]);
         config.limits.workers = 2;
         adjust(&mut config);
         let service = Arc::new(service);

@@ -77,7 +77,7 @@ async fn gets_an_id(builder: Builder) {
 fn failures(server: &Server) -> u64 {
     server
         .security
-        .tls
+        .grpc_tls
         .as_ref()
         .expect("it is on")
         .handshakes_failed()
@@ -209,7 +209,7 @@ async fn mutual_tls_accepts_only_clients_with_a_certificate() {
 async fn new_connections_get_a_new_certificate_but_never_a_bad_one() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let (server, folder) = serving(&old.server(), None);
-    let tls = server.security.tls.clone().expect("it is on");
+    let tls = server.security.grpc_tls.clone().expect("it is on");
     let kept = client(&server, &old).build().expect("right options");
     kept.gen_id().await.expect("an ID");
 

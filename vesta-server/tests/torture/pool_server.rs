@@ -58,7 +58,7 @@ impl PoolServer {
         let mut command = Command::new(program("vesta-server"));
         let store = format!("sqlite:{}", store.display());
         let listen = self.address.to_string();
-        command.env_clear().args(["--listen", &listen]);
+        command.env_clear().args(["--grpc-listen", &listen]);
         command.args(["--admin-listen", "127.0.0.1:0", "--log-level", "error"]);
         command.args([
             "--machine-store",

@@ -140,7 +140,7 @@ fn nothing_is_created_without_auto_init() {
             ..patient()
         },
     );
-    let advice = "and auto_init is off; create it with `vesta-server store init`. If it existed \
+    let advice = "and auto_init is off; create it with `vesta store init`. If it existed \
                   before, restore it instead: an empty one can repeat IDs";
     assert!(permanent(store.put_if(AREA, "namespace", None, "n")).ends_with(advice));
     assert_eq!(store.list(AREA).unwrap(), []);

@@ -1,4 +1,4 @@
-"""IDs from vesta-rest, taken ahead. Needs only the standard library.
+"""IDs from Vesta over REST, taken ahead. Needs only the standard library.
 
     from vesta_id.rest import RestClient
 
@@ -308,7 +308,7 @@ class RestClient:
                 try:
                     answer = read(body, once)
                 except Exception as error:
-                    why = str(error) if isinstance(error, _Mistaken) else f"not an answer of vesta-rest: {_plain(repr(error))}"
+                    why = str(error) if isinstance(error, _Mistaken) else f"not an answer of Vesta: {_plain(repr(error))}"
                     self._disconnect(server)  # more such answers may be on their way
                     raise RestError(f"{server.url}: {why}", "INTERNAL", 200, server.url, retry=True) from error
                 server.failure, self._at, self._pause = None, at, FIRST_PAUSE
@@ -385,7 +385,7 @@ def _refusal(url: str, response: http.client.HTTPResponse, body: bytes) -> RestE
         kind, why = str(problem["kind"]), f"{problem['kind']}: {problem['detail']}"
         wait = max(0.0, float(problem.get("retryAfterMs", 1000 * wait)) / 1000)
     except (KeyError, TypeError, ValueError, RecursionError):
-        kind, why = "", f"{response.reason}: not an answer of vesta-rest"
+        kind, why = "", f"{response.reason}: not an answer of Vesta"
     message = f"{url}: {status} {_plain(why)}"
     # Another server may have what this one, which is none of ours, has not.
     retry = status in (404, 429) or status >= 500 or (status >= 400 and not kind)

@@ -6,7 +6,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 /// Flags of Vesta's servers: listen on free ports.
-pub const FREE_PORTS: [&str; 4] = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+pub const FREE_PORTS: [&str; 6] = [
+    "--http-listen",
+    "127.0.0.1:0",
+    "--grpc-listen",
+    "127.0.0.1:0",
+    "--admin-listen",
+    "127.0.0.1:0",
+];
 
 /// A running program. It is killed on drop.
 #[derive(Debug)]

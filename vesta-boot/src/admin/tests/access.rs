@@ -8,7 +8,7 @@ use tower::ServiceExt as _;
 use vesta_testkit::certificates::{Authority, Usage};
 
 use crate::admin::{AdminState, router};
-use crate::{CancellationToken, Metrics, Role, Scopes, Security, Tls, TlsFiles};
+use crate::{CancellationToken, Metrics, Scopes, Security, Tls, TlsFiles};
 
 fn token(text: &str, scopes: Scopes) -> crate::Token {
     crate::Token::of_text(text, text, scopes)
@@ -30,13 +30,7 @@ async fn the_admin_listener_shows_each_token_what_its_scopes_allow() {
         .check([&b"Bearer maker"[..]], Scopes::GENERATE)
         .expect("its scope");
     metrics.issue(maker, 5);
-    let state = AdminState::new(
-        Role::Rest,
-        "x",
-        [metrics],
-        CancellationToken::new(),
-        &security,
-    );
+    let state = AdminState::new("vesta", "x", [metrics], CancellationToken::new(), &security);
     let router = router(state);
     let ask = async |method: &str, path: &str, token: Option<&str>| {
         let mut request = Request::builder()
@@ -138,13 +132,7 @@ async fn the_metrics_report_the_expiry_of_certificates() {
         ..Security::default()
     };
     let metrics = Arc::new(Metrics::new(&["genid"]));
-    let state = AdminState::new(
-        Role::Rest,
-        "x",
-        [metrics],
-        CancellationToken::new(),
-        &security,
-    );
+    let state = AdminState::new("vesta", "x", [metrics], CancellationToken::new(), &security);
     let request = Request::get("/metrics")
         .body(Body::empty())
         .expect("a request");
@@ -166,13 +154,7 @@ async fn a_page_of_another_site_changes_nothing() {
         ..Security::default()
     };
     let metrics = Arc::new(Metrics::new(&["genid"]));
-    let state = AdminState::new(
-        Role::Rest,
-        "x",
-        [metrics],
-        CancellationToken::new(),
-        &security,
-    );
+    let state = AdminState::new("vesta", "x", [metrics], CancellationToken::new(), &security);
     let router = router(state);
     let ask = async |method: &str, path: &str, headers: &[(&str, &str)]| {
         let mut request = Request::builder().method(method).uri(path);

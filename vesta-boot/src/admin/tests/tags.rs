@@ -441,7 +441,7 @@ async fn without_segment_mode_its_page_names_the_missing_setting() {
     assert!(!admin.get("/metrics").await.1.contains("vesta_segment"));
     let metrics = Arc::new(Metrics::new(&["genid"]));
     let state = AdminState::new(
-        Role::Rest,
+        "vesta",
         WAITING_FOR,
         [metrics],
         CancellationToken::new(),

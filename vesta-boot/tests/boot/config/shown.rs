@@ -14,10 +14,10 @@ fn printed_settings_can_be_read_again_and_name_their_origins() {
     let args = [
         "--config",
         path.to_str().expect("a plain path"),
-        "--listen",
+        "--http-listen",
         "127.0.0.1:9",
     ];
-    let first = raw(Role::Rest, &args).expect("right settings");
+    let first = raw(&[Api::Rest], &args).expect("right settings");
     let checked = Config::check(&first).expect("right settings");
     let printed = checked.print(&first);
 
@@ -28,7 +28,10 @@ fn printed_settings_can_be_read_again_and_name_their_origins() {
             "# default of the store".to_owned(),
         ),
         ("count = 1", "# default".to_owned()),
-        ("listen = \"127.0.0.1:9\"", "# flag --listen".to_owned()),
+        (
+            "listen = \"127.0.0.1:9\"",
+            "# flag --http-listen".to_owned(),
+        ),
         (
             "max_wait_ms = 7",
             format!("# file {} line 1", path.display()),
@@ -43,7 +46,7 @@ fn printed_settings_can_be_read_again_and_name_their_origins() {
     }
 
     fs::write(&path, &printed).expect("a file");
-    let again = raw(Role::Rest, &args[..2]).expect("what was printed is a file");
+    let again = raw(&[Api::Rest], &args[..2]).expect("what was printed is a file");
     let again = Config::check(&again).expect("the same settings");
     // The printed settings name the pool.
     let named = format!("{checked:?}").replace("unnamed_pool: true", "unnamed_pool: false");
@@ -60,7 +63,7 @@ fn the_settings_of_a_preset_are_printed() {
         "--preset",
         "throughput",
     ];
-    let raw = raw(Role::Server, &args).expect("right settings");
+    let raw = raw(&[Api::Grpc], &args).expect("right settings");
     let printed = Config::check(&raw).expect("right settings").print(&raw);
     for line in [
         "populator = \"local\"",
@@ -74,7 +77,7 @@ fn the_settings_of_a_preset_are_printed() {
 #[test]
 fn explicit_durations_are_printed_as_settings() {
     let args = ["--machine-id", "7", "--machine-window-ms", "4000"];
-    let raw = raw(Role::Server, &args).expect("right settings");
+    let raw = raw(&[Api::Grpc], &args).expect("right settings");
     let printed = Config::check(&raw).expect("right settings").print(&raw);
     for (line, origin) in [
         ("window_ms = 4000 ", "# flag --machine-window-ms"),
@@ -115,7 +118,7 @@ const PLANTED: &[&str] = &[
 #[test]
 fn a_planted_password_is_never_shown() {
     for url in PLANTED {
-        let raw = raw(Role::Server, &["--machine-store", url]).expect("a command line");
+        let raw = raw(&[Api::Grpc], &["--machine-store", url]).expect("a command line");
         let mut shown = vec![format!("{raw:?}")];
         match Config::check(&raw) {
             Ok(config) => {
@@ -128,7 +131,7 @@ fn a_planted_password_is_never_shown() {
             }
             Err(error) => shown.push(error.to_string()),
         }
-        let segments = self::raw(Role::Server, &["--segment-store", url]).expect("a command line");
+        let segments = self::raw(&[Api::Grpc], &["--segment-store", url]).expect("a command line");
         shown.push(format!("{segments:?}"));
         match Config::check(&segments) {
             Ok(config) => shown.extend([format!("{config:#?}"), config.print(&segments)]),
@@ -138,17 +141,19 @@ fn a_planted_password_is_never_shown() {
         let flags = [
             "--machine-id",
             "--layout",
-            "--listen",
+            "--grpc-listen",
             "--machine-region",
             "--segment-mode",
         ];
         for flag in flags.into_iter().filter(|_| url.contains("://")) {
-            let error = self::config(&[flag, url])
-                .map(|config| config.role)
-                .expect_err(flag);
+            let error = self::config(&[flag, url]).map(drop).expect_err(flag);
             shown.push(error);
         }
-        let import = Invocation::read(Role::Server, ["store", "import", "leaf", "--from", url]);
+        let import = Invocation::read(
+            "vesta",
+            &[Api::Grpc],
+            ["store", "import", "leaf", "--from", url],
+        );
         shown.push(format!("{import:?}"));
         for text in shown {
             for secret in ["pl4nted-s3cret", "s3cret"] {
@@ -162,9 +167,9 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/vesta.exampl
 
 #[test]
 fn the_example_file_changes_nothing_as_it_is() {
-    for role in [Role::Server, Role::Rest] {
-        let raw = raw(role, &["--config", EXAMPLE]).expect("a right file");
-        for arg in settings(role).get_arguments() {
+    for apis in [&[Api::Grpc][..], &[Api::Rest], &Api::ALL] {
+        let raw = raw(apis, &["--config", EXAMPLE]).expect("a right file");
+        for arg in settings().get_arguments() {
             let value = raw.get(arg.get_id().as_str());
             assert!(
                 value.is_none_or(|value| value.origin == "default"),
@@ -194,8 +199,8 @@ fn the_example_file_shows_every_setting_with_its_default() {
     let args = ["--config", path.to_str().expect("a plain path")];
 
     fs::write(&path, named).expect("a file");
-    let raw_settings = raw(Role::Server, &args).expect("every setting has its type");
-    for arg in settings(Role::Server).get_arguments() {
+    let raw_settings = raw(&[Api::Grpc], &args).expect("every setting has its type");
+    for arg in settings().get_arguments() {
         let value = raw_settings.get(arg.get_id().as_str());
         let value = value.unwrap_or_else(|| panic!("{arg} is missing"));
         assert!(value.origin.starts_with("file "), "{arg} is missing");
@@ -205,7 +210,7 @@ fn the_example_file_shows_every_setting_with_its_default() {
     }
 
     fs::write(&path, format!("[layout.custom]{custom}")).expect("a file");
-    let layout = Config::check(&raw(Role::Server, &args).expect("a right table"));
+    let layout = Config::check(&raw(&[Api::Grpc], &args).expect("a right table"));
     assert_eq!(
         layout.expect("a layout that adds up").ids.layout.name(),
         "custom"

@@ -31,7 +31,7 @@ pub(super) fn explain(server: &str, status: &Status) -> StoreError {
         }
         // Another server of the URL may know it.
         Code::Unimplemented => {
-            "the server offers no pool server: it is not vesta-server, or of an older version"
+            "no pool server is offered here: not a gRPC listener of Vesta, or of an older version"
         }
         Code::AlreadyExists => "the pool server refuses the change for now",
         Code::ResourceExhausted => "the pool server refuses the request",

@@ -1,4 +1,4 @@
-//! Pool server: the store of a vesta-server, for processes that cannot reach that store themselves.
+//! Pool server: the store of another server, for processes that cannot reach that store themselves.
 
 mod config;
 mod errors;

@@ -88,7 +88,7 @@ fn without_auto_init_nothing_is_created() {
         },
     );
     let said = refused(careful.put_if(AREA, "namespace", None, "n"));
-    assert!(said.contains("auto_init is off; create it with `vesta-server store init`"));
+    assert!(said.contains("auto_init is off; create it with `vesta store init`"));
     assert_eq!(area.raw().below(&area.prefix), []);
 
     assert!(area.store().put_if(AREA, "namespace", None, "n").unwrap());

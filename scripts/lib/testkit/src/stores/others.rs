@@ -112,7 +112,7 @@ admin.enableServer=false
         let text = format!(
             "pool_server.namespaces = \"*\"
 state_dir = \"{}/data\"
-listen = \"127.0.0.1:{port}\"
+grpc.listen = \"127.0.0.1:{port}\"
 admin.listen = \"127.0.0.1:{second_port}\"
 [[auth.tokens]]
 name = \"members\"

@@ -164,7 +164,7 @@ final class Servers {
                 }
                 failure = e;
             } catch (RuntimeException e) {
-                failure = new VestaException(server.uri + ": " + (e instanceof Mistaken ? e.getMessage() : "not an answer of vesta-rest"), e, "INTERNAL", 200, server.uri, true, Duration.ZERO);
+                failure = new VestaException(server.uri + ": " + (e instanceof Mistaken ? e.getMessage() : "not an answer of Vesta"), e, "INTERNAL", 200, server.uri, true, Duration.ZERO);
             }
             last = server.failure = failure;
             server.pausedUntil = now() + Math.min(failure.retryAfter().toNanos(), LONGEST_RETRY_AFTER);
@@ -209,7 +209,7 @@ final class Servers {
 
     private static VestaException refusal(URI server, HttpResponse<String> answer) {
         int status = answer.statusCode();
-        String kind = "", why = ": not an answer of vesta-rest";
+        String kind = "", why = ": not an answer of Vesta";
         String seconds = answer.headers().firstValue("retry-after").filter(it -> it.matches("\\d{1,6}")).orElse("0");
         long wait = 1000 * Long.parseLong(seconds);
         try {

@@ -15,7 +15,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import javax.net.ssl.SSLContext;
 
-/** IDs from vesta-rest, taken ahead, as the {@code IdService} of the Java Vesta. Thread-safe. IDs are unsigned: print
+/** IDs from Vesta over REST, taken ahead, as the {@code IdService} of the Java Vesta. Thread-safe. IDs are unsigned: print
  * them with {@link Long#toUnsignedString(long)}. Calls fail with {@link VestaException}. */
 public final class VestaClient implements IdService, AutoCloseable {
     private static final int MAX_COUNT = 1_048_576;
