@@ -63,6 +63,24 @@ pub struct SegmentCreated {
     pub created: bool,
 }
 
+impl Row for SegmentCreated {
+    const COLUMNS: &'static [&'static str] =
+        &["tag", "step", "first", "last", "description", "created"];
+}
+
+impl SegmentCreated {
+    pub(crate) fn new(new: NewSegment, created: bool) -> Self {
+        Self {
+            tag: new.tag,
+            step: new.step,
+            first: Long(new.first),
+            last: new.last.map(Long),
+            description: new.description,
+            created,
+        }
+    }
+}
+
 /// Segment mode with its tags.
 #[derive(Debug, Clone, Serialize)]
 pub struct SegmentTags {

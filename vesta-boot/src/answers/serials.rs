@@ -121,6 +121,10 @@ pub struct SerialCreated {
     pub created: bool,
 }
 
+impl Row for SerialCreated {
+    const COLUMNS: &'static [&'static str] = &["tag", "created"];
+}
+
 /// The decoded parts of a serial.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({

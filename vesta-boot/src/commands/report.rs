@@ -2,6 +2,7 @@
 
 use vesta_service::lease::StoreError;
 
+use crate::answers::Row;
 use crate::error::Error;
 use crate::output::{Output, Table};
 
@@ -12,6 +13,14 @@ pub(super) fn report(output: Output, said: String) -> String {
     match output {
         Output::Text => said,
         output => table.render(output),
+    }
+}
+
+/// What a command did: a sentence for people, and the answer for programs.
+pub(super) fn told<R: Row>(output: Output, said: String, answer: &R) -> String {
+    match output {
+        Output::Text => said,
+        output => Table::of(std::slice::from_ref(answer)).render(output),
     }
 }
 

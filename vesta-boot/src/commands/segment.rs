@@ -9,8 +9,8 @@ use vesta_numbers::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
 use super::console::Console;
 use super::declared::SegmentCommand;
-use super::report::{counted, failed, report};
-use crate::answers::{NewSegment, StoredSegment};
+use super::report::{counted, failed, report, told};
+use crate::answers::{NewSegment, SegmentCreated, StoredSegment};
 use crate::error::Error;
 use crate::output::{Output, Table};
 use crate::settings::Config;
@@ -23,8 +23,8 @@ pub(super) fn run(
     command: &SegmentCommand,
     output: Output,
 ) -> Result<String, Error> {
-    let said = match command {
-        SegmentCommand::List => return list(&*open_segments(config, false)?, output),
+    match command {
+        SegmentCommand::List => list(&*open_segments(config, false)?, output),
         SegmentCommand::Create {
             tag: name,
             step,
@@ -40,7 +40,10 @@ pub(super) fn run(
                 description: description.clone(),
             };
             let tag = new.checked().map_err(Error::setting)?;
-            create(&*open_segments(config, config.store.auto_init)?, &tag)
+            let store = open_segments(config, config.store.auto_init)?;
+            let (created, said) = create(&*store, &tag)?;
+            let answer = SegmentCreated::new(new, created);
+            Ok(told(output, said, &answer))
         }
         SegmentCommand::Import(asked) => {
             let tags = import::tags(asked)?;
@@ -50,9 +53,9 @@ pub(super) fn run(
                 &tags,
                 &mut console.say,
             )
+            .map(|said| report(output, said))
         }
-    };
-    said.map(|said| report(output, said))
+    }
 }
 
 /// Creates the table of tags, if missing.
@@ -76,20 +79,22 @@ pub(super) fn other(error: IdError) -> Error {
     Error::No(error.to_string())
 }
 
-fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> Result<String, Error> {
+/// True if the tag is new, and what to say about it.
+fn create(store: &dyn SegmentStore, tag: &NewSegmentTag) -> Result<(bool, String), Error> {
     let (store_name, key) = (store.describe(), &tag.key);
     let created = vesta_numbers::segment::create(store, tag);
     let created = created.map_err(|error| failed(&store_name, &error))?;
     if !created.is_new(key).map_err(other)? {
-        return Ok(exists(key, &store_name));
+        return Ok((false, exists(key, &store_name)));
     }
     let (first, step) = (tag.max_id, tag.step);
     let until = tag
         .last
         .map_or("on".to_owned(), |last| format!("to {last}"));
-    Ok(format!(
+    let said = format!(
         "created tag {key} in {store_name}: numbers from {first} {until}, {step} at a time\n"
-    ))
+    );
+    Ok((true, said))
 }
 
 fn list(store: &dyn SegmentStore, output: Output) -> Result<String, Error> {
@@ -131,7 +136,8 @@ mod tests {
 
     fn created(store: &MemorySegmentStore, key: &str) -> Result<String, String> {
         let tag = new_tag(key, 1000, 7, Some("the orders")).expect("a right tag");
-        create(store, &tag).map_err(|error| error.to_string())
+        let created = create(store, &tag).map_err(|error| error.to_string())?;
+        Ok(created.1)
     }
 
     #[test]

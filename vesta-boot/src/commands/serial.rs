@@ -8,11 +8,11 @@ use vesta_service::BuildError;
 use vesta_store::StoreUrl;
 
 use super::declared::{NewSerial, SerialCommand};
-use super::report::{counted, failed, report};
+use super::report::{counted, failed, told};
 use super::segment::{exists, other, titled};
-use crate::answers::{self, Serial, SerialParsed, StoredSerial};
+use crate::answers::{self, Serial, SerialCreated, SerialParsed, StoredSerial};
 use crate::error::Error;
-use crate::output::{Output, Table};
+use crate::output::{Output, Table, say};
 use crate::serial_keys;
 use crate::settings::Config;
 use crate::settings::SERIALS_OFF;
@@ -30,8 +30,9 @@ pub(super) fn run(
     match command {
         SerialCommand::List => list(&open(false)?, output),
         SerialCommand::Create(new) => {
-            let said = create(config, new, || open(config.store.auto_init));
-            said.map(|said| report(output, said))
+            let (created, said) = create(config, new, output, || open(config.store.auto_init))?;
+            let tag = new.tag.clone();
+            Ok(told(output, said, &SerialCreated { tag, created }))
         }
         SerialCommand::Next { tag, count } => {
             let service = open(false)?;
@@ -102,6 +103,7 @@ fn parse(
     Ok(lines.into_iter().filter_map(line).collect())
 }
 
+/// True if the tag is new, and what to say about it.
 fn create(
     config: &Config,
     NewSerial {
@@ -114,8 +116,9 @@ fn create(
         max_tags,
         description,
     }: &NewSerial,
+    output: Output,
     open: impl FnOnce() -> Result<SerialService, Error>,
-) -> Result<String, Error> {
+) -> Result<(bool, String), Error> {
     let request = answers::NewSerial {
         tag: tag.clone(),
         pattern: pattern.clone(),
@@ -153,7 +156,7 @@ fn create(
         other => Error::lasting(other.is_configuration(), other),
     })?;
     if !created.is_new(tag).map_err(other)? {
-        return Ok(exists(tag, &store));
+        return Ok((false, exists(tag, &store)));
     }
     let restart = match (reset, zone) {
         (Reset::Never, _) => "its counter never restarts".to_owned(),
@@ -165,9 +168,11 @@ fn create(
         (reset, None) => format!("its counter restarts each {reset}"),
     };
     let kind = if new.is_template() { "template" } else { "tag" };
-    Ok(format!(
-        "{made}created {kind} {tag} in {store}: {pattern}, {restart}\n"
-    ))
+    if output != Output::Text && !made.is_empty() {
+        say(made.trim_end());
+    }
+    let said = format!("{made}created {kind} {tag} in {store}: {pattern}, {restart}\n");
+    Ok((true, said))
 }
 
 fn list(service: &SerialService, output: Output) -> Result<String, Error> {

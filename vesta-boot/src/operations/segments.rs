@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use vesta_intf::{IdError, IdRun, check_tag};
+use vesta_intf::{IdError, IdRun};
 use vesta_numbers::segment::SegmentService;
 
 use super::created;
-use crate::answers::{Long, NewSegment, SegmentCreated};
+use crate::answers::{NewSegment, SegmentCreated};
 use crate::running::Running;
 
 impl Running {
@@ -16,9 +16,11 @@ impl Running {
     /// As [`segments`](Self::segments); [`IdError::NotFound`] for an unknown tag; [`IdError::UsedUp`] and
     /// [`IdError::Unavailable`] if there is no number.
     pub async fn next_number(&self, tag: &str) -> Result<u64, IdError> {
-        let segments = self.segments()?;
-        check_tag(tag)?;
-        segments.segment_async(tag).await?.next_async().await
+        self.segments()?
+            .segment_async(tag)
+            .await?
+            .next_async()
+            .await
     }
 
     /// The next number of a tag, if that needs no waiting.
@@ -26,9 +28,7 @@ impl Running {
     /// # Errors
     /// As [`next_number`](Self::next_number).
     pub fn try_next_number(&self, tag: &str) -> Result<u64, IdError> {
-        let segments = self.segments()?;
-        check_tag(tag)?;
-        segments.try_segment(tag)?.try_next()
+        self.segments()?.try_segment(tag)?.try_next()
     }
 
     /// The next numbers of a tag.
@@ -37,7 +37,6 @@ impl Running {
     /// As [`next_number`](Self::next_number).
     pub async fn next_numbers(&self, tag: &str, count: u32) -> Result<Vec<IdRun>, IdError> {
         let segments = self.segments()?;
-        check_tag(tag)?;
         segments
             .segment_async(tag)
             .await?
@@ -65,12 +64,5 @@ pub(crate) async fn create_segment(
             "tag added"
         );
     }
-    Ok(SegmentCreated {
-        tag: new.tag,
-        step: new.step,
-        first: Long(new.first),
-        last: new.last.map(Long),
-        description: new.description,
-        created,
-    })
+    Ok(SegmentCreated::new(new, created))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesta_intf::{IdError, check_tag};
+use vesta_intf::IdError;
 use vesta_numbers::serial::SerialTag;
 use vesta_service::BuildError;
 
@@ -18,7 +18,6 @@ impl Running {
     /// A serial tag, made from a template if it is missing and its name matches one.
     async fn serial_tag(&self, name: &str) -> Result<SerialTag, IdError> {
         let serials = self.serials()?;
-        check_tag(name)?;
         match serials.tag_async(name).await {
             Err(IdError::NotFound { .. }) if serials.has_template(name) => {}
             found => return found,
@@ -50,7 +49,6 @@ impl Running {
     /// serial.
     pub async fn parse_serial(&self, tag: &str, serial: &str) -> Result<SerialParsed, IdError> {
         let serials = self.serials()?;
-        check_tag(tag)?;
         let parsed = serials.tag_async(tag).await?.parse(serial)?;
         Ok(SerialParsed::new(tag, parsed))
     }

@@ -331,7 +331,10 @@ fn json_has_numbers_and_camel_case_keys_in_the_commands_of_servers() {
         record["bound"].is_string() && record["lastChange"].is_string(),
         "{shown}"
     );
-    assert!(json(&["segment", "create", "orders", "--step", "100", store])["report"].is_string());
+    assert_eq!(
+        json(&["segment", "create", "orders", "--step", "100", store]),
+        serde_json::json!({"tag": "orders", "step": 100, "first": "1", "created": true})
+    );
     let list = json(&["segment", "list", store]);
     assert_eq!(list["tags"][0]["tableStep"], 100, "{list}");
     assert_eq!(list["tags"][0]["nextInStore"], "1", "{list}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::IdError;
+use vesta_intf::{IdError, check_tag};
 
 use super::buffer::{Health, SHUT_DOWN};
 use super::builder::SegmentBuilder;
@@ -85,6 +85,7 @@ impl SegmentService {
     ///   than a second ago for another missing tag.
     /// - [`IdError::NotReady`], [`IdError::Unavailable`]: the table was not read in time, or cannot be.
     /// - [`IdError::Sealed`]: the service was closed.
+    /// - [`IdError::Invalid`]: no tag can have this name.
     #[inline]
     pub fn segment(&self, key: &str) -> Result<&Segment, IdError> {
         match self.named.get(key) {
@@ -114,6 +115,7 @@ impl SegmentService {
     }
 
     pub(super) fn find(&self, key: &str, since: Duration) -> Result<&Segment, IdError> {
+        check_tag(key)?;
         let segment = Segment {
             key: self.core.find(key, since)?,
             core: self.core.clone(),

@@ -38,7 +38,7 @@ fn an_unknown_tag_is_not_found_and_costs_the_store_nothing() {
             "segment tag `no-such-tag` does not exist"
         );
         assert_eq!(kind(try_next(&service, "Orders")), ErrorKind::NotFound);
-        assert_eq!(kind(batch(&service, "", 5)), ErrorKind::NotFound);
+        assert_eq!(kind(batch(&service, "", 5)), ErrorKind::Invalid);
         assert_eq!(kind(run(&service, "x", 5)), ErrorKind::NotFound);
         assert_eq!(kind(service.segment("x")), ErrorKind::NotFound);
     }

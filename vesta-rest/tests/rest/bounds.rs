@@ -7,58 +7,8 @@ use crate::support::{NOW, get, service, service_of};
 
 const NEW_YEAR: &str = "2026-01-01T00:00:00Z";
 
-/// By arithmetic: 2026-01-01T00:00:00Z is 1,767,225,600 s after 1970 and 347,184,000 s after Vesta's
-/// epoch; 2^60 is one genMethod, 2^62 the type, 2^63 the version.
 #[actix_web::test]
-async fn golden_bounds() {
-    let vesta = service();
-    let second: u64 = 347_184_000 << 30;
-    let milli: u64 = 347_184_000_000 << 20;
-    for (query, lower, width, layout) in [
-        ("", (2 << 60) + second, 1 << 30, "max-peak"),
-        ("&type=0", (2 << 60) + second, 1 << 30, "max-peak"),
-        ("&genMethod=0", second, 1 << 30, "max-peak"),
-        (
-            "&genMethod=1&version=1",
-            (1 << 63) + (1 << 60) + second,
-            1 << 30,
-            "max-peak",
-        ),
-        (
-            "&type=1",
-            (1 << 62) + (2 << 60) + milli,
-            1 << 20,
-            "min-granularity",
-        ),
-        (
-            "&type=1&genMethod=3&version=1",
-            (1 << 63) + (1 << 62) + (3 << 60) + milli,
-            1 << 20,
-            "min-granularity",
-        ),
-    ] {
-        let expected = json!({
-            "lower": lower.to_string(), "upper": (lower + width - 1).to_string(),
-            "moment": if layout == "max-peak" { "2026-01-01T00:00:00Z" } else { "2026-01-01T00:00:00.000Z" },
-            "layout": layout, "genMethod": (lower >> 60) & 3,
-        });
-        for time in [NEW_YEAR, "1767225600000", "2026-01-01T08:00:00%2B08:00"] {
-            let answer = get(&vesta, &format!("/v1/ids:bound?time={time}{query}")).await;
-            assert_eq!(
-                (answer.status, answer.json()),
-                (200, expected.clone()),
-                "{time} {query}"
-            );
-            assert_eq!(answer.header("content-type"), "application/json");
-        }
-    }
-
-    // A day is whole: 86,400 ticks.
-    let answer = get(&vesta, "/v1/ids:bound?time=2026-01-01").await;
-    let (lower, upper) = ((2 << 60) + second, (2 << 60) + second + (86_400 << 30) - 1);
-    assert_eq!(answer.json()["lower"], lower.to_string());
-    assert_eq!(answer.json()["upper"], upper.to_string());
-
+async fn a_published_moment_has_its_bounds() {
     // 2022-06-28T16:07:40.105Z is 367,597,485,448 ms after Twitter's epoch.
     let answer = get(
         &service_of(IdMeta::SNOWFLAKE),
@@ -75,7 +25,7 @@ async fn golden_bounds() {
     );
 }
 
-/// The first bound is that of [`golden_bounds`]; the texts come from repeated division in Python.
+/// The texts come from repeated division in Python.
 #[actix_web::test]
 async fn bounds_use_the_requested_format() {
     let service = service();

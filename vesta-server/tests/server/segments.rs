@@ -93,61 +93,6 @@ async fn numbers_of_a_key_are_dense_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn bad_input_is_refused_and_an_unknown_key_is_not_found() {
-    let server = with_orders();
-    let mut client = client(&server).await;
-    let long = "k".repeat(129);
-    for (key, count, code, expected) in [
-        (
-            "",
-            1,
-            Code::InvalidArgument,
-            "tag: it must have 1 to 128 characters",
-        ),
-        (
-            &long,
-            1,
-            Code::InvalidArgument,
-            "tag: it must have 1 to 128 characters",
-        ),
-        (
-            "orders",
-            0,
-            Code::InvalidArgument,
-            "count must be 1 to 1048576, but is 0",
-        ),
-        (
-            "orders",
-            1_048_577,
-            Code::InvalidArgument,
-            "count must be 1 to 1048576",
-        ),
-        (
-            "ordres",
-            1,
-            Code::NotFound,
-            "segment tag `ordres` does not exist",
-        ),
-        (&long[1..], 1, Code::NotFound, "does not exist"),
-    ] {
-        let status = next_ids(&mut client, key, count).await.expect_err(expected);
-        assert_eq!(status.code(), code, "{status}");
-        assert!(status.message().contains(expected), "{status}");
-    }
-    for (key, code) in [("", Code::InvalidArgument), ("ordres", Code::NotFound)] {
-        assert_eq!(next_id(&mut client, key).await.expect_err(key).code(), code);
-    }
-    assert_eq!(
-        counted(&server, "NextId", Outcome::Error(ErrorKind::NotFound)),
-        1
-    );
-    assert_eq!(
-        counted(&server, "NextIds", Outcome::Error(ErrorKind::NotFound)),
-        2
-    );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn without_segment_mode_the_answer_names_the_setting() {
     let server = Server::start(IdMeta::MAX_PEAK);
     let mut client = client(&server).await;
