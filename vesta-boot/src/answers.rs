@@ -4,14 +4,10 @@
 //! A number that may exceed 2^53 is a [`Long`], which JSON holds as text. An absent value has no member.
 
 mod events;
-#[cfg(feature = "grpc")]
-mod grpc;
 mod ids;
 mod layouts;
 mod pool;
 mod problem;
-mod segments;
-mod serials;
 mod status;
 mod tags;
 
@@ -27,18 +23,10 @@ pub use ids::{
 pub use layouts::{Bits, KnownLayout, KnownLayouts, Layout, NamedLayout, Shape};
 pub use pool::{Doubt, MachineRecord, Pool};
 pub use problem::Problem;
-pub use segments::{
-    NewSegment, Numbers, SegmentCreated, SegmentNow, SegmentTags, StoredSegment, Verbatim,
-};
-pub use serials::{
-    ManySerials, NewSerial, OneOrManySerials, Serial, SerialCreated, SerialNow, SerialParsed,
-    SerialTags, StoredSerial,
-};
-pub(crate) use serials::{room, trouble};
 pub(crate) use status::window_left;
 pub use status::{Lease, LeaseOfAll, MachineNow, ServiceNow, Status};
-pub(crate) use tags::left;
 pub use tags::{Outcomes, Supply, Whole};
+pub(crate) use tags::{left, length};
 
 /// An answer that can be a row of a table.
 pub trait Row: Serialize {

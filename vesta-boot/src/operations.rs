@@ -1,10 +1,5 @@
 //! Operations on a running program. A front adds to each its way of asking and answering.
 
-mod segments;
-mod serials;
-
-pub(crate) use segments::create_segment;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +29,7 @@ impl Running {
 }
 
 /// Creates a tag on a thread that may block: true if it is new, false if it existed with the same definition.
-async fn created<E: std::error::Error + Send + Sync + 'static>(
+pub(crate) async fn created<E: std::error::Error + Send + Sync + 'static>(
     tag: &str,
     create: impl FnOnce() -> Result<Created, E> + Send + 'static,
     refused: impl FnOnce(E) -> Result<IdError, E>,

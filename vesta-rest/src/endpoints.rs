@@ -4,9 +4,9 @@
 use actix_web::HttpResponse;
 use vesta_boot::Scopes;
 use vesta_boot::answers::{
-    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, ManyIds, NewSerial, OneOrMany,
-    OneOrManySerials, Parts, Runs, SerialCreated, SerialParsed,
+    Bounds, Explained, Fields, IdText, KnownLayouts, Layout, ManyIds, OneOrMany, Parts, Runs,
 };
+use vesta_boot::serials::{NewSerial, OneOrManySerials, SerialCreated, SerialParsed};
 
 use crate::described::content::{html, json, list, number, object, one_id, text};
 use crate::described::failures::{

@@ -109,13 +109,13 @@ def found():
         for name in members:
             names.setdefault(name, (set(), set()))[0].add(door)
 
-    for path in sorted((ROOT / "vesta-boot/src/answers").glob("*.rs")):
+    for path in [*sorted((ROOT / "vesta-boot/src").glob("answers/*.rs")), *sorted((ROOT / "vesta-boot/src").glob("*/answers.rs"))]:
         for name, of_type in serialized(without_tests(path.read_text())):
             note("answers", [name])
             names[name][1].update([of_type] if of_type else [])
     for path in sorted((ROOT / "vesta-boot/src/admin").glob("*.rs")):
         note("admin", literal(without_tests(path.read_text())))
-    for path in [*sorted((ROOT / "vesta-boot/src/commands").rglob("*.rs")), *sorted((ROOT / "vesta-cli/src").glob("*.rs"))]:
+    for path in [*sorted((ROOT / "vesta-boot/src/commands").rglob("*.rs")), *sorted((ROOT / "vesta-boot/src").glob("*/command.rs")), *sorted((ROOT / "vesta-cli/src").glob("*.rs"))]:
         if "tests" not in path.parts and path.name not in ("tests.rs", "sql.rs"):
             text = without_tests(path.read_text())
             note("command line", [*literal(text), *columns(text)])
@@ -134,7 +134,7 @@ def page(names):
         "# Names",
         "",
         "Each thing has one name and one type at every door: in the answers that REST, the admin listener and the command line",
-        "give as JSON (`vesta-boot/src/answers`), in what one command alone says, in the protocol (there in `snake_case`) and as a",
+        "give as JSON (`answers` in vesta-boot), in what one command alone says, in the protocol (there in `snake_case`) and as a",
         "label of metrics. `scripts/check/docs/names.py write` makes this page from the sources; a name that is not here fails",
         "the checks, so that it is chosen on purpose.",
         "",

@@ -13,10 +13,11 @@ use vesta_service::options::{MachineStatus, Status};
 
 use super::state::AdminState;
 use super::{segments, serials};
-use crate::answers::{Whole, left, room, trouble, window_left};
+use crate::answers::{Whole, left, window_left};
 use crate::assemble::Assembled;
 use crate::metrics::{BOUNDS, Latency, Metrics};
 use crate::security::Security;
+use crate::serials::{room, trouble};
 use crate::ticks::millis;
 use Kind::{Counter, Gauge, Seconds};
 

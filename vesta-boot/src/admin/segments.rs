@@ -10,8 +10,8 @@ use vesta_numbers::segment::SegmentService;
 
 use super::responses::respond;
 use super::state::AdminState;
-use crate::answers::{NewSegment, Problem, SegmentNow, SegmentTags, Whole};
-use crate::operations::create_segment;
+use crate::answers::{Problem, Whole};
+use crate::segments::{NewSegment, SegmentNow, SegmentTags, create_segment};
 use crate::settings::SEGMENTS_OFF;
 
 /// Status of segment mode, behind `GET /segments` and the page.

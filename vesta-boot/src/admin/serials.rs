@@ -3,7 +3,8 @@
 use vesta_numbers::serial::SerialService;
 
 use super::segments::lines;
-use crate::answers::{SerialNow, SerialTags, Whole, trouble};
+use crate::answers::Whole;
+use crate::serials::{SerialNow, SerialTags, trouble};
 
 /// Status of serials, behind `GET /serials` and the page.
 pub(super) fn status(serials: &SerialService) -> SerialTags {

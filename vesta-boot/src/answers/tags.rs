@@ -122,6 +122,6 @@ pub(crate) fn left(tag: &SegmentStatus) -> u64 {
     tag.next.iter().map(length).fold(rest, u64::saturating_add) / tag.delta
 }
 
-pub(super) const fn length(range: &Range<u64>) -> u64 {
+pub(crate) const fn length(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }

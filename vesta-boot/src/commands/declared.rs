@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand, ValueEnum, value_parser};
+use clap::{Args, Subcommand, ValueEnum};
 use vesta_intf::UnixMillis;
-use vesta_numbers::segment::NewSegmentTag;
-use vesta_numbers::serial::Reset;
 use vesta_store::StoreUrl;
 
 use crate::output::Output;
+use crate::segments::SegmentCommand;
+use crate::serials::SerialCommand;
 use crate::settings::moment::instant;
 use vesta_net::{Scopes, checked_name};
 
@@ -194,145 +194,6 @@ pub enum LegacySystem {
     /// CosId, in Redis, MySQL or ZooKeeper
     #[value(name = "cosid")]
     CosId,
-}
-
-/// Commands for the segment tags in the database of `segment.store`.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub enum SegmentCommand {
-    /// Show every tag and its next number; changes nothing
-    List,
-    /// Add a tag; refused if one of this name exists
-    ///
-    /// Running servers see it within a minute. With auto_init, a missing table is created.
-    Create {
-        /// The tag's name, 1 to 128 characters
-        #[arg(value_name = "TAG")]
-        tag: String,
-        /// Minimum numbers per fetch: about as many as one server needs in 15 minutes
-        #[arg(long, value_name = "N")]
-        step: u64,
-        /// The first number
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        first: u64,
-        /// The last number, such as 2147483647 for a column of 32 bits [default: 2^63 - 2]
-        ///
-        /// After it, calls for the tag fail. Not in tables of other systems, such as leaf_alloc.
-        #[arg(long, value_name = "N")]
-        last: Option<u64>,
-        /// Purpose of the tag, at most 256 characters
-        #[arg(long, value_name = "TEXT")]
-        description: Option<String>,
-    },
-    /// Continue the segments of another system: one tag of the same name per segment, above its last
-    /// number
-    ///
-    /// Tags that are already as far are left alone, so repeating the import changes nothing. First stop
-    /// the other system for these segments.
-    Import(Box<SegmentImport>),
-}
-
-/// Options of `segment import`.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct SegmentImport {
-    /// The legacy system
-    pub system: LegacySegments,
-    /// URL of its store: redis://:password@host:6379/0, mysql://user:password@host:3306/database or
-    /// zookeeper://host:2181
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "VESTA_IMPORT_FROM",
-        hide_env_values = true
-    )]
-    pub from: StoreUrl,
-    /// Namespace of CosId, `cosid.namespace` of its applications
-    #[arg(long, value_name = "NAME")]
-    pub cosid_namespace: String,
-    /// Minimum numbers per fetch, for each tag
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    #[arg(value_parser = value_parser!(u64).range(1..=NewSegmentTag::MAX_STEP))]
-    pub step: u64,
-}
-
-/// Legacy system whose segments can be taken over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LegacySegments {
-    /// CosId, in Redis, MySQL or ZooKeeper
-    #[value(name = "cosid")]
-    CosId,
-}
-
-/// Commands for serials, in the store of `serial.store`.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub enum SerialCommand {
-    /// Show every tag with its pattern and its next counter; changes nothing
-    List,
-    /// Add a tag; refused if one of this name exists
-    ///
-    /// The pattern of a tag never changes. Running servers see a new tag within a minute.
-    ///
-    /// A pattern has {date:FORMAT} with yy, yyyy, MM, dd, DDD, HH; {q}; {ww} with {date:YYYY};
-    /// {fy:yy-yy} for a fiscal year; {n:WIDTH}, {n:WIDTH+} if it may grow,
-    /// {n:WIDTH:base36|base62|crockford} or {shuffle:WIDTH};
-    /// {check:damm|mod97|crockford|luhn}; and other text.
-    ///
-    /// Example: serial create bills 'B{date:yy}-{n:6}' --reset year --zone UTC
-    #[command(verbatim_doc_comment)]
-    Create(NewSerial),
-    /// Make serials, one per line
-    Next {
-        /// The tag
-        #[arg(value_name = "TAG")]
-        tag: String,
-        /// Number of serials, 1 to 10000
-        #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=10_000))]
-        count: u32,
-    },
-    /// Parse a serial: its date and counter, and whether its check symbol is right
-    Parse {
-        /// The tag
-        #[arg(value_name = "TAG")]
-        tag: String,
-        /// The serial
-        #[arg(value_name = "SERIAL")]
-        serial: String,
-    },
-}
-
-/// Options of `serial create`.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct NewSerial {
-    /// The tag's name, 1 to 128 characters; orders-{tenant} is a template, whose tags are made when first used
-    #[arg(value_name = "TAG")]
-    pub tag: String,
-    /// Pattern of its serials
-    #[arg(value_name = "PATTERN")]
-    pub pattern: String,
-    /// Period after which its counter restarts at 1; year:04-01 is a fiscal year from 1 April on
-    #[arg(
-        long,
-        value_name = "never|day|week|month|quarter|year|year:MM-DD",
-        default_value = "never"
-    )]
-    pub reset: Reset,
-    /// Time zone of its dates, such as Asia/Shanghai
-    #[arg(long, value_name = "NAME")]
-    pub zone: Option<String>,
-    /// Minimum counters per fetch [default: 100, or a hundredth of the counter's capacity]
-    ///
-    /// Counters that a server still has when it is killed, or when a period ends, are skipped. With 1, every
-    /// serial asks the store.
-    #[arg(long, value_name = "N")]
-    pub step: Option<u64>,
-    /// First counter of the current period, for serials that another system began
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub first: u64,
-    /// Maximum number of tags of a template, 1 to 10,000 [default: 1000]
-    #[arg(long, value_name = "N")]
-    pub max_tags: Option<u64>,
-    /// Purpose of the tag, at most 256 characters
-    #[arg(long, value_name = "TEXT")]
-    pub description: Option<String>,
 }
 
 /// Commands for keys of opaque IDs.

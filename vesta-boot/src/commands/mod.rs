@@ -2,28 +2,24 @@
 //!
 //! None of them can make a position be issued twice: bounds and floors only rise.
 
-mod console;
 mod declared;
-mod report;
-pub(crate) mod segment;
-mod serial;
 pub(crate) mod store;
 mod token;
 
-pub(crate) use console::print;
+pub(crate) use crate::console::print;
 pub use declared::{
-    Command, Format, KeyCommand, LegacySegments, LegacySystem, NewSerial, SegmentCommand,
-    SegmentImport, SerialCommand, StoreCommand, StoreImport, TokenCommand,
+    Command, Format, KeyCommand, LegacySystem, StoreCommand, StoreImport, TokenCommand,
 };
 pub use store::leases;
 pub(crate) use token::make_token;
 
+use crate::console::Console;
 use crate::error::Error;
 use crate::opaque_key;
 use crate::output::Output;
+use crate::report::report;
 use crate::settings::Config;
-use console::Console;
-use report::report;
+use crate::{segments, serials};
 
 /// Makes a key file of opaque IDs. Needs no settings.
 ///
@@ -53,8 +49,12 @@ pub(crate) fn run(config: &Config, command: &Command) -> Result<(), Error> {
             let console = &mut Console::terminal(*yes, format.output);
             store::run(config, command, format.output, console)
         }
-        Command::Segment { command, format } => segment::run(config, command, format.output),
-        Command::Serial { command, format } => serial::run(config, command, format.output),
+        Command::Segment { command, format } => {
+            segments::command::run(config, command, format.output)
+        }
+        Command::Serial { command, format } => {
+            serials::command::run(config, command, format.output)
+        }
         Command::Key { command, format } => make_key(command, format.output),
         Command::Token { command, format } => return make_token(command, format.output),
     };

@@ -6,7 +6,8 @@ mod shown;
 use std::fs;
 use std::time::Duration;
 
-use vesta_boot::commands::{Command, LegacySystem, SegmentCommand, StoreCommand, StoreImport};
+use vesta_boot::commands::{Command, LegacySystem, StoreCommand, StoreImport};
+use vesta_boot::segments::{NewSegment, SegmentCommand};
 use vesta_boot::settings::{LogFormat, Machine, Number, Values, settings};
 use vesta_boot::{Api, Config, Error, Invocation};
 use vesta_explain::layouts;
@@ -539,13 +540,13 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
     ];
     assert_eq!(
         command(&create),
-        SegmentCommand::Create {
+        SegmentCommand::Create(NewSegment {
             tag: "orders".into(),
             step: 1000,
             first: 1,
             last: None,
             description: None
-        }
+        })
     );
     assert_eq!(
         command(
@@ -562,13 +563,13 @@ fn a_command_for_segments_takes_its_store_on_either_side() {
             ]
             .concat()
         ),
-        SegmentCommand::Create {
+        SegmentCommand::Create(NewSegment {
             tag: "orders".into(),
             step: 1000,
             first: 7,
             last: Some(99),
             description: Some("the orders".into()),
-        }
+        })
     );
     for args in [
         &["segment"][..],

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::{Answer, Arguments, Door, text};
 
-/// The command line in a folder of its own.
+/// The command line in a temporary folder.
 pub(crate) struct Line(pub(crate) Rc<TempDir>);
 
 /// An argument's flag, where its name on the command line is another.

@@ -1,7 +1,7 @@
 //! Operations and their answers, as one table for every door: REST, gRPC and the command line. A door that lacks an
 //! operation is named in its row; all others give the same answer, or the same kind of error.
 //!
-//! Rows run in order, at each door on tags of its own. IDs to explain and to make come from the original's converter;
+//! Rows run in order, at each door on new tags. IDs to explain and to make come from the original's converter;
 //! bounds from arithmetic: 2026-01-01T00:00:00Z is 347,184,000 s after Vesta's epoch, 2^60 is one genMethod, 2^62 the
 //! type, 2^63 the version; layouts and IDs of others from what these others publish.
 
@@ -24,7 +24,7 @@ type Arguments = Map<String, Value>;
 trait Door {
     fn ask(&mut self, operation: &str, arguments: &Arguments) -> Answer;
 
-    /// What the door tells of an error of this kind.
+    /// Name of a kind of error at the door.
     fn told(&self, kind: &str) -> String {
         kind.to_owned()
     }
@@ -64,7 +64,7 @@ fn check(name: &str, door: &mut dyn Door, may_omit: bool) {
     assert!(asked.values().sum::<u32>() > 20, "{asked:?}");
 }
 
-/// What differs between a row and an answer.
+/// First difference between a row and an answer.
 fn fault(row: &Value, answer: Answer, lacks: bool, may_omit: bool) -> Option<String> {
     match (answer, row["error"].as_str()) {
         (None, _) => (!lacks).then(|| "the door lacks it, which the row does not say".to_owned()),

@@ -1,6 +1,6 @@
 //! Serials: numbers for people, by tag.
 
-use vesta_boot::answers::{ManySerials, Serial};
+use vesta_boot::serials::{ManySerials, Serial};
 use vesta_intf::MAX_IDS_PER_CALL;
 
 use super::{Answer, in_path};

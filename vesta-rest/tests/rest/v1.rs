@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use vesta_intf::IdMeta;
 
 use crate::support::{MACHINE, ask, builder, get, post, service, service_of};
-use crate::vesta::GOLDEN;
 
 #[actix_web::test]
 async fn ids_are_strings_strictly_ascending_and_not_cached() {

@@ -4,9 +4,9 @@ use vesta_intf::UnixMillis;
 use vesta_service::lease::{KvStore, Leases, Namespace, StoreError, adopt, identity, refusal};
 
 use super::opened::{MARGIN_MS, Opened};
-use crate::commands::console::{Console, UNCHANGED};
-use crate::commands::report::counted;
+use crate::console::{Console, UNCHANGED};
 use crate::error::Error;
+use crate::report::counted;
 use crate::settings::Config;
 use crate::ticks::millis;
 
@@ -95,7 +95,7 @@ fn run_over(names: &[String], opened: &Opened, console: &mut Console) -> Result<
 }
 
 fn failed(store: &dyn KvStore, error: &StoreError) -> Error {
-    crate::commands::report::failed(&store.describe(), error)
+    crate::report::failed(&store.describe(), error)
 }
 
 /// The first position at a moment, by the layout that a namespace names: it need not be that of the settings.

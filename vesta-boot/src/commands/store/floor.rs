@@ -3,7 +3,7 @@
 use vesta_intf::UnixMillis;
 
 use super::opened::{MARGIN_MS, Opened};
-use crate::commands::console::{Console, UNCHANGED};
+use crate::console::{Console, UNCHANGED};
 use crate::error::Error;
 
 /// Maximum distance of a floor: it delays every claim until that moment, and is never lowered.

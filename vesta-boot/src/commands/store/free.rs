@@ -5,7 +5,7 @@ use vesta_service::lease::{Cas, Record};
 use vesta_store::import::change;
 
 use super::opened::{Opened, attempt};
-use crate::commands::console::{Console, UNCHANGED};
+use crate::console::{Console, UNCHANGED};
 use crate::error::Error;
 use crate::stores::state::State;
 

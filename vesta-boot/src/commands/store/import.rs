@@ -12,10 +12,10 @@ use vesta_store::import::{
 };
 
 use super::opened::{Opened, attempt};
-use crate::commands::console::Console;
 use crate::commands::declared::{LegacySystem, StoreImport};
-use crate::commands::report::counted;
+use crate::console::Console;
 use crate::error::Error;
+use crate::report::counted;
 use crate::settings::Config;
 use crate::stores::{not_opened, options};
 

@@ -3,8 +3,8 @@
 use vesta_store::{Options, StoreUrl};
 
 use super::opened::Opened;
-use crate::commands::report::failed;
 use crate::error::Error;
+use crate::report::failed;
 use crate::settings::Config;
 use crate::settings::Machine;
 use crate::stores::{self, host_name, options};

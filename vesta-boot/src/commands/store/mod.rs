@@ -20,15 +20,15 @@ use vesta_service::clock::Clock;
 use vesta_service::lease::Leases;
 use vesta_store::Options;
 
-use super::console::Console;
 use super::declared::StoreCommand;
-use super::report::report;
-use super::{segment, serial};
 use crate::answers;
+use crate::console::Console;
 use crate::error::Error;
 use crate::output::Output;
+use crate::report::report;
 use crate::settings::Config;
 use crate::stores::options;
+use crate::{segments, serials};
 use opened::Opened;
 
 /// Runs a command.
@@ -72,11 +72,11 @@ fn init(config: &Config, console: &mut Console) -> Result<String, Error> {
         (console.say)(&init::run(config)?);
     }
     if segments.is_some() {
-        (console.say)(&segment::init(config)?);
+        (console.say)(&segments::command::init(config)?);
     }
-    serials
-        .as_ref()
-        .map_or(Ok(String::new()), |store| serial::init(config, store))
+    serials.as_ref().map_or(Ok(String::new()), |store| {
+        serials::command::init(config, store)
+    })
 }
 
 /// Leases of the machine IDs that these settings use, in their store.

@@ -7,8 +7,8 @@ use vesta_service::clock::{Clock, SystemClock};
 use vesta_service::lease::{KvStore, Leases, Namespace, Snapshot, StoreError};
 use vesta_store::Options;
 
-use crate::commands::report::failed;
 use crate::error::Error;
+use crate::report::failed;
 use crate::settings::{Config, Machine};
 use crate::stores::open;
 use crate::ticks::millis;

@@ -5,7 +5,7 @@ use vesta_service::lease::{Cas, Record};
 use vesta_store::import::put;
 
 use super::opened::{MARGIN_MS, Opened, attempt};
-use crate::commands::console::{Console, UNCHANGED};
+use crate::console::{Console, UNCHANGED};
 use crate::error::Error;
 
 pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Result<String, Error> {

@@ -7,7 +7,7 @@ use vesta_service::lease::{Cas, Record};
 use vesta_store::import::{ForeignOwner, Outcome, Target, change, plan, put};
 
 use super::opened::{Opened, attempt};
-use crate::commands::console::UNCHANGED;
+use crate::console::UNCHANGED;
 use crate::error::Error;
 use crate::stores::state::State;
 

@@ -10,7 +10,7 @@ use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Reques
 use vesta_store::import::put;
 
 use super::opened::Opened;
-use crate::commands::console::Console;
+use crate::console::Console;
 use crate::error::Error;
 
 /// 2026-01-01T00:00:00Z.

@@ -1,7 +1,7 @@
 //! `store trust`: for a doubted store that keeps acknowledged writes from now on.
 
 use super::opened::Opened;
-use crate::commands::console::{Console, UNCHANGED};
+use crate::console::{Console, UNCHANGED};
 use crate::error::Error;
 
 pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Error> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use vesta_intf::{IdError, IdRun};
 use vesta_numbers::segment::SegmentService;
 
-use super::created;
-use crate::answers::{NewSegment, SegmentCreated};
+use super::{NewSegment, SegmentCreated};
+use crate::operations::created;
 use crate::running::Running;
 
 impl Running {

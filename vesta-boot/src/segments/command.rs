@@ -1,48 +1,29 @@
 //! `segment …`: the tags in the database of segment mode.
 
-mod import;
-mod tags;
-
 use serde_json::json;
-use vesta_intf::IdError;
 use vesta_numbers::segment::{NewSegmentTag, SegmentStore, SegmentTag};
 
-use super::console::Console;
-use super::declared::SegmentCommand;
-use super::report::{counted, failed, report, told};
-use crate::answers::{NewSegment, SegmentCreated, StoredSegment};
+use super::stored::tags;
+use super::{SegmentCommand, SegmentCreated, StoredSegment, import};
+use crate::console::Console;
 use crate::error::Error;
 use crate::output::{Output, Table};
+use crate::report::{counted, exists, failed, other, report, titled, told};
 use crate::settings::Config;
 use crate::stores::open_segments;
-use tags::tags;
-pub(crate) use tags::titled;
 
-pub(super) fn run(
+pub(crate) fn run(
     config: &Config,
     command: &SegmentCommand,
     output: Output,
 ) -> Result<String, Error> {
     match command {
         SegmentCommand::List => list(&*open_segments(config, false)?, output),
-        SegmentCommand::Create {
-            tag: name,
-            step,
-            first,
-            last,
-            description,
-        } => {
-            let new = NewSegment {
-                tag: name.clone(),
-                step: *step,
-                first: *first,
-                last: *last,
-                description: description.clone(),
-            };
+        SegmentCommand::Create(new) => {
             let tag = new.checked().map_err(Error::setting)?;
             let store = open_segments(config, config.store.auto_init)?;
             let (created, said) = create(&*store, &tag)?;
-            let answer = SegmentCreated::new(new, created);
+            let answer = SegmentCreated::new(new.clone(), created);
             Ok(told(output, said, &answer))
         }
         SegmentCommand::Import(asked) => {
@@ -59,7 +40,7 @@ pub(super) fn run(
 }
 
 /// Creates the table of tags, if missing.
-pub(super) fn init(config: &Config) -> Result<String, Error> {
+pub(crate) fn init(config: &Config) -> Result<String, Error> {
     let store = open_segments(config, true)?;
     let tags = tags(&*store)?;
     Ok(format!(
@@ -67,16 +48,6 @@ pub(super) fn init(config: &Config) -> Result<String, Error> {
         store.describe(),
         counted(tags.len(), "tag")
     ))
-}
-
-/// A tag that exists with the requested definition.
-pub(super) fn exists(tag: &str, store: &str) -> String {
-    format!("tag {tag} exists in {store} with this definition; nothing was changed\n")
-}
-
-/// A tag that exists with another definition: exit code 1.
-pub(super) fn other(error: IdError) -> Error {
-    Error::No(error.to_string())
 }
 
 /// True if the tag is new, and what to say about it.
@@ -117,6 +88,8 @@ mod tests {
     use vesta_numbers::testing::MemorySegmentStore;
 
     use super::*;
+    use crate::segments::NewSegment;
+    use vesta_intf::IdError;
 
     fn new_tag(
         tag: &str,

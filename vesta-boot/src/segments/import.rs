@@ -5,10 +5,10 @@ use vesta_store::import::{ForeignSegment, cosid_segments};
 
 use vesta_intf::plain;
 
-use super::tags::tags as standing_tags;
-use crate::commands::declared::{LegacySegments, SegmentImport};
-use crate::commands::report::{counted, failed};
+use super::stored::tags as standing_tags;
+use super::{LegacySegments, SegmentImport};
 use crate::error::Error;
+use crate::report::{counted, failed};
 use crate::stores::not_opened;
 
 /// The tags that continue the segments of a legacy system.

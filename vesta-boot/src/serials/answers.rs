@@ -1,11 +1,12 @@
 //! Serials and their tags.
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vesta_intf::IdError;
 use vesta_numbers::serial::{NewSerialTag, ParsedSerial, Pattern, Reset, SerialStatus};
 
-use super::{Long, Row, Supply, Whole};
+use crate::answers::{Long, Row, Supply, Whole};
 
 /// A serial.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -63,26 +64,36 @@ pub enum OneOrManySerials {
 }
 
 /// A serial tag to create.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"tag": "bills", "pattern": "B{date:yy}-{n:6}", "reset": "year", "zone": "UTC"}))]
 pub struct NewSerial {
-    /// Its name, 1 to 128 characters. With a placeholder, as in `orders-{tenant}`, it is a template: its tags are
-    /// made when first asked for serials.
+    /// The tag's name, 1 to 128 characters; orders-{tenant} is a template, whose tags are made when first used
+    #[arg(value_name = "TAG")]
     pub tag: String,
-    /// The pattern of its serials; one that shuffles is refused.
+    /// Pattern of its serials
+    #[arg(value_name = "PATTERN")]
     pub pattern: String,
-    /// `never` (default), `day`, `week`, `month`, `quarter`, `year`, or `year:MM-DD` for a fiscal year.
+    /// Period after which its counter restarts at 1; year:04-01 is a fiscal year from 1 April on [default: never]
+    #[arg(long, value_name = "never|day|week|month|quarter|year|year:MM-DD")]
     pub reset: Option<String>,
-    /// The time zone of its dates; needed if the pattern has one.
+    /// Time zone of its dates, such as Asia/Shanghai
+    #[arg(long, value_name = "NAME")]
     pub zone: Option<String>,
-    /// Minimum counters per fetch; default 100, or a hundredth of the counter's capacity.
+    /// Minimum counters per fetch [default: 100, or a hundredth of the counter's capacity]
+    ///
+    /// Counters that a server still has when it is killed, or when a period ends, are skipped. With 1, every
+    /// serial asks the store.
+    #[arg(long, value_name = "N")]
     pub step: Option<u64>,
-    /// The first counter of the current period; default 1.
+    /// First counter of the current period, for serials that another system began [default: 1]
+    #[arg(long, value_name = "N")]
     pub first: Option<u64>,
-    /// The purpose of the tag, at most 256 characters.
+    /// Purpose of the tag, at most 256 characters
+    #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// Maximum number of tags of a template, 1 to 10,000; default 1,000. Anything but a template has none.
+    /// Maximum number of tags of a template, 1 to 10,000 [default: 1000]
+    #[arg(long, value_name = "N")]
     #[serde(rename = "maxTags")]
     pub max_tags: Option<u64>,
 }

@@ -2,27 +2,34 @@
 
 use std::ops::Range;
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 use vesta_intf::IdError;
 use vesta_numbers::segment::{NewSegmentTag, SegmentStatus, SegmentTag};
 
-use super::tags::length;
-use super::{Long, Row, Supply, Whole};
+use crate::answers::{Long, Row, Supply, Whole, length};
 
 /// A segment tag to create.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewSegment {
-    /// Its name, 1 to 128 bytes.
+    /// The tag's name, 1 to 128 characters
+    #[arg(value_name = "TAG")]
     pub tag: String,
-    /// Numbers that a fetch takes at least.
+    /// Minimum numbers per fetch: about as many as one server needs in 15 minutes
+    #[arg(long, value_name = "N")]
     pub step: u64,
-    /// Its first number; default 1.
+    /// The first number
+    #[arg(long, value_name = "N", default_value_t = 1)]
     #[serde(default = "one")]
     pub first: u64,
-    /// Its last number.
+    /// The last number, such as 2147483647 for a column of 32 bits [default: 2^63 - 2]
+    ///
+    /// After it, calls for the tag fail. Not in tables of other systems, such as leaf_alloc.
+    #[arg(long, value_name = "N")]
     pub last: Option<u64>,
-    /// Its purpose.
+    /// Purpose of the tag, at most 256 characters
+    #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
 }
 

@@ -7,18 +7,16 @@ use vesta_numbers::serial::SerialService;
 use vesta_service::BuildError;
 use vesta_store::StoreUrl;
 
-use super::declared::{NewSerial, SerialCommand};
-use super::report::{counted, failed, told};
-use super::segment::{exists, other, titled};
-use crate::answers::{self, Serial, SerialCreated, SerialParsed, StoredSerial};
+use super::{NewSerial, Serial, SerialCommand, SerialCreated, SerialParsed, StoredSerial};
 use crate::error::Error;
 use crate::output::{Output, Table, say};
+use crate::report::{counted, exists, failed, other, titled, told};
 use crate::serial_keys;
 use crate::settings::Config;
 use crate::settings::SERIALS_OFF;
 use crate::stores::serials;
 
-pub(super) fn run(
+pub(crate) fn run(
     config: &Config,
     command: &SerialCommand,
     output: Output,
@@ -53,7 +51,7 @@ pub(super) fn run(
 }
 
 /// Creates the table of tags, if missing.
-pub(super) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
+pub(crate) fn init(config: &Config, store: &StoreUrl) -> Result<String, Error> {
     let service = serials(config, store, true)?;
     let store = service.describe();
     service.refresh().map_err(|error| failed(&store, &error))?;
@@ -106,31 +104,13 @@ fn parse(
 /// True if the tag is new, and what to say about it.
 fn create(
     config: &Config,
-    NewSerial {
-        tag,
-        pattern,
-        reset,
-        zone,
-        step,
-        first,
-        max_tags,
-        description,
-    }: &NewSerial,
+    new: &NewSerial,
     output: Output,
     open: impl FnOnce() -> Result<SerialService, Error>,
 ) -> Result<(bool, String), Error> {
-    let request = answers::NewSerial {
-        tag: tag.clone(),
-        pattern: pattern.clone(),
-        reset: Some(reset.to_string()),
-        zone: zone.clone(),
-        step: *step,
-        first: Some(*first),
-        description: description.clone(),
-        max_tags: *max_tags,
-    };
-    let pattern = request.checked_pattern().map_err(Error::setting)?;
-    let mut new = request.checked(pattern.clone()).map_err(Error::setting)?;
+    let tag = &new.tag;
+    let pattern = new.checked_pattern().map_err(Error::setting)?;
+    let mut checked = new.checked(pattern.clone()).map_err(Error::setting)?;
     let mut made = String::new();
     if pattern.is_shuffled() {
         let Some(folder) = &config.serials.keys else {
@@ -147,18 +127,18 @@ fn create(
                 key.fingerprint()
             );
         }
-        new = new.shuffled_with(&key).map_err(Error::setting)?;
+        checked = checked.shuffled_with(&key).map_err(Error::setting)?;
     }
     let service = open()?;
     let store = service.describe();
-    let created = service.create(&new).map_err(|error| match error {
+    let created = service.create(&checked).map_err(|error| match error {
         BuildError::Store { store, source } => failed(&store, &source),
         other => Error::lasting(other.is_configuration(), other),
     })?;
     if !created.is_new(tag).map_err(other)? {
         return Ok((false, exists(tag, &store)));
     }
-    let restart = match (reset, zone) {
+    let restart = match (pattern.reset(), &new.zone) {
         (Reset::Never, _) => "its counter never restarts".to_owned(),
         (Reset::FiscalYear(start), zone) => {
             let zone = zone.as_deref().unwrap_or("UTC"); // a pattern with a date has one
@@ -167,7 +147,11 @@ fn create(
         (reset, Some(zone)) => format!("its counter restarts each {reset} in {zone}"),
         (reset, None) => format!("its counter restarts each {reset}"),
     };
-    let kind = if new.is_template() { "template" } else { "tag" };
+    let kind = if checked.is_template() {
+        "template"
+    } else {
+        "tag"
+    };
     if output != Output::Text && !made.is_empty() {
         say(made.trim_end());
     }

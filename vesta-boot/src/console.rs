@@ -8,20 +8,20 @@ use crate::error::Error;
 use crate::output::Output;
 
 /// Report of a command whose prompt was declined.
-pub(super) const UNCHANGED: &str = "Nothing was changed.\n";
+pub(crate) const UNCHANGED: &str = "Nothing was changed.\n";
 
 type Ask = Box<dyn FnMut(&str) -> Result<bool, Error>>;
 
 /// Output and prompt.
-pub(super) struct Console {
-    pub(super) say: Box<dyn FnMut(&str)>,
-    pub(super) ask: Ask,
+pub(crate) struct Console {
+    pub(crate) say: Box<dyn FnMut(&str)>,
+    pub(crate) ask: Ask,
 }
 
 impl Console {
     /// Console on standard output, or on standard error if programs read the output. Prompts if
     /// there is a terminal, unless `yes` answers.
-    pub(super) fn terminal(yes: bool, output: Output) -> Self {
+    pub(crate) fn terminal(yes: bool, output: Output) -> Self {
         let ask = move |question: &str| {
             if yes {
                 Ok(true)
@@ -41,7 +41,7 @@ impl Console {
     }
 
     /// Prints the plan and asks for confirmation.
-    pub(super) fn agrees(&mut self, plan: &str, question: &str) -> Result<bool, Error> {
+    pub(crate) fn agrees(&mut self, plan: &str, question: &str) -> Result<bool, Error> {
         (self.say)(plan);
         (self.ask)(question)
     }

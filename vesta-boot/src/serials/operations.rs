@@ -6,8 +6,8 @@ use vesta_intf::IdError;
 use vesta_numbers::serial::SerialTag;
 use vesta_service::BuildError;
 
-use super::created;
-use crate::answers::{NewSerial, Serial, SerialCreated, SerialParsed};
+use super::{NewSerial, Serial, SerialCreated, SerialParsed};
+use crate::operations::created;
 use crate::running::Running;
 
 /// Refusal where every caller could create tags.
