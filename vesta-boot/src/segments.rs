@@ -3,7 +3,6 @@
 
 mod answers;
 pub(crate) mod command;
-mod declared;
 mod import;
 mod operations;
 mod stored;
@@ -11,5 +10,5 @@ mod stored;
 pub use answers::{
     NewSegment, Numbers, SegmentCreated, SegmentNow, SegmentTags, StoredSegment, Verbatim,
 };
-pub use declared::{LegacySegments, SegmentCommand, SegmentImport};
+pub use command::{LegacySegments, SegmentCommand, SegmentImport};
 pub(crate) use operations::create_segment;

@@ -3,9 +3,6 @@
 
 mod answers;
 pub(crate) mod command;
-mod declared;
-#[cfg(feature = "grpc")]
-mod grpc;
 mod operations;
 
 pub use answers::{
@@ -13,4 +10,4 @@ pub use answers::{
     SerialTags, StoredSerial,
 };
 pub(crate) use answers::{room, trouble};
-pub use declared::SerialCommand;
+pub use command::SerialCommand;
