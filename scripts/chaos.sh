@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `vesta chaos` on a program with a planted fault: reservations are not made durable, so a killed process
-# repeats IDs in the same tick. With each seed, a repeated ID must be found within a minute. Works on a
-# copy of the source.
+# `vesta chaos` on a program with a planted fault: a claim ignores the bound of the claim before, so the
+# successor of a killed process repeats IDs of the same tick. With each seed, a repeated ID must be found
+# within a minute. Works on a copy of the source.
 #
 #   scripts/chaos.sh [SEEDS]        default: 20
 set -euo pipefail
@@ -13,13 +13,13 @@ copy=$target/source
 rm -rf "$copy"
 mkdir -p "$copy"
 tar -c --exclude=./target --exclude=./.git . | tar -x -C "$copy"
-codec=$copy/vesta-service/src/lease/codec.rs
-sed -i 's/^        let Self { host, pid, version, claimed, info_time, .. } = self;$/&\n        let bound = from.max(\&0);/' "$codec"
-cmp --silent "$codec" vesta-service/src/lease/codec.rs && {
-  echo "the fault does not fit ${codec#"$copy"/}" >&2
+claim=$copy/vesta-service/src/lease/state/attempt.rs
+sed -i 's/^        let known = record\.bound\.max(self\.floor).*;$/        let known = self.floor;/' "$claim"
+cmp --silent "$claim" vesta-service/src/lease/state/attempt.rs && {
+  echo "the fault does not fit ${claim#"$copy"/}" >&2
   exit 1
 }
-# The planted line shadows the bound.
+# The planted line uses no record.
 (cd "$copy" && CARGO_TARGET_DIR=$target/build RUSTFLAGS='-A unused-variables' cargo build --quiet -p vesta-cli)
 
 found=0

@@ -54,7 +54,7 @@ async fn a_pool_member_survives_every_clock_step() {
     assert!(caller.ledger.machines() > 2, "it changed its machine ID");
     println!(
         "{} IDs of {} machine IDs",
-        caller.ledger.count(),
+        caller.ledger.ids,
         caller.ledger.machines()
     );
 }
@@ -99,6 +99,6 @@ async fn after_a_clock_step_back_and_a_restart_the_bound_decides() {
             ledger = caller.ledger;
             running.kill();
         }
-        println!("{} IDs", ledger.count());
+        println!("{} IDs", ledger.ids);
     }
 }

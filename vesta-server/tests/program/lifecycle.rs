@@ -1,6 +1,5 @@
 //! The program's life from the start-up lines to the exit code.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -10,7 +9,9 @@ use tonic::transport::Endpoint;
 use vesta_intf::grpc::v1::{GenIdRequest, id_service_client::IdServiceClient};
 use vesta_intf::{IdMeta, UnixMillis};
 
-use crate::support::{FREE_PORTS, Waiting, folder, namespace_of, program, run, serve, start, text};
+use crate::support::{
+    FREE_PORTS, Program, folder, namespace_of, program, run, serve, start, start_waiting, text,
+};
 
 #[tokio::test]
 async fn the_start_up_lines_say_what_matters() {
@@ -98,21 +99,17 @@ fn the_admin_listener_answers_scrapers_probes_and_people() {
 #[test]
 fn json_logs_carry_the_start_up_as_one_event() {
     let folder = folder();
-    let mut child = program(folder.path())
-        .args(FREE_PORTS)
-        .args(["--machine-id", "7", "--log-format", "json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let stderr = BufReader::new(child.stderr.take().expect("its log"));
-    let started = stderr
+    let mut command = program(folder.path());
+    let args = ["--machine-id", "7", "--log-format", "json"];
+    let mut running = Program::start(command.args(FREE_PORTS).args(args));
+    running.logs("\"started\"");
+    let output = running.kill();
+    let log = text(&output.stderr);
+    let mut events = log
         .lines()
-        .map(|line| serde_json::from_str::<Value>(&line.expect("text")).expect("JSON in each line"))
-        .find(|event| event["message"] == "started");
-    child.kill().expect("it runs");
-    let output = child.wait_with_output().expect("an end");
-    let event = started.expect("an event");
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON in each line"));
+    let event = events.find(|event| event["message"] == "started");
+    let event = event.expect("an event");
     assert_eq!(event["machine_id"], 7);
     assert_eq!(event["layout"], "max-peak");
     let first: u64 = event["first_id"]
@@ -262,8 +259,7 @@ fn without_anything_to_serve_a_stop_has_no_delay() {
         "--machine-store",
         "redis://127.0.0.1:1",
     ];
-    let waiting = Waiting::start(folder.path(), &args);
-    let (code, said) = waiting.program.stop();
+    let (code, said) = start_waiting(folder.path(), &args).stop();
     assert_eq!(code, Some(0), "{said}");
 }
 

@@ -1,7 +1,7 @@
 //! Servers that stand by for one machine ID: they name its holder, and IDs follow real time over kills, pauses and
 //! stops of the holder, and while it is cut off from its store. `--nocapture` shows the silences.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use vesta_client::{Client, ErrorKind, Order, Retry};
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_store::conformance::Proxy;
-use vesta_testkit::fleet::{StoreServers, now, pause, random, resume};
+use vesta_testkit::fleet::{StoreServers, free_ports, now, random};
 use vesta_testkit::lacks;
 
 use crate::support::{FREE_PORTS, Program, folder, program, run, serve, text};
@@ -80,15 +80,6 @@ fn a_planted_inversion_is_found() {
     assert_eq!(longest_silence(&calls, 10 * MILLI, 30 * MILLI), 9 * MILLI);
 }
 
-/// A port below those that systems give to outgoing connections: it stays free while its server is down.
-fn port() -> u16 {
-    let port = || u16::try_from(20_000 + random(10_000)).expect("small");
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::repeat_with(port)
-        .find(is_free)
-        .expect("a free port")
-}
-
 struct Fleet<'a> {
     folder: &'a Path,
     store: String,
@@ -99,12 +90,6 @@ struct Fleet<'a> {
     servers: Vec<Option<Program>>,
     /// The way of each server to a store on the network.
     ways: Vec<Proxy>,
-}
-
-/// The address of a store on this host's network.
-fn place(store: &str) -> Option<&str> {
-    let at = store.find("127.0.0.1:")?;
-    store[at..].split(['/', '?']).next()
 }
 
 impl<'a> Fleet<'a> {
@@ -120,9 +105,9 @@ impl<'a> Fleet<'a> {
             store: store.into(),
             layout,
             one_host,
-            ports: (0..count).map(|_| port()).collect(),
+            ports: free_ports(count),
             servers: (0..count).map(|_| None).collect(),
-            ways: match place(store) {
+            ways: match StoreServers::address(store) {
                 Some(at) => (0..count)
                     .map(|_| Proxy::start(at).expect("a free port"))
                     .collect(),
@@ -140,8 +125,11 @@ impl<'a> Fleet<'a> {
         let host = if self.one_host { 0 } else { server };
         command.args(["--state-dir", &format!("host-{host}")]);
         command.args(["--machine-id", "7", "--machine-standby"]);
-        let store = match (self.ways.get(server), place(&self.store)) {
-            (Some(way), Some(at)) => self.store.replace(at, &way.address().to_string()),
+        let store = match (self.ways.get(server), StoreServers::address(&self.store)) {
+            (Some(way), Some(at)) => {
+                let (at, way) = (at.to_string(), way.address().to_string());
+                self.store.replace(&at, &way)
+            }
             _ => self.store.clone(),
         };
         command.args(["--machine-store", &store, "--layout", self.layout]);
@@ -246,7 +234,7 @@ fn play(store: &str, layout: &'static str, one_host: bool, faults: &[Fault]) {
                     let stopped = fleet.servers[holder].take().map(Program::stop);
                     assert_eq!(stopped.map(|it| it.0), Some(Some(0)));
                 }
-                Fault::Pause => pause(fleet.server(holder).id()),
+                Fault::Pause => fleet.server(holder).pause(),
                 Fault::Cut if moments.len().is_multiple_of(2) => fleet.ways[holder].refuse(),
                 Fault::Cut => fleet.ways[holder].freeze(),
             }
@@ -257,7 +245,7 @@ fn play(store: &str, layout: &'static str, one_host: bool, faults: &[Fault]) {
             moments.push((*fault, began, now() + 100 * MILLI));
             SystemClock::new().park(200 * MILLI);
             match fault {
-                Fault::Pause => resume(fleet.server(holder).id()),
+                Fault::Pause => fleet.server(holder).resume(),
                 Fault::Cut => {
                     SystemClock::new().park(cut());
                     fleet.ways[holder].heal();

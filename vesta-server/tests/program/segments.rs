@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 use vesta_intf::grpc::v1::segment_service_client::SegmentServiceClient;
 use vesta_intf::grpc::v1::{NextIdRequest, NextIdsRequest};
+use vesta_testkit::fleet::numbers::{self, Order};
 
 use crate::support::{Program, folder, run, start, text};
 
@@ -110,11 +110,12 @@ async fn tags_made_by_command_never_repeat_numbers_over_a_restart() {
 async fn take(
     mut client: SegmentServiceClient<Channel>,
     batches: u32,
-    highest: Arc<AtomicU64>,
+    order: Arc<Order>,
 ) -> Vec<Range<u64>> {
     let mut taken = Vec::new();
     for _ in 0..batches {
-        let mut last = highest.load(Ordering::SeqCst);
+        let before = order.highest();
+        let mut last = before;
         let request = NextIdsRequest {
             tag: "orders".to_owned(),
             count: 1000,
@@ -131,14 +132,9 @@ async fn take(
             taken.push(run.first..end);
             last = end - 1;
         }
-        highest.fetch_max(last, Ordering::SeqCst);
+        order.returned(before, last).expect("higher ones");
     }
     taken
-}
-
-fn some_number_is_there_twice(taken: &mut [Range<u64>]) -> bool {
-    taken.sort_by_key(|run| run.start);
-    taken.windows(2).any(|pair| pair[1].start < pair[0].end)
 }
 
 #[tokio::test]
@@ -157,12 +153,12 @@ async fn four_servers_issue_a_million_numbers_of_one_tag_once_each() {
     let servers = [(); SERVERS].map(|()| start(folder.path(), &STORE));
     let mut calls = Vec::new();
     for server in &servers {
-        let highest = Arc::new(AtomicU64::new(0));
+        let order = Arc::new(Order::default());
         for _ in 0..CALLERS {
             calls.push(tokio::spawn(take(
                 client(server).await,
                 BATCHES,
-                highest.clone(),
+                order.clone(),
             )));
         }
     }
@@ -170,18 +166,14 @@ async fn four_servers_issue_a_million_numbers_of_one_tag_once_each() {
     for call in calls {
         taken.extend(call.await.expect("in order"));
     }
-    let numbers: u64 = taken.iter().map(|run| run.end - run.start).sum();
     assert_eq!(
-        numbers,
+        numbers::count(&taken),
         SERVERS as u64 * u64::from(CALLERS * BATCHES) * 1000
     );
-    assert!(!some_number_is_there_twice(&mut taken));
+    assert_eq!(numbers::disjoint(taken.clone()).map(drop), Ok(()));
     let planted = taken[taken.len() / 2].end - 1;
     taken.push(planted..planted + 1);
-    assert!(
-        some_number_is_there_twice(&mut taken),
-        "a planted duplicate is found"
-    );
+    assert_eq!(numbers::disjoint(taken), Err(format!("{planted} twice")));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use vesta_intf::IdMeta;
 use vesta_intf::grpc::v1::GenIdRequest;
 use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 
-use crate::support::{Waiting, folder, namespace_of, run, start, text};
+use crate::support::{folder, namespace_of, run, start, start_waiting, text};
 
 /// Exit code and output of both channels.
 fn store(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
@@ -237,8 +237,8 @@ fn a_program_waiting_for_its_store_is_alive_but_not_ready() {
     let database = rusqlite::Connection::open(database).expect("the pool");
     database.execute_batch("BEGIN IMMEDIATE").expect("a lock");
 
-    let mut waiting = Waiting::start(folder.path(), &[]);
-    waiting.until("the store does not answer; trying again");
+    let mut waiting = start_waiting(folder.path(), &[]);
+    waiting.logs("the store does not answer; trying again");
     let (status, body) = waiting.get("/readyz");
     assert_eq!(status, 503);
     let expected = "not ready: no machine ID yet; waiting for sqlite:vesta-data/vesta.db\n";
@@ -246,9 +246,10 @@ fn a_program_waiting_for_its_store_is_alive_but_not_ready() {
     assert_eq!(waiting.get("/healthz").0, 200);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let (served, refusal) = runtime.block_on(async {
-        let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", waiting.public))
-            .expect("an address")
-            .connect_lazy();
+        let channel =
+            tonic::transport::Endpoint::from_shared(format!("http://{}", waiting.address()))
+                .expect("an address")
+                .connect_lazy();
         let health = tonic_health::pb::HealthCheckRequest::default();
         let health = HealthClient::new(channel.clone()).check(health).await;
         let refusal = IdServiceClient::new(channel)
@@ -270,8 +271,8 @@ fn a_program_waiting_for_its_store_is_alive_but_not_ready() {
     database
         .execute_batch("ROLLBACK")
         .expect("the lock is given back");
-    assert!(waiting.program.is_ready());
-    assert!(TcpStream::connect(waiting.program.address()).is_ok());
+    assert!(waiting.is_ready());
+    assert!(TcpStream::connect(waiting.address()).is_ok());
     assert_eq!(waiting.get("/readyz"), (200, "ready\n".to_owned()));
     assert_eq!(waiting.stop().0, Some(0));
 }
@@ -283,7 +284,7 @@ fn a_waiting_program_can_be_stopped() {
     let database = folder.path().join("vesta-data/vesta.db");
     let database = rusqlite::Connection::open(database).expect("the pool");
     database.execute_batch("BEGIN IMMEDIATE").expect("a lock");
-    let (code, said) = Waiting::start(folder.path(), &[]).stop();
+    let (code, said) = start_waiting(folder.path(), &[]).stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(
         said.contains("stopped before a machine ID was claimed"),

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::support::{Waiting, folder, run, text};
+use crate::support::{folder, run, start_waiting, text};
 
 const SECRET: &str = "pl4nted-s3cret";
 
@@ -56,13 +56,15 @@ fn a_waiting_program_shows_no_password() {
     let folder = folder();
     for url in urls(CLOSED) {
         let args = ["--machine-store", &url, "--log-level", LEVEL];
-        let mut waiting = Waiting::start(folder.path(), &args);
-        waiting.until("the store does not answer; trying again");
+        let mut waiting = start_waiting(folder.path(), &args);
+        waiting.logs("the store does not answer; trying again");
         let pages =
             ["/readyz", "/status", "/metrics", "/", "/healthz"].map(|path| waiting.get(path));
         assert!(pages[0].1.contains("waiting for "), "{pages:?}");
-        let (code, said) = waiting.stop();
-        assert_eq!(code, Some(0), "{said}");
+        waiting.signal("-TERM");
+        let ended = waiting.end();
+        let said = text(&ended.stderr) + &text(&ended.stdout);
+        assert_eq!(ended.status.code(), Some(0), "{said}");
         for text in pages
             .iter()
             .map(|page| page.1.as_str())

@@ -12,8 +12,8 @@ use vesta_intf::grpc::v1::id_service_client::IdServiceClient;
 use vesta_intf::grpc::v1::{GenIdRequest, GenIdsRequest, GenRunsRequest};
 use vesta_intf::{ErrorKind, MAX_IDS_PER_CALL, MAX_RUN_IDS_PER_CALL};
 use vesta_testkit::Rng;
+use vesta_testkit::fleet::{Answer, Receiver};
 
-use crate::ledger::{Answer, Receiver};
 use crate::process::Process;
 use crate::rest::Rest;
 use crate::watch::Watch;
@@ -137,6 +137,7 @@ impl Grpc {
                     .await?
                     .into_inner()
                     .runs;
+                let runs = runs.into_iter().map(Into::into).collect();
                 take(Answer::Runs(runs), count.into());
             }
             5..=7 => {

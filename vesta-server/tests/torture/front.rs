@@ -7,29 +7,29 @@ use std::thread;
 
 /// Listens on a free port of loopback for as long as the program runs.
 pub(crate) struct Front {
-    pub(crate) port: u16,
-    server: Arc<Mutex<u16>>,
+    pub(crate) address: SocketAddr,
+    server: Arc<Mutex<SocketAddr>>,
 }
 
 impl Front {
-    /// Starts the front of the server at this port.
-    pub(crate) fn start(server: u16) -> Self {
+    /// Starts the front of this server.
+    pub(crate) fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
+        let address = listener.local_addr().expect("an address");
         let server = Arc::new(Mutex::new(server));
         let current = server.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let port = *current.lock().expect("no panic");
+                let server = *current.lock().expect("no panic");
                 // If the server is unreachable, the client finds its connection closed.
-                thread::spawn(move || serve(client, (Ipv4Addr::LOCALHOST, port).into()));
+                thread::spawn(move || serve(client, server));
             }
         });
-        Self { port, server }
+        Self { address, server }
     }
 
     /// Sends new connections to another server; existing ones end with theirs.
-    pub(crate) fn point_to(&self, server: u16) {
+    pub(crate) fn point_to(&self, server: SocketAddr) {
         *self.server.lock().expect("no panic") = server;
     }
 }

@@ -9,8 +9,6 @@
 mod callers;
 mod fleet;
 mod front;
-mod ledger;
-mod ledger_tests;
 mod plan;
 mod pool_server;
 mod process;

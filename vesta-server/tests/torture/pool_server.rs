@@ -2,7 +2,7 @@
 //! for by a pool server of another store. Members are killed and paused, too.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use vesta_service::lease::Leases;
 use vesta_store::conformance::Proxy;
+use vesta_testkit::fleet::free_ports;
 use vesta_testkit::programs::Program;
 use vesta_testkit::{Rng, folder, full_or};
 
@@ -39,9 +40,7 @@ struct PoolServer {
 
 impl PoolServer {
     fn start(folder: PathBuf, store: &Path, namespace: &str) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let address = listener.local_addr().expect("an address");
-        drop(listener);
+        let address = (Ipv4Addr::LOCALHOST, free_ports(1)[0]).into();
         let proxy = Proxy::start(address).expect("a free port");
         let mut pool_server = Self {
             folder,
@@ -77,8 +76,8 @@ impl PoolServer {
         }
     }
 
-    fn signal(&self, name: &str) {
-        self.running.as_ref().expect("it runs").signal(name);
+    fn running(&self) -> &Program {
+        self.running.as_ref().expect("it runs")
     }
 }
 
@@ -164,9 +163,9 @@ fn members_of_two_pool_servers_repeat_nothing() {
                 pool_server.serve(&store, &served);
             }
             3 => {
-                pool_server.signal("-STOP");
+                pool_server.running().pause();
                 watch.over.within(away);
-                pool_server.signal("-CONT");
+                pool_server.running().resume();
             }
             _ => {
                 pool_server.proxy.refuse();

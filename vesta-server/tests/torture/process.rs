@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal as Unix, kill_process};
-use vesta_testkit::programs::Program;
+use rustix::process::Signal as Unix;
+use vesta_testkit::fleet::{Answer, Marks, Receiver};
+use vesta_testkit::programs::{self, Program};
 
 use crate::callers::{Api, Caller};
-use crate::ledger::{Answer, Marks, Receiver};
 use crate::watch::{Signal, Watch};
 use crate::world::World;
 
@@ -34,7 +34,7 @@ enum Fate {
 
 /// A running process. Its own thread watches it until the process and its callers have ended.
 pub(crate) struct Process {
-    pid: Pid,
+    pid: u32,
     pub(crate) name: String,
     fate: Mutex<Fate>,
     /// Set once it has ended: its callers get no more answers.
@@ -52,7 +52,7 @@ impl Process {
         api: Api,
     ) -> Arc<Self> {
         let program = Program::start(command);
-        let pid = Pid::from_raw(program.id().try_into().expect("a process ID")).expect("not 0");
+        let pid = program.id();
         let started = watch.elapsed().as_secs_f64();
         let name = format!("{name} (pid {pid}, started {started:.3} s)");
         let process = Arc::new(Self {
@@ -147,7 +147,7 @@ impl Process {
     }
 
     /// True if the signal was sent. A killed process stays killed, even before its end is seen.
-    fn send(&self, signal: Unix, becomes: Option<Fate>) -> bool {
+    fn send(&self, signal: &str, becomes: Option<Fate>) -> bool {
         let mut fate = self.fate.lock().expect("no panic");
         if matches!(*fate, Fate::Killed | Fate::Gone) {
             return false;
@@ -155,23 +155,23 @@ impl Process {
         if let Some(becomes) = becomes {
             *fate = becomes;
         }
-        kill_process(self.pid, signal).is_ok()
+        programs::signal(self.pid, signal)
     }
 
     pub(crate) fn kill(&self) -> bool {
-        self.send(Unix::KILL, Some(Fate::Killed))
+        self.send("-KILL", Some(Fate::Killed))
     }
 
     pub(crate) fn stop(&self) -> bool {
-        self.send(Unix::TERM, Some(Fate::Stops))
+        self.send("-TERM", Some(Fate::Stops))
     }
 
     pub(crate) fn pause(&self) -> bool {
-        self.send(Unix::STOP, None)
+        self.send("-STOP", None)
     }
 
     pub(crate) fn resume(&self) -> bool {
-        self.send(Unix::CONT, None)
+        self.send("-CONT", None)
     }
 
     /// True as soon as the process has ended; false if it has not within this time.

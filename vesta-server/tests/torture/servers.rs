@@ -67,8 +67,9 @@ impl Servers {
         let folder = self.servers.folder().to_owned();
         let mut url = StoreServers::url(&folder, name);
         let front = self.can_fail_over(name).then(|| {
-            let front = Front::start(port(&url));
-            url = url.replacen(&format!(":{}", port(&url)), &format!(":{}", front.port), 1);
+            let server = StoreServers::address(&url).expect("a server");
+            let front = Front::start(server);
+            url = url.replace(&server.to_string(), &front.address.to_string());
             front
         });
         let (commands, received) = channel::<&'static str>();
@@ -91,7 +92,8 @@ impl Servers {
                     .unwrap_or_else(|said| panic!("{command} {server}: {said}"));
                 if let ("promote", Some(front)) = (command, &front) {
                     serving = format!("{name}-replica");
-                    front.point_to(port(&StoreServers::url(&folder, &serving)));
+                    let url = StoreServers::url(&folder, &serving);
+                    front.point_to(StoreServers::address(&url).expect("a server"));
                 }
             }
         });
@@ -127,14 +129,4 @@ impl Drop for Switch {
             "a store did not obey"
         );
     }
-}
-
-fn port(url: &str) -> u16 {
-    let place = url.rsplit('@').next().unwrap_or(url);
-    let port = place
-        .split('/')
-        .next()
-        .and_then(|place| place.rsplit(':').next());
-    port.and_then(|port| port.parse().ok())
-        .unwrap_or_else(|| panic!("no port in {place}"))
 }

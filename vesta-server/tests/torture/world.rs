@@ -8,10 +8,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use vesta_intf::IdMeta;
 use vesta_service::lease::Leases;
+use vesta_testkit::fleet::Ledger;
 use vesta_testkit::programs::FREE_PORTS;
 use vesta_testkit::{Rng, namespace_of};
 
-use crate::ledger::Ledger;
 use crate::plan::Kind;
 
 /// The other user of a host.
@@ -91,7 +91,7 @@ impl World {
             // Otherwise a host with an empty state directory would recreate a table that is only renamed.
             settings.push("--auto-init=false".to_owned());
         }
-        let ledger = Mutex::new(Ledger::new(meta, |finding| println!("FOUND: {finding}")));
+        let ledger = Mutex::new(Ledger::new(meta));
         // A fixed machine ID, or one of a pool in a file, belongs to one process of a host.
         let namespace = format!("{}-{name}", namespace_of(folder));
         let (folder, counts) = (folder.join(name), Mutex::default());
@@ -129,7 +129,7 @@ impl World {
             namespace: format!("{}-{name}", namespace_of(folder)),
             layout,
             settings: Vec::new(),
-            ledger: Mutex::new(Ledger::new(meta, |finding| println!("FOUND: {finding}"))),
+            ledger: Mutex::new(Ledger::new(meta)),
             counts: Mutex::default(),
         }
     }

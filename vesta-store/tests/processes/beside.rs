@@ -8,10 +8,10 @@ use std::time::Duration;
 use vesta_numbers::segment::{NewSegmentTag, SegmentService, SegmentStore};
 use vesta_store::{Options, SegmentTable, open_segments};
 
-use vesta_testkit::fleet::{Event, Process, now, random};
+use vesta_testkit::fleet::numbers::{count, disjoint};
+use vesta_testkit::fleet::{Event, Process, child, now, random};
 
 use crate::originals::{Original, Server};
-use crate::segments::{count, disjoint};
 use crate::stores::Store;
 use crate::world::World;
 
@@ -19,7 +19,6 @@ const SERVERS: usize = 8;
 const NUMBERS: u64 = 10_000_000;
 /// As many numbers as a server of the original takes at a time.
 const STEP: u64 = 2_000;
-const PREFIX: &str = "VESTA_BESIDE_";
 
 impl Original {
     const ALL: [Self; 3] = [Self::Leaf, Self::Tinyid, Self::Cosid];
@@ -70,15 +69,14 @@ struct Task {
 
 impl Task {
     fn start(&self) -> Process {
-        let variables = [
-            ("URL", self.url.clone()),
-            ("TAG", self.tag.clone()),
-            ("COUNT", self.count.to_string()),
-            ("ORIGINAL", self.original.name().to_owned()),
-            ("STANDS_IN", self.stands_in.to_string()),
+        let words = [
+            self.url.clone(),
+            self.tag.clone(),
+            self.count.to_string(),
+            self.original.name().to_owned(),
+            self.stands_in.to_string(),
         ];
-        let variables = variables.map(|(name, value)| (format!("{PREFIX}{name}"), value));
-        Process::start(&mut Process::command("beside::server", variables))
+        Process::start(&mut child::command("beside::server", &words))
     }
 }
 
@@ -171,21 +169,21 @@ fn share_a_row(store: &Store, original: Original, numbers: u64) {
 #[test]
 #[ignore = "what runs in the processes of the other tests"]
 fn server() {
-    let text = |name: &str| std::env::var(format!("{PREFIX}{name}"));
-    let Ok(url) = text("URL") else { return };
-    let text = |name: &str| text(name).expect("set together");
-    let count = text("COUNT").parse().expect("a number");
+    let Some([url, tag, count, original, stands_in]) = child::task() else {
+        return;
+    };
+    let count = count.parse().expect("a number");
     let out = &mut std::io::stdout().lock();
     // If the starting process is gone, errors do not matter.
-    let original = Original::named(&text("ORIGINAL"));
-    let _ = if text("STANDS_IN") == "true" {
+    let original = Original::named(&original);
+    let _ = if stands_in == "true" {
         let mut server = Server::start(original, &url);
-        say(count, out, || vec![server.take(&text("TAG"))])
+        say(count, out, || vec![server.take(&tag)])
     } else {
         let service = SegmentService::builder(opened(original, &url));
         let service = service.max_wait(Duration::from_secs(60));
         let service = service.step_cap(16 * STEP).build().expect("a service");
-        let segment = service.segment(&text("TAG")).expect("the tag");
+        let segment = service.segment(&tag).expect("the tag");
         say(count, out, || {
             let runs = segment.next_runs(500).expect("the database answers");
             runs.iter()
@@ -201,16 +199,11 @@ fn say(
     out: &mut impl Write,
     mut take: impl FnMut() -> Vec<Range<u64>>,
 ) -> std::io::Result<()> {
-    writeln!(out, "\nstarted")?; // after the output of the test harness
+    Event::Started.say(out)?;
     while left > 0 {
         let runs = take();
         left = left.saturating_sub(count(&runs));
-        let runs: String = runs
-            .iter()
-            .map(|run| format!(" {}..{}", run.start, run.end))
-            .collect();
-        writeln!(out, "runs{runs}")?;
-        out.flush()?;
+        Event::Runs(runs).say(out)?;
     }
-    writeln!(out, "closed")
+    Event::Closed.say(out)
 }

@@ -13,8 +13,6 @@ use crate::world::{HASTY, PATIENT, World};
 /// The goal is 2 s; this is only an upper limit.
 const RECOVERS_WITHIN: Duration = Duration::from_secs(5);
 
-type Switch = fn(&Server);
-
 /// One process whose window outlasts the outage, and one whose window does not.
 pub(crate) fn an_outage_within_the_window_costs_nothing_and_recovery_is_automatic(store: &Store) {
     let server = Server::start(store);
@@ -30,20 +28,16 @@ pub(crate) fn an_outage_within_the_window_costs_nothing_and_recovery_is_automati
         process.until_ids();
         process
     });
-    let ways: [(&str, Switch, Switch); 2] = [
-        ("paused", Server::pause, Server::resume),
-        (
-            "killed and started again",
-            Server::kill,
-            Server::start_again,
-        ),
+    let ways = [
+        ("paused", "pause", "resume"),
+        ("killed and started again", "kill", "start"),
     ];
     for (way, stop, back) in ways {
-        stop(&server);
+        server.run(stop);
         let stopped = now();
         hasty.until_held();
         hasty.listen(HASTY.request_timeout * 2); // into the time without a window
-        back(&server);
+        server.run(back);
         let is_back = now();
         let recovered = hasty.until_ids_after(is_back) - is_back;
         patient.until_ids_after(is_back + recovered);
@@ -88,16 +82,12 @@ pub(crate) fn long_outages_with_the_durations_of_the_store(store: &Store) {
         .timing()
         .window;
     process.until_ids();
-    let ways: [(u64, Switch, Switch); 2] = [
-        (30, Server::pause, Server::resume),
-        (120, Server::kill, Server::start_again),
-    ];
-    for (seconds, stop, back) in ways {
+    for (seconds, stop, back) in [(30, "pause", "resume"), (120, "kill", "start")] {
         let outage = Duration::from_secs(seconds);
         let held_before = process.held.len();
-        stop(&server);
+        server.run(stop);
         process.listen(outage);
-        back(&server);
+        server.run(back);
         let is_back = now();
         let recovered = process.until_ids_after(is_back) - is_back;
         let errors = process.held.len() - held_before;

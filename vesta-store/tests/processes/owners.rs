@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use vesta_testkit::fleet::{Event, Ledger, Process, now};
+use vesta_testkit::fleet::{Ledger, Process, now};
 use vesta_testkit::is_full_run;
 
 use crate::stores::Store;
@@ -61,7 +61,7 @@ pub(crate) fn a_paused_owner_repeats_nothing_of_its_successor(store: &Store) {
         world.name,
         woken_up - taken_over,
         went_on.saturating_sub(woken_up),
-        checker.count(),
+        checker.ids,
     );
 }
 
@@ -83,9 +83,7 @@ pub(crate) fn two_starters_at_once_get_different_machine_ids(store: &Store) {
                 ..world.task(&namespace, &host)
             })
         });
-        for starter in &mut starters {
-            starter.until(|event| (*event == Event::Started).then_some(()));
-        }
+        starters.iter_mut().for_each(Process::until_started);
         starters.iter_mut().for_each(Process::go);
         let mut checker = Ledger::new(LAYOUT);
         let machines = starters.each_mut().map(Process::until_machine);
@@ -125,8 +123,7 @@ pub(crate) fn a_paused_owner_of_this_host_keeps_its_machine_id(store: &Store) {
     checker.check(&paused.ids).unwrap();
     println!(
         "{:9} | a paused owner keeps its machine ID: {} IDs",
-        world.name,
-        checker.count()
+        world.name, checker.ids
     );
 }
 
@@ -151,7 +148,7 @@ pub(crate) fn a_used_up_pool_names_the_holders(store: &Store) {
     for (holder, machine) in holders.iter().zip(machines) {
         assert!(reason.contains(&format!(" {machine} by ")), "{reason}");
         assert!(
-            reason.contains(&format!(" (pid {})", holder.pid())),
+            reason.contains(&format!(" (pid {})", holder.id())),
             "{reason}"
         );
     }

@@ -38,8 +38,7 @@ pub(crate) fn processes_that_share_two_sessions_of_a_pooler_repeat_nothing(store
         }
         println!(
             "{:9} | PgBouncer in {mode} mode: {OWNERS} owners, {} IDs, 0 duplicates",
-            world.name,
-            checker.count()
+            world.name, checker.ids
         );
     }
 }

@@ -112,7 +112,7 @@ pub(crate) fn a_server_that_replicates_from_another_is_refused(store: &Store) {
     let why = doubt.expect("a doubt").why;
     assert!(why.contains("replicates from"), "{why}");
     first.kill();
-    server.promote();
+    server.run("promote");
     if store.name == "postgres" {
         // Logical replication does not copy sequences: an operator advances them.
         server.sql_on_replica(
@@ -152,8 +152,8 @@ pub(crate) fn a_server_that_becomes_a_replica_is_unused_until_primary_again(stor
         .expect_err("seen over the open connection")
         .to_string();
     assert!(said.contains("replicates from"), "{said}");
-    server.kill(); // new connections inspect it
-    server.start_again();
+    server.run("kill"); // new connections inspect it
+    server.run("start");
     holder.until_held();
     holder.listen(HASTY.window);
     let before = holder.ids.len();

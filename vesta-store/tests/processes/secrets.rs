@@ -1,10 +1,7 @@
 //! No output ever shows the password in a URL, whatever goes wrong.
 
-use std::net::{Ipv4Addr, TcpListener};
-
+use vesta_testkit::fleet::{Event, free_ports};
 use vesta_testkit::shape_in;
-
-use vesta_testkit::fleet::Event;
 
 use crate::stores::Store;
 use crate::worker::{TRACING, Task, launch};
@@ -25,8 +22,7 @@ pub(crate) fn passwords_are_never_shown(store: &Store) {
     // A pool server has tokens, but no users.
     let user = user.unwrap_or(if scheme == "vesta" { "" } else { "vesta" });
     let planted = format!("{user}:{PLANTED}");
-    let nowhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|one| one.local_addr());
-    let nowhere = nowhere.expect("a free port").to_string();
+    let nowhere = format!("127.0.0.1:{}", free_ports(1)[0]);
     let has_ids = |event: &Event| matches!(event, Event::Ids(_)).then_some(());
     let is_settled =
         |event: &Event| matches!(event, Event::Ids(_) | Event::Refused(_)).then_some(());

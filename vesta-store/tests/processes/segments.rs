@@ -1,7 +1,6 @@
 //! Numbers of a tag, taken by several processes concurrently from one database: none repeats, each
 //! process gets ascending ones, and calls wait for an unreachable database.
 
-mod numbers;
 mod taker;
 
 use std::ops::Range;
@@ -10,13 +9,13 @@ use std::time::Duration;
 use vesta_numbers::segment::NewSegmentTag;
 use vesta_store::{Options, open_segments};
 
+use vesta_testkit::fleet::numbers::{count, disjoint};
 use vesta_testkit::fleet::{Event, Process, now, random};
 use vesta_testkit::is_full_run;
 
 use crate::server::Server;
 use crate::stores::Store;
 use crate::world::World;
-pub(crate) use numbers::{count, disjoint};
 use taker::STEP;
 pub(crate) use taker::Task;
 
@@ -50,9 +49,7 @@ pub(crate) fn union(takers: &[Process]) -> Result<Vec<Range<u64>>, String> {
 
 /// Starts them at once, and waits until each has its numbers.
 pub(crate) fn run(takers: &mut [Process]) {
-    for taker in takers.iter_mut() {
-        taker.until(|event| (*event == Event::Started).then_some(()));
-    }
+    takers.iter_mut().for_each(Process::until_started);
     takers.iter_mut().for_each(Process::go);
     takers.iter_mut().for_each(Process::until_closed);
 }
@@ -116,8 +113,8 @@ pub(crate) fn take_at_once(world: &World, numbers: u64) {
 pub(crate) fn nothing_repeats_while_calls_wait_for_unreachable_tags(store: &Store) {
     let server = Server::start(store);
     let world = World::at(store, &server.url());
-    let (pause, resume) = (|| server.pause(), || server.resume());
-    let (kill, start) = (|| server.kill(), || server.start_again());
+    let (pause, resume) = (|| server.run("pause"), || server.run("resume"));
+    let (kill, start) = (|| server.run("kill"), || server.run("start"));
     outages(
         &world,
         &[

@@ -25,7 +25,8 @@ impl Server {
         server
     }
 
-    fn run(&self, command: &str) {
+    /// A command of `vesta_testkit::stores`: `kill`, `start` with its data, `pause`, `resume`, `lag`, `promote`.
+    pub(crate) fn run(&self, command: &str) {
         self.run_on(command, self.name);
     }
 
@@ -49,14 +50,9 @@ impl Server {
         StoreServers::url(self.servers.folder(), name)
     }
 
-    /// From now on the replica receives nothing more; it keeps earlier changes.
-    pub(crate) fn lag(&self) {
-        self.run("lag");
-    }
-
     /// The server dies, and its replica takes over.
     pub(crate) fn fail_over(&self) {
-        self.kill();
+        self.run("kill");
         self.run("promote");
     }
 
@@ -70,11 +66,6 @@ impl Server {
             }
             _ => self.run("subscriber"),
         }
-    }
-
-    /// Promotes the replica.
-    pub(crate) fn promote(&self) {
-        self.run("promote");
     }
 
     /// Result of a statement for the administrator.
@@ -101,24 +92,5 @@ impl Server {
         for command in ["kill", "start"] {
             self.run_on(command, &self.replica());
         }
-    }
-
-    /// SIGSTOP: its connections stay open.
-    pub(crate) fn pause(&self) {
-        self.run("pause");
-    }
-
-    pub(crate) fn resume(&self) {
-        self.run("resume");
-    }
-
-    /// SIGKILL.
-    pub(crate) fn kill(&self) {
-        self.run("kill");
-    }
-
-    /// Starts it with its data on disk, and waits until it answers.
-    pub(crate) fn start_again(&self) {
-        self.run("start");
     }
 }

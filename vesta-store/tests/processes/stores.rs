@@ -16,33 +16,19 @@ pub(crate) const SQLITE: Store = Store {
     name: "sqlite",
     is_server: false,
 };
-pub(crate) const MYSQL: Store = Store {
-    name: "mysql",
-    is_server: true,
-};
-pub(crate) const POSTGRES: Store = Store {
-    name: "postgres",
-    is_server: true,
-};
-pub(crate) const REDIS: Store = Store {
-    name: "redis",
-    is_server: true,
-};
-pub(crate) const ZOOKEEPER: Store = Store {
-    name: "zookeeper",
-    is_server: true,
-};
-pub(crate) const ETCD: Store = Store {
-    name: "etcd",
-    is_server: true,
-};
-
-pub(crate) const POOL_SERVER: Store = Store {
-    name: "pool_server",
-    is_server: true,
-};
+pub(crate) const MYSQL: Store = Store::server("mysql");
+pub(crate) const POSTGRES: Store = Store::server("postgres");
+pub(crate) const REDIS: Store = Store::server("redis");
+pub(crate) const ZOOKEEPER: Store = Store::server("zookeeper");
+pub(crate) const ETCD: Store = Store::server("etcd");
+pub(crate) const POOL_SERVER: Store = Store::server("pool_server");
 
 impl Store {
+    const fn server(name: &'static str) -> Self {
+        let is_server = true;
+        Self { name, is_server }
+    }
+
     /// Its URL. A store that is a file is in this folder.
     pub(crate) fn url(&self, folder: &Path) -> String {
         match self.is_server {

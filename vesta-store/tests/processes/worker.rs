@@ -1,17 +1,17 @@
 //! Program of the processes: this test program starts itself, makes IDs and reports them. Every
 //! reported ID is one that a caller received.
 
-use std::io::{BufRead as _, Write};
+use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use vesta_service::lease::Timing;
 use vesta_service::{ErrorKind, IdError, IdMeta, LocalIdService, MachineSource};
 use vesta_store::Options;
-use vesta_testkit::fleet::Process;
+use vesta_testkit::fleet::{Event, Process, child};
 
 pub(crate) const LAYOUT: IdMeta = IdMeta::MIN_GRANULARITY;
 
@@ -37,60 +37,45 @@ pub(crate) struct Task {
 /// The first line of a tracing worker.
 pub(crate) const TRACING: &str = "everything is logged from here on";
 
-const PREFIX: &str = "VESTA_WORKER_";
 /// IDs per batch, if not greedy.
 const BATCH: usize = 200;
 const PACE: Duration = Duration::from_millis(5);
 
 impl Task {
-    /// Encodes the task as environment variables of the process.
-    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+    fn words(&self) -> [String; 9] {
         let millis = |duration: Duration| duration.as_millis().to_string();
-        let timing = self.timing.map_or(String::new(), |t| {
-            [t.window, t.renew_every, t.request_timeout, t.takeover_grace]
-                .map(millis)
-                .join(" ")
-        });
-        let range = self
-            .range
-            .as_ref()
-            .map_or(String::new(), |r| format!("{} {}", r.start(), r.end()));
+        let timing = |t: Timing| [t.window, t.renew_every, t.request_timeout, t.takeover_grace];
+        let timing = self.timing.map(|it| timing(it).map(millis).join(" "));
+        let range = self.range.as_ref();
         [
-            ("URL", self.url.clone()),
-            ("NAMESPACE", self.namespace.clone()),
-            ("STATE_DIR", self.state_dir.display().to_string()),
-            ("RANGE", range),
-            ("TIMING", timing),
-            ("WAITS", self.waits.to_string()),
-            ("PATIENT", self.patient.to_string()),
-            ("GREEDY", self.greedy.to_string()),
-            ("TRACES", self.traces.to_string()),
+            self.url.clone(),
+            self.namespace.clone(),
+            self.state_dir.display().to_string(),
+            range.map_or(String::new(), |it| format!("{} {}", it.start(), it.end())),
+            timing.unwrap_or_default(),
+            self.waits.to_string(),
+            self.patient.to_string(),
+            self.greedy.to_string(),
+            self.traces.to_string(),
         ]
-        .map(|(name, value)| (format!("{PREFIX}{name}"), value))
-        .into()
     }
 
-    /// `None` if this process is not a worker.
-    fn from_variables() -> Option<Self> {
-        let text = |name: &str| std::env::var(format!("{PREFIX}{name}"));
-        let url = text("URL").ok()?;
-        let text = |name: &str| text(name).expect("set together");
-        let numbers = |name| -> Vec<u64> {
-            text(name)
-                .split_whitespace()
-                .map(|number| number.parse().expect("a number"))
-                .collect()
+    fn of([url, namespace, state_dir, range, timing, flags @ ..]: [String; 9]) -> Self {
+        let numbers = |text: &str| -> Vec<u64> {
+            let numbers = text.split_whitespace().map(str::parse);
+            numbers.collect::<Result<_, _>>().expect("numbers")
         };
+        let [waits, patient, greedy, traces] = flags.map(|flag| flag == "true");
         let millis = Duration::from_millis;
-        Some(Self {
+        Self {
             url,
-            namespace: text("NAMESPACE"),
-            state_dir: text("STATE_DIR").into(),
-            range: match numbers("RANGE")[..] {
+            namespace,
+            state_dir: state_dir.into(),
+            range: match numbers(&range)[..] {
                 [first, last] => Some(first..=last),
                 _ => None,
             },
-            timing: match numbers("TIMING")[..] {
+            timing: match numbers(&timing)[..] {
                 [window, renew_every, request_timeout, takeover_grace] => Some(Timing {
                     window: millis(window),
                     renew_every: millis(renew_every),
@@ -99,11 +84,11 @@ impl Task {
                 }),
                 _ => None,
             },
-            waits: text("WAITS") == "true",
-            patient: text("PATIENT") == "true",
-            greedy: text("GREEDY") == "true",
-            traces: text("TRACES") == "true",
-        })
+            waits,
+            patient,
+            greedy,
+            traces,
+        }
     }
 
     fn build(&self) -> Result<LocalIdService, String> {
@@ -150,7 +135,7 @@ fn in_full(error: impl std::error::Error) -> String {
 
 /// Starts a process for a task.
 pub(crate) fn launch(task: &Task) -> Process {
-    let mut command = Process::command("worker::worker", task.variables());
+    let mut command = child::command("worker::worker", &task.words());
     if task.traces {
         command.stderr(Stdio::piped());
     }
@@ -160,7 +145,7 @@ pub(crate) fn launch(task: &Task) -> Process {
 #[test]
 #[ignore = "what runs in the processes of the other tests"]
 fn worker() {
-    let Some(task) = Task::from_variables() else {
+    let Some(task) = child::task().map(Task::of) else {
         return;
     };
     if task.traces {
@@ -172,31 +157,17 @@ fn worker() {
         tracing::trace!("{TRACING}");
     }
     // If the starting process is gone, errors do not matter.
-    let _ = work(&task, &commands(), &mut std::io::stdout().lock());
-}
-
-/// Input lines; the channel closes at the end of the input.
-fn commands() -> Receiver<()> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            if line.is_err() || sender.send(()).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
+    let _ = work(&task, &child::commands(), &mut std::io::stdout().lock());
 }
 
 fn work(task: &Task, commands: &Receiver<()>, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "\nstarted")?; // after the output of the test harness
-    out.flush()?;
+    Event::Started.say(out)?;
     if task.waits && commands.recv().is_err() {
         return Ok(());
     }
     let service = match task.build() {
         Ok(service) => service,
-        Err(reason) => return writeln!(out, "refused {reason}"),
+        Err(reason) => return Event::Refused(reason).say(out),
     };
     if task.traces {
         writeln!(out, "debug {:?} {:?}", service, service.status())?;
@@ -207,18 +178,16 @@ fn work(task: &Task, commands: &Receiver<()>, out: &mut impl Write) -> std::io::
     loop {
         if machine != Some(service.machine()) {
             machine = Some(service.machine());
-            writeln!(out, "machine {}", service.machine())?;
+            Event::Machine(service.machine()).say(out)?;
         }
         let made = service.try_gen_ids(&mut batch);
         match &made {
             Ok(count) => {
                 held = None;
-                let ids: String = batch[..*count].iter().map(|id| format!(" {id}")).collect();
-                writeln!(out, "ids{ids}")?;
+                Event::Ids(batch[..*count].to_vec()).say(out)?;
             }
             Err(error) => report(error, &mut held, out)?,
         }
-        out.flush()?;
         batch.resize(BATCH, 0);
         let pace = if task.greedy && made.is_ok() {
             Duration::ZERO
@@ -227,7 +196,7 @@ fn work(task: &Task, commands: &Receiver<()>, out: &mut impl Write) -> std::io::
         };
         if commands.recv_timeout(pace) == Err(RecvTimeoutError::Disconnected) {
             service.close();
-            return writeln!(out, "closed");
+            return Event::Closed.say(out);
         }
     }
 }
@@ -242,5 +211,5 @@ fn report(
     if kind == ErrorKind::SequenceUsedUp || held.replace(kind) == Some(kind) {
         return Ok(());
     }
-    writeln!(out, "held {} {error}", kind.name())
+    Event::Held(format!("{} {error}", kind.name())).say(out)
 }

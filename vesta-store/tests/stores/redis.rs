@@ -313,7 +313,7 @@ fn a_restarted_server_is_used_again() {
     let () = server.command(&["SCRIPT", "FLUSH"]);
     assert!(put(&store, Some("1"), "2").unwrap());
 
-    server.kill();
+    server.process.kill();
     for _ in 0..2 {
         let error = put(&store, Some("2"), "3").unwrap_err();
         assert!(!error.is_permanent(), "{error}");
@@ -343,11 +343,11 @@ fn a_request_ends_in_time_whatever_the_server_does() {
     // Slow machines may need more than one attempt.
     let found = || (0..50).find_map(|_| store.get(AREA, "3").ok().flatten());
     assert_eq!(found().as_deref(), Some("1"));
-    server.signal("STOP");
+    server.process.pause();
     unanswered(&store);
     unanswered(&server.hasty_store()); // the kernel accepts the connection, no process reads from it
     unanswered(&store);
-    server.signal("CONT");
+    server.process.resume();
     assert_eq!(found().as_deref(), Some("1"));
 
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -377,14 +377,14 @@ fn a_change_counts_only_once_a_replica_has_it() {
     assert!(store.doubt().unwrap().is_some(), "a fail-over may lose it");
 
     // It has neither failed nor succeeded, however often it is sent.
-    replica.signal("STOP");
+    replica.process.pause();
     for store in [&store, &store, &primary.store()] {
         let error = put(store, Some("2"), "3").unwrap_err();
         assert!(!error.is_permanent(), "{error}");
     }
     // A put that changes nothing needs no confirmation.
     assert!(!put(&store, Some("9"), "10").unwrap());
-    replica.signal("CONT");
+    replica.process.resume();
     assert_eq!(
         until_known("2", "3"),
         Some(false),

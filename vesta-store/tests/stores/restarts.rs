@@ -2,7 +2,6 @@
 //! itself, in a dedicated folder.
 
 use std::collections::HashSet;
-use std::io::Write as _;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Stdio;
@@ -14,12 +13,9 @@ use vesta_service::lease::{Cas, ClaimOrder, Leases, Record, Timing};
 use vesta_service::options::{Drive, PopulatorKind};
 use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 use vesta_store::Options;
-use vesta_testkit::fleet::{Ledger, Process};
+use vesta_testkit::fleet::{Event, Ledger, Process, child};
 use vesta_testkit::{full_or, namespace_of};
 
-const KIND: &str = "VESTA_TEST_KIND";
-const LAYOUT: &str = "VESTA_TEST_LAYOUT";
-const TUNED: &str = "VESTA_TEST_TUNED";
 const IDS_PER_START: usize = 20_000;
 
 /// How often a process is killed and restarted.
@@ -29,11 +25,11 @@ fn restarts() -> usize {
 
 // ---- the child ----
 
-fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
+fn build(kind: &str, layout: &str, tuned: bool) -> Result<LocalIdService, BuildError> {
     let millis = Duration::from_millis;
     let folder = std::env::current_dir().expect("the test's");
     let mut builder = LocalIdService::builder().namespace(namespace_of(&folder));
-    if std::env::var_os(TUNED).is_some() {
+    if tuned {
         builder = builder
             .populator(PopulatorKind::Local)
             .clock_kind(ClockKind::Coarse)
@@ -87,46 +83,33 @@ fn build(kind: &str, layout: &str) -> Result<LocalIdService, BuildError> {
 #[test]
 #[ignore = "the child process of the other tests"]
 fn child() {
-    let Ok(kind) = std::env::var(KIND) else {
+    let Some([kind, layout, tuned]) = child::task() else {
         return;
-    }; // not started by one of those tests
-    let mut out = std::io::stdout().lock();
-    let ids = match build(&kind, &std::env::var(LAYOUT).unwrap_or_default()) {
-        Ok(ids) => ids,
-        Err(error) => {
-            writeln!(out, "\nrefused {error}").unwrap();
-            return;
-        }
     };
-    let _ = writeln!(
-        out,
-        "\nmachine {}\nids {}",
-        ids.machine(),
-        ids.gen_id().unwrap()
-    );
-    let mut batch = [0; 100];
-    while out.flush().is_ok() {
+    let out = &mut std::io::stdout().lock();
+    Event::Started.say(out).unwrap();
+    let ids = match build(&kind, &layout, tuned == "true") {
+        Ok(ids) => ids,
+        Err(error) => return Event::Refused(error.to_string()).say(out).unwrap(),
+    };
+    Event::Machine(ids.machine()).say(out).unwrap();
+    let mut batch = vec![ids.gen_id().unwrap()];
+    while Event::Ids(batch).say(out).is_ok() {
+        batch = vec![0; 100];
         ids.gen_ids(&mut batch[..99]).unwrap();
         batch[99] = ids.gen_id().unwrap();
-        let line: String = batch.iter().map(|id| format!(" {id}")).collect();
-        if writeln!(out, "ids{line}").is_err() {
-            return;
-        }
     }
 }
 
 // ---- the parent ----
 
 fn start(folder: &Path, kind: &str, layout: &str) -> Process {
-    start_with(folder, kind, layout, None)
+    start_with(folder, kind, layout, false)
 }
 
-fn start_with(folder: &Path, kind: &str, layout: &str, also: Option<&str>) -> Process {
-    let variables = [(KIND, kind), (LAYOUT, layout)]
-        .into_iter()
-        .chain(also.map(|name| (name, "")));
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut command = Process::command("restarts::child", variables);
+fn start_with(folder: &Path, kind: &str, layout: &str, tuned: bool) -> Process {
+    let task = [kind.to_owned(), layout.to_owned(), tuned.to_string()];
+    let mut command = child::command("restarts::child", &task);
     command
         .current_dir(folder)
         .env("STATE_DIRECTORY", folder.join("vesta-data"));
@@ -164,7 +147,7 @@ fn kill_repeatedly(kind: &str, layout_name: &str, tuned: bool) -> Vec<Duration> 
     let mut times = Vec::new();
     let mut machines = HashSet::new();
     for start in 0..=restarts() {
-        let mut running = start_with(folder.path(), kind, layout_name, tuned.then_some(TUNED));
+        let mut running = start_with(folder.path(), kind, layout_name, tuned);
         times.push(running.until_first_id());
         machines.extend(running.machines.iter().copied());
         read(&mut running, IDS_PER_START);
@@ -173,10 +156,10 @@ fn kill_repeatedly(kind: &str, layout_name: &str, tuned: bool) -> Vec<Duration> 
             .check(&ids)
             .unwrap_or_else(|duplicate| panic!("start {start}: {duplicate}"));
     }
-    assert!(checker.count() > restarts() * IDS_PER_START);
+    assert!(checker.ids > (restarts() * IDS_PER_START) as u64);
     println!(
         "{kind}, {layout_name}: {} IDs of {machines:?}, first ID after {times:.0?}",
-        checker.count()
+        checker.ids
     );
     times
 }

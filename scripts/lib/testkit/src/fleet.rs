@@ -2,18 +2,20 @@
 //! stops the stores under them. Wrong clocks are [`WallClock`](crate::WallClock), shipped programs
 //! [`Program`](crate::programs::Program).
 
+pub mod child;
 mod ledger;
+pub mod numbers;
 mod process;
 mod servers;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-
-pub use ledger::Ledger;
-pub use process::{Event, Process};
+pub use child::Event;
+pub use ledger::{Answer, Ledger, Marks, Receiver};
+pub use process::Process;
 pub use servers::{StoreServers, store_url};
 
 /// The monotonic clock.
@@ -26,32 +28,23 @@ pub fn now() -> Duration {
     Duration::try_from(now).expect("it begins at zero")
 }
 
-/// Pauses a child process that has not been waited for, so its process ID is still its own.
-///
-/// # Panics
-/// If the process may not be signalled.
-pub fn pause(pid: u32) {
-    send(pid, Signal::STOP);
-}
-
-/// Resumes a paused process.
-///
-/// # Panics
-/// If the process may not be signalled.
-pub fn resume(pid: u32) {
-    send(pid, Signal::CONT);
-}
-
-pub(crate) fn send(pid: u32, signal: Signal) {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(Pid::from_raw)
-        .expect("the number of a process");
-    kill_process(pid, signal).expect("it may be signalled");
-}
-
 /// A random number below this one; it differs from call to call.
 #[must_use]
 pub fn random(below: u64) -> u64 {
     RandomState::new().build_hasher().finish() % below
+}
+
+/// Different ports of loopback without listeners, below those that systems give to outgoing connections: each stays free
+/// while its server is down.
+///
+/// # Panics
+/// Never: a random number below 10,000 is small.
+#[must_use]
+pub fn free_ports(count: usize) -> Vec<u16> {
+    let mut held = Vec::new();
+    while held.len() < count {
+        let port = 20_000 + u16::try_from(random(10_000)).expect("it is below 10,000");
+        held.extend(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(|it| (it, port)));
+    }
+    held.into_iter().map(|(_, port)| port).collect()
 }

@@ -18,10 +18,11 @@ pub const FREE_PORTS: [&str; 6] = [
 /// A running program. It is killed on drop.
 #[derive(Debug)]
 pub struct Program {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-    /// `None` once the log is ignored.
-    stderr: Option<BufReader<ChildStderr>>,
+    pub(crate) child: Child,
+    /// `None` if another thread reads it.
+    pub(crate) stdout: Option<BufReader<ChildStdout>>,
+    /// `None` if it is not piped, another thread reads it, or the log is ignored.
+    pub(crate) stderr: Option<BufReader<ChildStderr>>,
     said: String,
     logged: String,
 }
@@ -33,14 +34,16 @@ impl Program {
     /// If the command cannot be started.
     #[must_use]
     pub fn start(command: &mut Command) -> Self {
-        let piped = command
-            .stdin(Stdio::null())
+        Self::spawn(command.stdin(Stdio::null()).stderr(Stdio::piped()))
+    }
+
+    /// Starts a command with its output piped.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut child = command
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = piped
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let stdout = child.stdout.take().map(BufReader::new);
         let stderr = child.stderr.take().map(BufReader::new);
         Self {
             child,
@@ -65,11 +68,13 @@ impl Program {
     }
 
     /// Reads the output of a server of Vesta until it is ready; false if it ended first.
+    ///
+    /// # Panics
+    /// If another thread reads it.
     pub fn is_ready(&mut self) -> bool {
+        let stdout = self.stdout.as_mut().expect("it is read here");
         // The last start-up line names the status page.
-        read_until(&mut self.stdout, &mut self.said, |line| {
-            line.ends_with("/status")
-        })
+        read_until(stdout, &mut self.said, |line| line.ends_with("/status"))
     }
 
     /// Reads its log up to a line that contains `part`.
@@ -108,14 +113,22 @@ impl Program {
         })
     }
 
+    /// A value in its log; a program that waits for its store logs the addresses of its listeners.
+    fn logged(&self, name: &str) -> Option<&str> {
+        let value = self.logged.split(name).nth(1)?;
+        let value = value.split_whitespace().next()?;
+        Some(value.trim_matches('"'))
+    }
+
     /// The address of its public listener.
     ///
     /// # Panics
     /// If the program has none.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        let found = self.find("HTTP").unwrap_or_else(|| self.fact("gRPC"));
-        found.parse().expect("an address")
+        let found = self.find("HTTP").or_else(|| self.find("gRPC"));
+        let found = found.or_else(|| self.logged(" listen="));
+        found.expect("a listener").parse().expect("an address")
     }
 
     /// The address of its gRPC listener beside an HTTP one, if it has both.
@@ -150,11 +163,13 @@ impl Program {
     /// The address of its admin listener.
     ///
     /// # Panics
-    /// If the start-up lines do not name it.
+    /// If neither the start-up lines nor the log name it.
     #[must_use]
     pub fn admin(&self) -> SocketAddr {
-        let (_, place) = self.fact("admin").split_once("://").expect("a URL");
-        place.trim_end_matches('/').parse().expect("an address")
+        let url = self.find("admin").or_else(|| self.logged("admin_listen="));
+        let place = url.expect("a listener").trim_end_matches('/');
+        let place = place.rsplit('/').next().expect("a place");
+        place.parse().expect("an address")
     }
 
     /// Status and body of a page of its admin listener.
@@ -177,10 +192,17 @@ impl Program {
     /// # Panics
     /// If the program is gone.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill")
-            .args([name, &self.id().to_string()])
-            .status();
-        assert!(sent.expect("kill runs").success());
+        assert!(signal(self.id(), name), "it is there");
+    }
+
+    /// SIGSTOP.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal("-CONT");
     }
 
     /// Closes the pipe of its log, which nothing reads any more.
@@ -220,7 +242,9 @@ impl Program {
         if let Some(stderr) = &mut self.stderr {
             stderr.read_to_string(&mut self.logged).expect("text");
         }
-        self.stdout.read_to_string(&mut self.said).expect("text");
+        if let Some(stdout) = &mut self.stdout {
+            stdout.read_to_string(&mut self.said).expect("text");
+        }
     }
 
     /// Waits until it ends; returns its whole output and log.
@@ -246,6 +270,17 @@ impl Drop for Program {
         let _ = self.child.kill(); // it may have ended
         let _ = self.child.wait();
     }
+}
+
+/// Sends a signal to a process that has not been waited for, so its process ID is still its own: by its name for `kill`,
+/// `-TERM`. False if it may not be signalled.
+///
+/// # Panics
+/// If there is no `kill`.
+#[must_use]
+pub fn signal(pid: u32, name: &str) -> bool {
+    let sent = Command::new("kill").args([name, &pid.to_string()]).status();
+    sent.expect("kill runs").success()
 }
 
 /// Status and body of a page, by HTTP/1.1.

@@ -10,14 +10,13 @@ mod server;
 mod sql;
 mod tools;
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 
 use rustix::process::Signal;
 
-use crate::fleet::random;
+use crate::fleet::free_ports;
 use kind::Kind;
 use server::Server;
 use tools::{command, create_folder, output, write};
@@ -179,16 +178,6 @@ fn at_once<T: Send>(
         true => Ok(()),
         false => Err(failed.join("\n")),
     }
-}
-
-/// Different ports without listeners, below the range of outgoing connections.
-fn free_ports(count: usize) -> Vec<u16> {
-    let mut held = Vec::new();
-    while held.len() < count {
-        let port = 20_000 + u16::try_from(random(10_000)).expect("it is below 10,000");
-        held.extend(TcpListener::bind(("127.0.0.1", port)).map(|it| (it, port)));
-    }
-    held.into_iter().map(|(_, port)| port).collect()
 }
 
 fn environment(folder: &Path) -> String {

@@ -1,7 +1,7 @@
 //! Program of the processes: this test program starts itself, takes numbers of one tag in several
 //! threads and prints them. It exits at once if a number repeats, or follows a higher one.
 
-use std::io::{BufRead as _, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -16,9 +16,8 @@ use vesta_service::lease::StoreError;
 use vesta_service::{ErrorKind, IdError};
 use vesta_store::{Options, open_segments};
 
-use vesta_testkit::fleet::Process;
-
-use super::numbers::{Order, disjoint};
+use vesta_testkit::fleet::numbers::{Order, disjoint};
+use vesta_testkit::fleet::{Event, Process, child};
 
 const THREADS: u64 = 8;
 /// Step of the tag, which does not grow, so that the processes often meet at the database.
@@ -26,7 +25,6 @@ pub(crate) const STEP: u64 = 100;
 /// Timeout of one call, and of one request: short, so that an outage is noticed soon.
 const MAX_WAIT: Duration = Duration::from_millis(400);
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(400);
-const PREFIX: &str = "VESTA_TAKER_";
 const PACE: Duration = Duration::from_millis(5);
 /// Numbers of one thread between pauses, without a count to reach.
 const BATCH: u64 = 100;
@@ -45,30 +43,22 @@ pub(crate) struct Task {
 
 impl Task {
     pub(crate) fn start(&self) -> Process {
-        let variables = [
-            ("URL", self.url.clone()),
-            ("TAG", self.tag.clone()),
-            (
-                "COUNT",
-                self.count.map_or(String::new(), |count| count.to_string()),
-            ),
-            ("REPEATS", self.repeats.to_string()),
+        let words = [
+            self.url.clone(),
+            self.tag.clone(),
+            self.count.map_or(String::new(), |count| count.to_string()),
+            self.repeats.to_string(),
         ];
-        let variables = variables.map(|(name, value)| (format!("{PREFIX}{name}"), value));
-        Process::start(&mut Process::command("segments::taker::taker", variables))
+        Process::start(&mut child::command("segments::taker::taker", &words))
     }
 
-    /// `None` if this process is not a taker.
-    fn from_variables() -> Option<Self> {
-        let text = |name: &str| std::env::var(format!("{PREFIX}{name}"));
-        let url = text("URL").ok()?;
-        let text = |name: &str| text(name).expect("set together");
-        Some(Self {
+    fn of([url, tag, count, repeats]: [String; 4]) -> Self {
+        Self {
             url,
-            tag: text("TAG"),
-            count: text("COUNT").parse().ok(),
-            repeats: text("REPEATS") == "true",
-        })
+            tag,
+            count: count.parse().ok(),
+            repeats: repeats == "true",
+        }
     }
 
     fn service(&self) -> SegmentService {
@@ -139,7 +129,7 @@ impl SegmentStore for Repeating {
 #[test]
 #[ignore = "what runs in the processes of the other tests"]
 fn taker() {
-    let Some(task) = Task::from_variables() else {
+    let Some(task) = child::task().map(Task::of) else {
         return;
     };
     // If the starting process is gone, errors do not matter.
@@ -149,9 +139,8 @@ fn taker() {
 /// Prints `ids` with the highest number now and then, `held` if there is none, and at the end `runs` with
 /// all numbers and `closed`.
 fn run(task: &Task, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "\nstarted")?; // after the output of the test harness
-    out.flush()?;
-    let commands = commands();
+    Event::Started.say(out)?;
+    let commands = child::commands();
     let service = task.service();
     let segment = loop {
         match service.segment(&task.tag) {
@@ -191,24 +180,8 @@ fn run(task: &Task, out: &mut impl Write) -> std::io::Result<()> {
         said.map(|()| runs)
     })?;
     let runs = disjoint(runs).unwrap_or_else(|duplicate| panic!("{duplicate}"));
-    let runs: String = runs
-        .iter()
-        .map(|run| format!(" {}..{}", run.start, run.end))
-        .collect();
-    writeln!(out, "runs{runs}\nclosed")
-}
-
-/// Input lines; the channel closes at the end of the input.
-fn commands() -> Receiver<()> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            if line.is_err() || sender.send(()).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
+    Event::Runs(runs).say(out)?;
+    Event::Closed.say(out)
 }
 
 /// Takes this many numbers, or until told to stop.
@@ -259,8 +232,7 @@ fn report(
         let now = order.highest();
         if now > highest {
             (highest, last) = (now, None);
-            writeln!(out, "ids {now}")?;
-            out.flush()?;
+            Event::Ids(vec![now]).say(out)?;
         }
         match held.recv_timeout(PACE) {
             Ok(error) => {
@@ -268,8 +240,7 @@ fn report(
                 if last.replace(kind) != Some(kind) {
                     let source = std::error::Error::source(&error);
                     let source = source.map_or(String::new(), |source| format!(": {source}"));
-                    writeln!(out, "held {} {error}{source}", kind.name())?;
-                    out.flush()?;
+                    Event::Held(format!("{} {error}{source}", kind.name())).say(out)?;
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}

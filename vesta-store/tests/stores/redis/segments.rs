@@ -190,7 +190,7 @@ fn a_server_that_was_killed_or_forgot_the_scripts_is_used_again() {
     let store = begun(&server);
     let () = server.command(&["SCRIPT", "FLUSH"]);
     assert_eq!(take(&*store, 10), 11..21);
-    server.kill();
+    server.process.kill();
     for _ in 0..2 {
         let error = store.next_range("orders", 10).unwrap_err();
         assert!(!error.is_permanent(), "{error}");
@@ -205,10 +205,10 @@ fn a_range_whose_reply_was_lost_is_never_handed_out_again() {
     let server = Server::start(DURABLE);
     let before = take(&*begun(&server), 10);
     let store = open_segments(&server.url().parse().unwrap(), &hasty()).unwrap();
-    server.signal("STOP");
+    server.process.pause();
     let error = store.next_range("orders", 10).unwrap_err();
     assert!(!error.is_permanent(), "{error}");
-    server.signal("CONT");
+    server.process.resume();
     // Slow machines may need more than one attempt.
     let range = (0..50).find_map(|_| match store.next_range("orders", 10) {
         Ok(NextRange::Numbers(range)) => Some(range),

@@ -1,8 +1,6 @@
 //! A Redis server of a test's own.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +8,14 @@ use redis::{FromRedisValue, ToRedisArgs};
 use tempfile::TempDir;
 use vesta_service::lease::KvStore;
 use vesta_store::Options;
+use vesta_testkit::fleet::{Process, free_ports};
 
 /// Settings with which every acknowledged change is durable.
 pub(crate) const DURABLE: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
 
 /// Stopped on drop; its port is never reused by another server.
 pub(crate) struct Server {
-    child: Child,
+    pub(crate) process: Process,
     port: u16,
     folder: TempDir,
     settings: Vec<String>,
@@ -30,12 +29,10 @@ impl Server {
             .map(|setting| (*setting).to_owned())
             .collect();
         for _ in 0..10 {
-            let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            let port = free.local_addr().expect("it is bound").port();
-            drop(free);
-            if let Some(child) = spawn(port, &folder, &settings) {
+            let port = free_ports(1)[0];
+            if let Some(process) = spawn(port, &folder, &settings) {
                 return Self {
-                    child,
+                    process,
                     port,
                     folder,
                     settings,
@@ -47,23 +44,9 @@ impl Server {
 
     /// Kills it and restarts it with its data on disk.
     pub(crate) fn restart(&mut self) {
-        self.kill();
+        self.process.kill();
         let again = spawn(self.port, &self.folder, &self.settings);
-        self.child = again.expect("its port is still free");
-    }
-
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-    }
-
-    /// Sends `STOP` or `CONT`.
-    pub(crate) fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill")
-            .args([&format!("-{signal}"), &pid])
-            .status();
-        assert!(sent.expect("kill is installed").success());
+        self.process = again.expect("its port is still free");
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -111,40 +94,12 @@ pub(crate) fn command<T: FromRedisValue>(url: &str, words: impl ToRedisArgs) -> 
 }
 
 /// `None` if it exits at once because the port is in use.
-fn spawn(port: u16, folder: &TempDir, settings: &[String]) -> Option<Child> {
-    let mut child = Command::new("redis-server")
-        .args([
-            "--port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-        ])
-        .arg("--dir")
-        .arg(folder.path())
-        .args(settings)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("redis-server is installed");
-    let mut log = BufReader::new(child.stdout.take().expect("it is a pipe"));
-    let mut line = String::new();
-    while log.read_line(&mut line).is_ok_and(|read| read > 0) {
-        if line.contains("eady to accept connections") {
-            // A full pipe would block it.
-            std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-            return Some(child);
-        }
-        line.clear();
-    }
-    child.wait().expect("it has ended");
-    None
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill(); // it may have exited
-        let _ = self.child.wait();
-    }
+fn spawn(port: u16, folder: &TempDir, settings: &[String]) -> Option<Process> {
+    let mut command = Command::new("redis-server");
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+    command.args(["--save", "", "--dir"]).arg(folder.path());
+    let mut process = Process::start(command.args(settings).stderr(Stdio::null()));
+    process
+        .finds("eady to accept connections")
+        .then_some(process)
 }

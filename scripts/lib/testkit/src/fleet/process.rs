@@ -6,21 +6,22 @@
     reason = "steps of tests"
 )]
 
-use std::io::{BufRead, BufReader, Write as _};
-use std::ops::Range;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::io::{BufRead, Write as _};
+use std::ops::{Deref, Range};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use super::{now, pause, resume};
+use super::{Event, now};
+use crate::programs::Program;
 
 /// Longer than anything here takes; a test that hangs fails.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// A process that makes IDs. It is killed on drop.
+/// A program whose output is read as it comes.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    program: Program,
     stdin: Option<ChildStdin>,
     events: Receiver<(Duration, Event)>,
     spawned: Duration,
@@ -34,67 +35,22 @@ pub struct Process {
     pub log: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    Started,
-    Machine(u64),
-    Ids(Vec<u64>),
-    /// Numbers of a tag; may be printed any number of times.
-    Runs(Vec<Range<u64>>),
-    /// No IDs at the moment: the kind of the error and its text.
-    Held(String),
-    /// No machine ID, with the reason; the process ends.
-    Refused(String),
-    Closed,
-    /// A line of stderr.
-    Log(String),
-    Other(String),
-}
+impl Deref for Process {
+    type Target = Program;
 
-impl Event {
-    fn read(line: &str) -> Self {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let number = |text: &str| text.parse().expect("a number");
-        match word {
-            "started" => Self::Started,
-            "machine" => Self::Machine(number(rest)),
-            "ids" => Self::Ids(rest.split(' ').map(number).collect()),
-            "runs" => {
-                let run = |text: &str| {
-                    let (start, end) = text.split_once("..").expect("a range");
-                    number(start)..number(end)
-                };
-                Self::Runs(rest.split(' ').map(run).collect())
-            }
-            "held" => Self::Held(rest.to_owned()),
-            "refused" => Self::Refused(rest.to_owned()),
-            "closed" => Self::Closed,
-            _ => Self::Other(line.to_owned()),
-        }
+    fn deref(&self) -> &Program {
+        &self.program
     }
 }
 
 impl Process {
-    /// This test program, to be [started](Self::start) again for one test that is otherwise ignored.
-    pub fn command(test: &str, variables: impl IntoIterator<Item = (String, String)>) -> Command {
-        let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
-        command
-            .args(["--exact", test, "--ignored", "--nocapture"])
-            .envs(variables);
-        command
-            .env_remove("RUST_BACKTRACE")
-            .stderr(Stdio::inherit());
-        command
-    }
-
     /// Starts a process. Its stderr is read if it is piped.
     pub fn start(command: &mut Command) -> Self {
         let spawned = now();
-        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = piped.spawn().expect("it starts");
-        let stdin = child.stdin.take();
-        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-        let stderr = child.stderr.take().map(BufReader::new);
+        let mut program = Program::spawn(command.stdin(Stdio::piped()));
+        let stdin = program.child.stdin.take();
+        let stdout = program.stdout.take().expect("it is not read yet");
+        let stderr = program.stderr.take();
         let (sender, events) = channel();
         let log_sender = sender.clone();
         // The receiver may be gone.
@@ -110,7 +66,7 @@ impl Process {
         }
         let (ids, runs, machines, held, other, log) = Default::default();
         Self {
-            child,
+            program,
             stdin,
             events,
             spawned,
@@ -147,21 +103,39 @@ impl Process {
     /// # Panics
     /// If the process ends first, or the watchdog fires.
     pub fn until<T>(&mut self, find: impl Fn(&Event) -> Option<T>) -> (Duration, T) {
+        self.find(find).unwrap_or_else(|| {
+            panic!(
+                "{} does not come; held: {:?}, said: {:?}",
+                std::any::type_name::<T>(),
+                self.held,
+                self.other
+            )
+        })
+    }
+
+    /// The same; `None` if the process ends first, or the watchdog fires.
+    pub fn find<T>(&mut self, find: impl Fn(&Event) -> Option<T>) -> Option<(Duration, T)> {
         let deadline = now() + WATCHDOG;
         loop {
-            let left = deadline.saturating_sub(now());
-            let Ok(Some((at, event))) = self.next(left) else {
-                panic!(
-                    "{} does not come; held: {:?}, said: {:?}",
-                    std::any::type_name::<T>(),
-                    self.held,
-                    self.other
-                )
-            };
+            let (at, event) = self.next(deadline.saturating_sub(now())).ok()??;
             if let Some(found) = find(&event) {
-                return (at, found);
+                return Some((at, found));
             }
         }
+    }
+
+    /// Waits for a line that contains this text; false if the process ends first.
+    pub fn finds(&mut self, text: &str) -> bool {
+        let has = |event: &Event| match event {
+            Event::Log(line) | Event::Other(line) => line.contains(text).then_some(()),
+            _ => None,
+        };
+        self.find(has).is_some()
+    }
+
+    /// Waits until it has started, and listens to [`go`](Self::go).
+    pub fn until_started(&mut self) {
+        self.until(|event| (*event == Event::Started).then_some(()));
     }
 
     /// Waits until it has its machine ID, or another one than before.
@@ -229,23 +203,9 @@ impl Process {
         stdin.write_all(b"go\n").expect("it listens");
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// SIGSTOP.
-    pub fn pause(&self) {
-        pause(self.pid());
-    }
-
-    /// SIGCONT.
-    pub fn resume(&self) {
-        resume(self.pid());
-    }
-
     /// SIGKILL. Output from before still counts.
     pub fn kill(&mut self) {
-        self.child.kill().expect("it may be killed");
+        self.program.child.kill().expect("it may be killed");
         self.end();
     }
 
@@ -268,15 +228,8 @@ impl Process {
 
     /// Waits until it has ended, and reads the rest of its output.
     fn end(&mut self) {
-        self.child.wait().expect("it ends");
+        self.program.child.wait().expect("it ends");
         while self.next(WATCHDOG).expect("its end is seen").is_some() {}
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill(); // it may have ended
-        let _ = self.child.wait();
     }
 }
 

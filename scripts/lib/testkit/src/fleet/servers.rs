@@ -1,5 +1,6 @@
 //! The servers of stores: those named by the environment, and private ones of a test.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -83,6 +84,13 @@ impl StoreServers {
     pub fn run_in(folder: &Path, command: &str, args: &[&str]) -> Result<String, String> {
         let folder = folder.to_str().expect("a temporary folder");
         carry_out(&[&[command, folder], args].concat())
+    }
+
+    /// The address in the URL of a server; `None` if the store is a file.
+    #[must_use]
+    pub fn address(url: &str) -> Option<SocketAddr> {
+        let at = url.find("127.0.0.1:")?;
+        url[at..].split(['/', '?']).next()?.parse().ok()
     }
 
     /// The URL of a server: `mysql`, `mysql-replica`.

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use vesta_intf::grpc::v1::IdRun;
-use vesta_intf::{Id, IdMeta};
-use vesta_testkit::Rng;
+use vesta_intf::{Id, IdMeta, IdRun};
 
-use crate::ledger::{Answer, Ledger, Marks, Receiver};
+use super::{Answer, Ledger, Marks, Receiver};
+use crate::Rng;
 
 const META: IdMeta = IdMeta::MAX_PEAK;
 
@@ -40,7 +39,7 @@ fn by(process: usize, caller: usize, seconds: u64) -> Receiver {
 }
 
 fn ledger() -> Ledger {
-    let mut ledger = Ledger::new(META, |_| ());
+    let mut ledger = Ledger::new(META);
     assert_eq!(
         ["first", "second"].map(|name| ledger.join(name.into())),
         [0, 1]
@@ -142,4 +141,26 @@ fn intervals_and_a_set_find_the_same() {
         }
         assert_eq!(found(&ledger), (duplicates, 0));
     }
+}
+
+#[test]
+fn it_finds_a_planted_duplicate_and_a_step_back() {
+    let fresh = || Ledger::new(META);
+    let ids = [1, 2, 3, 5].map(|position| id(7, position, 1));
+    let mut ledger = fresh();
+    assert_eq!(ledger.check(&ids), Ok(()));
+    assert_eq!((ledger.ids, ledger.machines(), ledger.latest()), (4, 1, 0));
+    for planted in ids {
+        assert_eq!(ledger.check(&[planted]), Err(format!("{planted} twice")));
+    }
+    let late = id(7, 4, 1);
+    assert!(
+        ledger
+            .check(&[late])
+            .unwrap_err()
+            .starts_with(&format!("{late} after"))
+    );
+    // Another machine ID has its own order.
+    assert_eq!(ledger.check(&[id(8, 1 << 20, 1)]), Ok(()));
+    assert_eq!((ledger.machines(), ledger.latest()), (2, 1));
 }

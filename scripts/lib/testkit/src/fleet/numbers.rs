@@ -3,8 +3,14 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sorts runs of numbers and joins adjacent ones. Fails if two runs have a number in common.
-pub(crate) fn disjoint(mut runs: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, String> {
+/// Sorts runs of numbers and joins adjacent ones.
+///
+/// # Errors
+/// The first number that two runs have in common.
+///
+/// # Panics
+/// If a run is empty.
+pub fn disjoint(mut runs: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, String> {
     runs.sort_unstable_by_key(|run| run.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
     for run in runs {
@@ -18,26 +24,32 @@ pub(crate) fn disjoint(mut runs: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, Str
     Ok(merged)
 }
 
-pub(crate) fn count(runs: &[Range<u64>]) -> u64 {
+/// How many numbers these are.
+#[must_use]
+pub fn count(runs: &[Range<u64>]) -> u64 {
     runs.iter().map(|run| run.end - run.start).sum()
 }
 
 /// Order within one process: a call that starts after another has returned gets a higher number, on
 /// any thread.
-#[derive(Default)]
-pub(crate) struct Order {
+#[derive(Debug, Default)]
+pub struct Order {
     /// The highest number of all calls that have returned.
     returned: AtomicU64,
 }
 
 impl Order {
     /// Called before a call.
-    pub(crate) fn highest(&self) -> u64 {
+    #[must_use]
+    pub fn highest(&self) -> u64 {
         self.returned.load(Ordering::SeqCst)
     }
 
     /// Called after the call, with the highest number before it.
-    pub(crate) fn returned(&self, before: u64, number: u64) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// A number that is not higher.
+    pub fn returned(&self, before: u64, number: u64) -> Result<(), String> {
         self.returned.fetch_max(number, Ordering::SeqCst);
         if number > before {
             Ok(())
