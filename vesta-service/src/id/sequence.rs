@@ -36,7 +36,7 @@ pub(crate) struct Rules {
 }
 
 /// Positions taken: `start..end`, at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Claim {
     /// The first position.
     pub(crate) start: u64,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+#[cfg(test)]
+use super::bucket;
 use super::{BLOCK_OF, BUCKET, Leases, MARKS, NAMESPACE, number};
 use crate::lease::{Marks, Namespace, Record, Standing, StoreError};
 
@@ -27,6 +29,22 @@ impl Snapshot {
             records: records.into_iter().collect(),
             marks: BTreeMap::new(),
         }
+    }
+
+    /// Reads again what concerns one machine ID of the first block.
+    #[cfg(test)]
+    pub(in crate::lease) fn read_again(
+        &mut self,
+        leases: &Leases,
+        machine: u64,
+    ) -> Result<(), StoreError> {
+        if let Some(record) = leases.record(machine)? {
+            self.records.insert(machine, record);
+        }
+        if let Some(marks) = leases.area.get(&bucket(machine))? {
+            self.marks.insert(machine / BUCKET, marks);
+        }
+        Ok(())
     }
 
     /// Bucket of marks that a machine ID belongs to.
