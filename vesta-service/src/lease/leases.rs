@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use super::codec::{Entry, Marks, SCHEMA};
 use super::writer::judge;
-use super::{Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, StoreError, Suspicion};
+use super::{Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, StoreError};
 pub use snapshot::Snapshot;
 
 pub(super) const NAMESPACE: &str = "namespace";
@@ -54,7 +54,7 @@ pub(super) struct Look {
     /// Namespace, unless it is gone.
     pub(super) namespace: Option<Namespace>,
     /// Reason to doubt the store.
-    pub(super) seen: Option<Suspicion>,
+    pub(super) seen: Option<Doubt>,
     /// Server that answered, if each has its own data.
     pub(super) server: Option<String>,
 }
@@ -258,7 +258,7 @@ impl Leases {
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or if its server may be a second one beside that one.
-    pub fn doubt(&self, namespace: Option<&Namespace>) -> Result<Option<Suspicion>, StoreError> {
+    pub fn doubt(&self, namespace: Option<&Namespace>) -> Result<Option<Doubt>, StoreError> {
         let seen = self.store().doubt()?;
         match self.store().writer() {
             Some(writer) => judge(namespace.and_then(|it| it.writer.as_deref()), &writer, seen),
@@ -280,7 +280,7 @@ impl Leases {
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the namespace does not exist.
-    pub fn trust(&self) -> Result<Option<Doubt>, StoreError> {
+    pub fn clear_doubt(&self) -> Result<Option<Doubt>, StoreError> {
         let mut cleared = None;
         self.change_namespace(|old| {
             cleared.clone_from(&old.doubt);

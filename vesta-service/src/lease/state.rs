@@ -4,7 +4,7 @@
 //! ```text
 //!  state.rs       the state machine of both phases
 //!  plan.rs        target and process of a claim
-//!  ask.rs         what is asked, answered and decided
+//!  ask.rs         questions, answers, outcomes
 //!  claiming.rs    the search: surveys, candidates, waits
 //!  candidates.rs  machine IDs to try, in order
 //!  waiting.rs     once none could be claimed: the next block, a wait, or the end

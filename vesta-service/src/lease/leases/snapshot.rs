@@ -1,4 +1,4 @@
-//! What an area of a namespace holds, read as a whole.
+//! Snapshot of a namespace: all entries of its areas, or of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the state machine asks, the answers, and what they amount to.
+//! Questions of the state machine, their answers, and the outcomes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,13 @@ use std::time::Duration;
 use crate::clock::ClockPair;
 use crate::lease::{
     Amendment, BuildError, Cas, Doubt, Local, Look, Marks, Namespace, Record, Snapshot, StoreError,
-    Suspicion,
 };
 
+/// A change of one entry: a record, or a bucket of marks.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all changes are of records"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write {
     Record { old: Option<Record>, new: Record },
@@ -45,7 +49,7 @@ pub(crate) enum Ask {
 #[derive(Debug, Clone)]
 pub(crate) struct Findings {
     /// Reason why the store may forget what it acknowledged, if it may.
-    pub(crate) doubt: Option<Suspicion>,
+    pub(crate) doubt: Option<Doubt>,
     /// Server that answered, if each has its own data.
     pub(crate) server: Option<String>,
     /// Doubt after which no machine ID was found to be claimed, in a server that took over from no other one: it

@@ -24,7 +24,7 @@ const POOL: u64 = 1024;
 /// The store, and a source of random numbers.
 struct World {
     leases: Leases,
-    /// What the store holds, kept beside it: a search would read a thousand records each time.
+    /// Contents of the store, kept beside it: a search would read a thousand records each time.
     held: Option<Snapshot>,
     random: u128,
     refused: Vec<String>,

@@ -1,4 +1,4 @@
-//! Doubt: what a process reckons with while the store may forget what it acknowledged. Pure.
+//! Doubt: windows and distances that survive a store which forgets acknowledged changes. Pure.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use vesta_intf::UnixMillis;
 
 use super::Plan;
 use crate::clock::MAX_LEAD;
-use crate::lease::{Amendment, Doubt, Namespace, Suspicion, Timing};
+use crate::lease::{Amendment, Doubt, Namespace, Timing};
+use crate::number::millis;
 
 /// Window under a doubt (with a store that may forget), unless a process announces a longer one.
 pub(crate) const USUAL_DOUBTFUL_WINDOW: Duration = Timing::IN_MEMORY.window;
@@ -25,8 +26,8 @@ impl Plan {
     /// count from the wall clock, while IDs may be ahead of it by up to the lead: a shorter window would end
     /// before it begins. `wide` is true once the namespace has shown the windows of this process for long
     /// enough.
-    fn window(&self, may_forget: bool, wide: bool) -> Duration {
-        let [own, usual] = match may_forget {
+    fn window(&self, doubted: bool, wide: bool) -> Duration {
+        let [own, usual] = match doubted {
             true => [
                 self.doubtful_window.max(2 * MAX_LEAD),
                 USUAL_DOUBTFUL_WINDOW,
@@ -37,19 +38,18 @@ impl Plan {
     }
 
     /// Interval of renewals: short enough for the window in use.
-    pub(super) fn renew_every(&self, may_forget: bool, wide: bool) -> Duration {
+    pub(super) fn renew_every(&self, doubted: bool, wide: bool) -> Duration {
         let own = self.timing.renew_every;
-        let own = own.min(self.window(may_forget, wide) / 3);
-        if may_forget {
+        let own = own.min(self.window(doubted, wide) / 3);
+        if doubted {
             own.min(Timing::IN_MEMORY.renew_every)
         } else {
             own
         }
     }
 
-    pub(crate) fn window_ticks(&self, may_forget: bool, wide: bool) -> u64 {
-        let millis = u64::try_from(self.window(may_forget, wide).as_millis()).unwrap_or(u64::MAX);
-        (millis / self.meta.spec().unit.millis()).max(1)
+    pub(crate) fn window_ticks(&self, doubted: bool, wide: bool) -> u64 {
+        (millis(self.window(doubted, wide)) / self.meta.spec().unit.millis()).max(1)
     }
 
     /// Distance ahead of the clock at which a claim begins: beyond every window that the store may have
@@ -64,8 +64,8 @@ impl Plan {
 
     /// Doubt to write down where nothing has been reserved yet, with the reason that the store gives. If the
     /// server took over from another one, the doubt's reach covers what the other may have acknowledged.
-    pub(crate) fn first_doubt(&self, seen: Option<&Suspicion>, wall: UnixMillis) -> Option<Doubt> {
-        let why = match self.may_forget {
+    pub(crate) fn first_doubt(&self, seen: Option<&Doubt>, wall: UnixMillis) -> Option<Doubt> {
+        let why = match self.doubted {
             Some(false) => return None,
             Some(true) => "the settings say so",
             None => seen?.why.as_str(),
@@ -79,9 +79,7 @@ impl Plan {
         Some(Doubt {
             since: wall,
             reach,
-            window: Duration::ZERO,
-            took_over,
-            why: why.into(),
+            ..Doubt::of(why, took_over)
         })
     }
 
@@ -90,8 +88,7 @@ impl Plan {
     fn reach(&self, later: Duration, announced: Duration, wall: UnixMillis) -> UnixMillis {
         let longest = announced.max(self.usual_window).max(self.timing.window);
         let reach = later + longest + MAX_LEAD + MAX_SKEW;
-        let reach = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX);
-        UnixMillis(wall.0.saturating_add(reach))
+        UnixMillis(wall.0.saturating_add(millis(reach)))
     }
 
     /// True if a claim now would wait for the reach of this doubt, which may reach nothing. That of a server that took
@@ -133,7 +130,7 @@ impl Plan {
     pub(super) fn missing_from(
         &self,
         of: &Namespace,
-        seen: Option<&Suspicion>,
+        seen: Option<&Doubt>,
         server: Option<&String>,
         wall: UnixMillis,
     ) -> Option<Amendment> {

@@ -11,6 +11,7 @@ use super::USUAL_DOUBTFUL_WINDOW;
 use crate::lease::{
     BuildError, Choice, ClaimOrder, Local, Namespace, Record, Standby, Timing, block_of,
 };
+use crate::number::millis;
 use crate::sequence::{MAX_BORROW_MILLIS, Rules};
 
 /// Claim plan: the unchanging part of a claim, namely its target and its process.
@@ -34,12 +35,12 @@ pub(crate) struct Plan {
     pub(crate) start_at: u64,
     /// The store's record may lack up to one window of what was acknowledged: a claim keeps that distance
     /// from it.
-    pub(crate) guard: bool,
+    pub(crate) is_damaged: bool,
     /// The store is a pool server, which keeps a record for its owner until the bound has passed.
     pub(crate) keeps_owners: bool,
     /// Operator's setting on whether the store may forget what it acknowledged. If it is not set, the store's
     /// own report counts.
-    pub(crate) may_forget: Option<bool>,
+    pub(crate) doubted: Option<bool>,
     /// Longest window that a process uses without announcing it in the namespace.
     pub(crate) usual_window: Duration,
     /// Window under a doubt.
@@ -95,9 +96,9 @@ impl Plan {
             host: String::new(),
             pid: 0,
             start_at: 0,
-            guard: false,
+            is_damaged: false,
             keeps_owners: false,
-            may_forget: None,
+            doubted: None,
             usual_window: window,
             doubtful_window: USUAL_DOUBTFUL_WINDOW,
             standby: None,
@@ -106,8 +107,7 @@ impl Plan {
 
     /// A duration in whole ticks, rounded up.
     pub(super) fn ticks(&self, duration: Duration) -> u64 {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        millis.div_ceil(self.meta.spec().unit.millis())
+        millis(duration).div_ceil(self.meta.spec().unit.millis())
     }
 
     pub(super) fn check(&self, namespace: &Namespace) -> Result<(), BuildError> {

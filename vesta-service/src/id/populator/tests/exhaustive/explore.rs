@@ -259,7 +259,7 @@ fn explained(scenario: &Scenario, path: &[Op], flaw: &str) -> String {
     format!("{name} (position {first}, tick {tick}, bound {bound}): {path:?}: {flaw}")
 }
 
-/// What follows a world, by the number of operations that are left.
+/// Counts of all sequences that begin in a world, by the number of operations that are left.
 pub(crate) type Known = HashMap<(World, usize), Counts>;
 
 /// Explores every sequence of up to `length` operations, depth first.
