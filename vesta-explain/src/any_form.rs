@@ -6,7 +6,7 @@ use vesta_intf::inside::Digits;
 use vesta_intf::{IdError, IdFormat, IdMeta, UnixMillis, UuidV7};
 
 /// Digits of a TID.
-static TID: Digits = Digits::new(b"234567abcdefghijklmnopqrstuvwxyz");
+static TID: Digits = Digits::new(b"234567abcdefghijklmnopqrstuvwxyz", "2-7, a-z");
 
 /// A recognised text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::IdError;
+use crate::names::named;
 
 /// A check symbol method. All of them detect every wrong digit; all but [`Luhn`](Self::Luhn) also
 /// every swap of two neighbours. docs/use/serials.md has the measured detection rates.
@@ -196,13 +197,7 @@ impl FromStr for CheckSymbol {
     type Err = IdError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|symbol| symbol.name() == name)
-            .ok_or_else(|| {
-                let names = Self::ALL.map(Self::name).join(", ");
-                IdError::invalid("check", format!("`{name}` is not one of {names}"))
-            })
+        named(Self::ALL, Self::name, "check", name)
     }
 }
 

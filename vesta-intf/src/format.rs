@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::check::CheckSymbol;
+use crate::names::named;
 use crate::{IdError, uuid};
 
 /// Text format of an ID.
@@ -50,27 +51,32 @@ pub enum IdFormat {
 pub struct Digits {
     /// The symbols, the first for 0.
     pub symbols: &'static [u8],
+    /// The symbols, for people.
+    shown: &'static str,
     values: [u8; 256],
 }
 
 const NONE: u8 = u8::MAX;
 /// Decimal digits.
-pub static DECIMAL: Digits = Digits::new(b"0123456789");
-static HEX: Digits = Digits::new(b"0123456789abcdef").same(b"ABCDEF", b"abcdef");
+pub static DECIMAL: Digits = Digits::new(b"0123456789", "0-9");
+static HEX: Digits = Digits::new(b"0123456789abcdef", "0-9, a-f").same(b"ABCDEF", b"abcdef");
 /// Digits and upper-case letters; lower case is read too.
-pub static BASE36: Digits = Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+pub static BASE36: Digits = Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0-9, A-Z")
     .same(b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 /// Digits, upper-case and lower-case letters in ASCII order.
-pub static BASE62: Digits =
-    Digits::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+pub static BASE62: Digits = Digits::new(
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+    "0-9, A-Z, a-z",
+);
 /// The digits of Crockford's base32.
-pub static CROCKFORD: Digits = Digits::new(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
-    .same(b"abcdefghjkmnpqrstvwxyz", b"ABCDEFGHJKMNPQRSTVWXYZ")
-    .same(b"IiLlOo", b"111100");
+pub static CROCKFORD: Digits =
+    Digits::new(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", "0-9, A-Z without U")
+        .same(b"abcdefghjkmnpqrstvwxyz", b"ABCDEFGHJKMNPQRSTVWXYZ")
+        .same(b"IiLlOo", b"111100");
 
 impl Digits {
-    /// These symbols, the first for 0.
-    pub const fn new(symbols: &'static [u8]) -> Self {
+    /// These symbols, the first for 0, and how they are shown.
+    pub const fn new(symbols: &'static [u8], shown: &'static str) -> Self {
         let (mut values, mut i) = ([NONE; 256], 0);
         while i < symbols.len() {
             #[allow(
@@ -81,7 +87,11 @@ impl Digits {
             values[symbols[i] as usize] = value;
             i += 1;
         }
-        Self { symbols, values }
+        Self {
+            symbols,
+            shown,
+            values,
+        }
     }
 
     /// The value of a character, if it is a digit.
@@ -248,10 +258,10 @@ impl IdFormat {
         let mut id = Some(0u64);
         for (i, character) in text.chars().enumerate() {
             let Some(value) = digits.value(character) else {
-                let digits = self.alphabet();
                 return invalid(format!(
-                    "character {} is {character:?}, which is not a digit of {self} ({digits})",
-                    i + 1
+                    "character {} is {character:?}, which is not a digit of {self} ({})",
+                    i + 1,
+                    digits.shown
                 ));
             };
             id = id
@@ -266,16 +276,6 @@ impl IdFormat {
             )),
         }
     }
-
-    const fn alphabet(self) -> &'static str {
-        match self {
-            IdFormat::Hex | IdFormat::Uuid => "0-9, a-f",
-            IdFormat::Base36 => "0-9, A-Z",
-            IdFormat::Base62 => "0-9, A-Z, a-z",
-            IdFormat::Crockford | IdFormat::CrockfordCheck => "0-9, A-Z without U",
-            _ => "0-9",
-        }
-    }
 }
 
 impl fmt::Display for IdFormat {
@@ -288,13 +288,7 @@ impl FromStr for IdFormat {
     type Err = IdError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| {
-                let names = Self::ALL.map(Self::name).join(", ");
-                IdError::invalid("format", format!("`{name}` is not one of {names}"))
-            })
+        named(Self::ALL, Self::name, "format", name)
     }
 }
 

@@ -141,101 +141,27 @@ fn kind_of_code(code: Code) -> ErrorKind {
     }
 }
 
-impl From<Id> for v1::Id {
-    fn from(id: Id) -> Self {
-        let Id {
-            gen_method,
-            machine,
-            seq,
-            time,
-            id_type,
-            version,
-        } = id;
-        Self {
-            version,
-            r#type: id_type,
-            gen_method,
-            time,
-            seq,
-            machine,
+/// A value and its message become each other. A field that one of them gets does not compile until the other has it.
+macro_rules! alike {
+    ($ours:ident, $theirs:ident: $($field:ident = $there:ident),*) => {
+        impl From<$ours> for v1::$theirs {
+            fn from($ours { $($field),* }: $ours) -> Self {
+                Self { $($there: $field),* }
+            }
         }
-    }
-}
 
-impl From<v1::Id> for Id {
-    fn from(id: v1::Id) -> Self {
-        let v1::Id {
-            version,
-            r#type,
-            gen_method,
-            time,
-            seq,
-            machine,
-        } = id;
-        Self {
-            gen_method,
-            machine,
-            seq,
-            time,
-            id_type: r#type,
-            version,
+        impl From<v1::$theirs> for $ours {
+            fn from(v1::$theirs { $($there: $field),* }: v1::$theirs) -> Self {
+                Self { $($field),* }
+            }
         }
-    }
+    };
 }
 
-impl From<IdRun> for v1::IdRun {
-    fn from(IdRun { first, step, count }: IdRun) -> Self {
-        Self { first, step, count }
-    }
-}
-
-impl From<v1::IdRun> for IdRun {
-    fn from(v1::IdRun { first, step, count }: v1::IdRun) -> Self {
-        Self { first, step, count }
-    }
-}
-
-impl From<MakeId> for v1::MakeIdRequest {
-    fn from(parts: MakeId) -> Self {
-        let MakeId {
-            time,
-            seq,
-            machine,
-            gen_method,
-            id_type,
-            version,
-        } = parts;
-        Self {
-            time,
-            seq,
-            machine,
-            gen_method,
-            r#type: id_type,
-            version,
-        }
-    }
-}
-
-impl From<v1::MakeIdRequest> for MakeId {
-    fn from(request: v1::MakeIdRequest) -> Self {
-        let v1::MakeIdRequest {
-            time,
-            seq,
-            machine,
-            gen_method,
-            r#type,
-            version,
-        } = request;
-        Self {
-            time,
-            seq,
-            machine,
-            gen_method,
-            id_type: r#type,
-            version,
-        }
-    }
-}
+alike!(IdRun, IdRun: first = first, step = step, count = count);
+alike!(Id, Id: version = version, id_type = r#type, gen_method = gen_method, time = time, seq = seq, machine = machine);
+alike!(MakeId, MakeIdRequest:
+    version = version, id_type = r#type, gen_method = gen_method, time = time, seq = seq, machine = machine);
 
 #[cfg(test)]
 mod tests {

@@ -92,10 +92,7 @@ pub enum IdType {
 impl IdType {
     /// The value of the type bit.
     pub const fn value(self) -> u64 {
-        match self {
-            IdType::MaxPeak => 0,
-            IdType::MinGranularity => 1,
-        }
+        self as u64
     }
 }
 
@@ -117,12 +114,7 @@ pub enum GenMethod {
 impl GenMethod {
     /// The value of the genMethod bits.
     pub const fn value(self) -> u64 {
-        match self {
-            GenMethod::Embed => 0,
-            GenMethod::Central => 1,
-            GenMethod::Rest => 2,
-            GenMethod::Database => 3,
-        }
+        self as u64
     }
 
     /// The method with this value, if there is one.

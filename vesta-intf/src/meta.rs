@@ -32,6 +32,20 @@ pub struct LayoutSpec {
     pub epoch: UnixMillis,
 }
 
+impl LayoutSpec {
+    /// The widths, in the order of [`Field`].
+    const fn widths(&self) -> [u8; 6] {
+        [
+            self.version_bits,
+            self.type_bits,
+            self.gen_method_bits,
+            self.time_bits,
+            self.seq_bits,
+            self.machine_bits,
+        ]
+    }
+}
+
 /// A checked layout: how IDs are packed and unpacked, and how their time is counted.
 ///
 /// A **tick** is the time since the epoch in the layout's unit. A **position** is `tick << seq_bits | seq`:
@@ -115,14 +129,7 @@ impl IdMeta {
 
     /// Validation error of a layout definition.
     pub(crate) const fn validation_error(s: &LayoutSpec) -> Option<&'static str> {
-        let widths = [
-            s.version_bits,
-            s.type_bits,
-            s.gen_method_bits,
-            s.time_bits,
-            s.seq_bits,
-            s.machine_bits,
-        ];
+        let widths = s.widths();
         let (mut i, mut sum) = (0, 0u32);
         while i < widths.len() {
             sum += widths[i] as u32; // lossless; From is not const

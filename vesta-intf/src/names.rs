@@ -22,6 +22,20 @@ pub fn check_tag(tag: &str) -> Result<(), IdError> {
     }
 }
 
+/// Finds a value by its name.
+pub(crate) fn named<T: Copy, const N: usize>(
+    all: [T; N],
+    name_of: fn(T) -> &'static str,
+    field: &'static str,
+    name: &str,
+) -> Result<T, IdError> {
+    let found = all.into_iter().find(|it| name_of(*it) == name);
+    found.ok_or_else(|| {
+        let names = all.map(name_of).join(", ");
+        IdError::invalid(field, format!("`{name}` is not one of {names}"))
+    })
+}
+
 /// Checks the name of a namespace or a token, which becomes part of file names.
 ///
 /// # Errors

@@ -57,9 +57,9 @@ impl Builder {
             Resolved::Leased {
                 store,
                 choice,
-                guard,
+                is_damaged,
             } => {
-                let plan = self.plan(&*store, choice, guard, rules)?;
+                let plan = self.plan(&*store, choice, is_damaged, rules)?;
                 let window = plan.timing.window;
                 (self.claim(plan, store, folder, &factory)?, Some(window))
             }
@@ -166,7 +166,7 @@ impl Builder {
         &self,
         store: &dyn KvStore,
         choice: Choice,
-        guard: bool,
+        is_damaged: bool,
         rules: Rules,
     ) -> Result<Plan, BuildError> {
         let mut timing = self.timing.unwrap_or_else(|| match self.standby {
@@ -204,9 +204,9 @@ impl Builder {
             claim_timeout: self.claim_timeout(),
             host,
             pid: std::process::id(),
-            guard,
+            is_damaged,
             keeps_owners: store.keeps_owners(),
-            may_forget: if remembers {
+            doubted: if remembers {
                 self.store_may_forget
             } else {
                 Some(false)
@@ -286,7 +286,7 @@ impl Builder {
     fn rules(&self, source: &MachineSource) -> Result<Rules, BuildError> {
         let (meta, below) = (&self.layout, self.sequence_start.below());
         let tick = meta.spec().unit.millis();
-        let ahead = u64::try_from(self.borrow_ahead.as_millis()).unwrap_or(u64::MAX);
+        let ahead = millis(self.borrow_ahead);
         IdError::check("borrow_ahead_ms", ahead, 0, MAX_BORROW_MILLIS)?;
         if ahead > 0 && ahead < tick {
             let reason = format!("must be 0, or at least one tick of the layout, which is {tick}");

@@ -188,7 +188,7 @@ fn coarse() -> rustix::time::Timespec {
 
 #[cfg(not(target_os = "linux"))]
 fn coarse_nanos() -> u64 {
-    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
+    crate::number::millis(since_1970())
 }
 
 /// A moment of this process, precise to the nanosecond, for measuring pauses that are shorter than any sleep.

@@ -36,41 +36,36 @@ impl StoreError {
         message: impl Into<Box<str>>,
         source: impl Error + Send + Sync + 'static,
     ) -> Self {
-        let source: Option<Arc<dyn Error + Send + Sync>> = Some(Arc::new(source));
         Self {
-            message: message.into(),
-            kind: Kind::Unavailable,
-            source,
+            source: Some(Arc::new(source)),
+            ..Self::of(Kind::Unavailable, message.into())
         }
     }
 
     /// An operator has to act: the store is damaged, foreign, or refuses. A starting process gives
     /// up. A process that holds a machine ID continues up to its bound and retries.
     pub fn permanent(message: impl Into<Box<str>>) -> Self {
-        Self {
-            message: message.into(),
-            kind: Kind::Permanent,
-            source: None,
-        }
+        Self::of(Kind::Permanent, message.into())
     }
 
     /// The file behind the store was replaced or is no longer writable, so nothing that this process
     /// writes there protects its IDs: an owner stops for good.
     pub fn replaced(message: impl Into<Box<str>>) -> Self {
-        Self {
-            message: message.into(),
-            kind: Kind::Replaced,
-            source: None,
-        }
+        Self::of(Kind::Replaced, message.into())
     }
 
     /// Another, older store stands behind the same URL, so this one hands out machine IDs a second time: an owner stops
     /// for good.
     pub fn two_stores(why: impl fmt::Display) -> Self {
+        Self::of(Kind::TwoStores, format!("{TWO_STORES}: {why}").into())
+    }
+
+    fn of(kind: Kind, message: Box<str>) -> Self {
+        let source = None;
         Self {
-            message: format!("{TWO_STORES}: {why}").into(),
-            kind: Kind::TwoStores,
-            source: None,
+            message,
+            kind,
+            source,
         }
     }
 

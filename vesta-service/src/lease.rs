@@ -55,7 +55,7 @@ pub use handover::{Claim, Handover, Release};
 pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, Own, StateFolder};
 pub use identity::{FilePlace, StoreIdentity, adopt, identity, note_older, refusal};
-pub use kv::{KvStore, Put, Suspicion};
+pub use kv::{KvStore, Put};
 pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
 pub use pool_server::{PROOFS, Place, Refusal, Seen};

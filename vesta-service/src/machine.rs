@@ -68,7 +68,7 @@ pub(crate) enum Resolved {
     Leased {
         store: Arc<dyn KvStore>,
         choice: Choice,
-        guard: bool,
+        is_damaged: bool,
     },
     /// Taken from a table at each start, and never reused.
     UsedUp(Arc<dyn WorkerNodeStore>),
@@ -94,26 +94,19 @@ impl MachineSource {
     ) -> Result<(Resolved, String), BuildError> {
         let machines = meta.machines();
         let (first, last) = (*machines.start(), *machines.end());
+        let leased = |store: Arc<dyn KvStore>, choice, is_damaged| Resolved::Leased {
+            store,
+            choice,
+            is_damaged,
+        };
         let check = |machine| IdError::check("machine ID", machine, first, last);
         let fixed = |machine, origin: String| {
             check(machine)?;
             let file = folder.open(machine, &**clock)?;
             let shown = format!("{origin}, {}", file.describe());
-            let (guard, choice) = (
-                file.is_damaged,
-                Choice::Only {
-                    machine,
-                    alone: true,
-                },
-            );
-            Ok((
-                Resolved::Leased {
-                    store: Arc::new(file),
-                    choice,
-                    guard,
-                },
-                shown,
-            ))
+            let (is_damaged, alone) = (file.is_damaged, true);
+            let choice = Choice::Only { machine, alone };
+            Ok((leased(Arc::new(file), choice, is_damaged), shown))
         };
         let by_name = |of: Option<&str>| {
             let (name, machine) = (crate::os::host_name(), host_ordinal(meta, of)?);
@@ -145,31 +138,14 @@ impl MachineSource {
                     range.end(),
                     store.describe()
                 );
-                let choice = Choice::Any(range);
-                Ok((
-                    Resolved::Leased {
-                        store,
-                        choice,
-                        guard: false,
-                    },
-                    shown,
-                ))
+                Ok((leased(store, Choice::Any(range), false), shown))
             }
             MachineSource::Reserved { store, id } => {
                 check(id)?;
                 let shown = format!("reserved through {}", store.describe());
-                let choice = Choice::Only {
-                    machine: id,
-                    alone: false,
-                };
-                Ok((
-                    Resolved::Leased {
-                        store,
-                        choice,
-                        guard: false,
-                    },
-                    shown,
-                ))
+                let (machine, alone) = (id, false);
+                let choice = Choice::Only { machine, alone };
+                Ok((leased(store, choice, false), shown))
             }
             MachineSource::Disposable { nodes } => {
                 let shown = format!("used once, from {}", nodes.describe());

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, Put, Secret, StoreError, Suspicion, Timing, Writer};
+use vesta_service::lease::{Doubt, KvStore, Put, Secret, StoreError, Timing, Writer};
 
 use crate::options::Purpose;
 use crate::{OpenError, Options, StoreUrl};
@@ -114,7 +114,7 @@ pub(crate) trait Kv: Client {
     fn doubt(
         &self,
         _: &mut Self::Connection,
-    ) -> impl Future<Output = Result<Option<Suspicion>>> + Send {
+    ) -> impl Future<Output = Result<Option<Doubt>>> + Send {
         async { Ok(None) }
     }
 
@@ -320,7 +320,7 @@ impl<C: Kv> KvStore for Remote<C> {
         })
     }
 
-    fn doubt(&self) -> Result<Option<Suspicion>> {
+    fn doubt(&self) -> Result<Option<Doubt>> {
         if !C::MAY_FORGET {
             return Ok(None);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 use vesta_service::clock::{Clock, ClockPair, SystemClock};
-use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Suspicion, Timing, Writer};
+use vesta_service::lease::{Doubt, FilePlace, KvStore, Put, StoreError, Timing, Writer};
 
 use crate::metrics::{Latency, Series};
 
@@ -129,7 +129,7 @@ impl KvStore for Metered {
         self.timed(Op::Put, |store| store.put_all(area, puts))
     }
 
-    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+    fn doubt(&self) -> Result<Option<Doubt>, StoreError> {
         self.timed(Op::Durability, |store| store.doubt())
     }
 

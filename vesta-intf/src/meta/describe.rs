@@ -18,18 +18,11 @@ impl IdMeta {
             micros if micros < 1000 => (micros, "us"),
             micros => (micros / 1000, "ms"),
         };
+        let (widths, region) = (s.widths().map(|it| it.to_string()), self.region_text(" "));
         format!(
-            "{}/{}/{}/{}/{}/{} {order} {}{} @{}{}",
-            s.version_bits,
-            s.type_bits,
-            s.gen_method_bits,
-            s.time_bits,
-            s.seq_bits,
-            s.machine_bits,
-            length,
-            unit,
-            s.epoch.0,
-            self.region_text(" ")
+            "{} {order} {length}{unit} @{}{region}",
+            widths.join("/"),
+            s.epoch.0
         )
     }
 

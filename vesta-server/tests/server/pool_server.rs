@@ -14,7 +14,7 @@ use vesta_numbers::segment::{KvSegments, NewSegmentTag, SegmentService, SegmentS
 use vesta_server::METHODS;
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::contract::IdMeta;
-use vesta_service::lease::{KvStore, Leases, StoreError, Suspicion, Writer, identity};
+use vesta_service::lease::{Doubt, KvStore, Leases, StoreError, Writer, identity};
 use vesta_service::testing::{Answer, FlakyStore, Intercept, ManualClock, MemoryStore, Request};
 use vesta_service::{BuildError, LocalIdService, MachineSource};
 use vesta_store::conformance::{Backend, Fixture, NAMESPACES};
@@ -350,10 +350,7 @@ fn errors_of_the_store_keep_their_class_and_its_facts_pass() {
         Arc::new(MemoryStore::new()),
         |request, store| match request {
             Request::Now => Ok(Answer::Now(Some(vesta_intf::UnixMillis(5)))),
-            Request::Doubt => Ok(Answer::Doubt(Some(Suspicion {
-                why: "it has a replica".into(),
-                took_over: true,
-            }))),
+            Request::Doubt => Ok(Answer::Doubt(Some(Doubt::of("it has a replica", true)))),
             Request::Get { key: "gone", .. } => Err(StoreError::unavailable(
                 "the database does not answer",
                 std::io::Error::other("broken pipe"),

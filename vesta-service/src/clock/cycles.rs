@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use vesta_intf::UnixMillis;
 
 use super::{cycle_counter, monotonic, since_1970};
+use crate::number::millis;
 
 /// Last reading of a thread: from `from` on, for `span` cycles, the wall clock shows `millis`.
 #[derive(Clone, Copy)]
@@ -49,7 +50,7 @@ pub(super) fn wall() -> UnixMillis {
 fn read_precisely() -> UnixMillis {
     let from = cycle_counter();
     let now = since_1970();
-    let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    let millis = millis(now);
     // Relaxed: an independent number; an old value is as good.
     let frequency = FREQUENCY.load(Ordering::Relaxed);
     // `from` was read before `now`, so the span ends too early rather than too late. Subtracting a

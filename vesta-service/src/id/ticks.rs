@@ -6,6 +6,7 @@ use vesta_intf::{IdMeta, TimeUnit, UnixMillis};
 
 use crate::clock::{AnyClock, ClockKind, ClockPair, EffectiveClock, Glance, MAX_LEAD, Reading};
 use crate::fork::Process;
+use crate::number::millis;
 use crate::sequence::Rules;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 
@@ -149,7 +150,7 @@ impl Ticks {
 
     /// Number of slices that begin in a duration.
     pub(crate) fn slices(&self, duration: Duration) -> u64 {
-        let millis = UnixMillis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+        let millis = UnixMillis(millis(duration));
         Scale {
             epoch: 0,
             ..self.scale

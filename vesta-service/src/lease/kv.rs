@@ -6,17 +6,7 @@ use std::time::Duration;
 
 use vesta_intf::UnixMillis;
 
-use super::{FilePlace, Secret, StoreError, Timing, Writer};
-
-/// Reason why a store may lose a change that it acknowledged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Suspicion {
-    /// The reason, for people.
-    pub why: String,
-    /// True if the server took over from another one at some time. It may then lack changes that the other
-    /// had acknowledged to processes that did not doubt it.
-    pub took_over: bool,
-}
+use super::{Doubt, FilePlace, Secret, StoreError, Timing, Writer};
 
 /// Change of one entry, as in [`KvStore::put_if`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +95,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
-    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+    fn doubt(&self) -> Result<Option<Doubt>, StoreError> {
         Ok(None)
     }
 

@@ -11,8 +11,10 @@
 //! A claim reads one block of 1,024 machine IDs, however many the namespace has. The first block lies in the
 //! namespace's own area, each other one in a separate area.
 
+mod snapshot;
+
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +23,8 @@ use parking_lot::Mutex;
 
 use super::codec::{Entry, Marks, SCHEMA};
 use super::writer::judge;
-use super::{
-    Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, Standing, StoreError, Suspicion,
-};
+use super::{Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, StoreError};
+pub use snapshot::Snapshot;
 
 pub(super) const NAMESPACE: &str = "namespace";
 pub(super) const MARKS: &str = "births-";
@@ -53,20 +54,9 @@ pub(super) struct Look {
     /// Namespace, unless it is gone.
     pub(super) namespace: Option<Namespace>,
     /// Reason to doubt the store.
-    pub(super) seen: Option<Suspicion>,
+    pub(super) seen: Option<Doubt>,
     /// Server that answered, if each has its own data.
     pub(super) server: Option<String>,
-}
-
-/// Snapshot of a namespace. Entries are read one after another, so some may be a little newer than others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
-    /// The namespace itself.
-    pub namespace: Namespace,
-    /// Records, by machine ID.
-    pub records: BTreeMap<u64, Record>,
-    /// Marks of all records that were ever created, by bucket.
-    pub(super) marks: BTreeMap<u64, Marks>,
 }
 
 /// Entries of an area of a namespace that has a single machine ID, created and marked.
@@ -118,47 +108,6 @@ pub(super) fn block_text(block: u64) -> String {
     let machines = machines_of(block);
     let (first, last) = (machines.start(), machines.end());
     format!(r#"{{"schema":{SCHEMA},"machines":"{first}-{last}"}}"#)
-}
-
-impl Snapshot {
-    #[cfg(test)]
-    pub(super) fn of(
-        namespace: Namespace,
-        records: impl IntoIterator<Item = (u64, Record)>,
-    ) -> Self {
-        Self {
-            namespace,
-            records: records.into_iter().collect(),
-            marks: BTreeMap::new(),
-        }
-    }
-
-    /// Bucket of marks that a machine ID belongs to.
-    pub(super) fn marks_of(&self, machine: u64) -> Option<&Marks> {
-        self.marks.get(&(machine / BUCKET))
-    }
-
-    /// True if the record of a machine ID was deleted, or replaced by one that is not the marked one.
-    pub fn is_lost(&self, machine: u64) -> bool {
-        matches!(self.standing(machine), Standing::Lost)
-    }
-
-    /// True if the record of a machine ID was created, but its creator stopped before marking it.
-    pub fn is_unmarked(&self, machine: u64) -> bool {
-        matches!(self.standing(machine), Standing::Unmarked(_))
-    }
-
-    fn standing(&self, machine: u64) -> Standing<'_> {
-        let (record, marks) = (self.records.get(&machine), self.marks_of(machine));
-        Standing::of(self.namespace.uuid, machine, record, marks)
-    }
-
-    /// Machine IDs that [are lost](Self::is_lost).
-    pub fn lost(&self) -> BTreeSet<u64> {
-        let marked = self.marks.values().flat_map(|marks| marks.births.keys());
-        let known = self.records.keys().chain(marked).copied();
-        known.filter(|machine| self.is_lost(*machine)).collect()
-    }
 }
 
 impl Leases {
@@ -309,7 +258,7 @@ impl Leases {
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or if its server may be a second one beside that one.
-    pub fn doubt(&self, namespace: Option<&Namespace>) -> Result<Option<Suspicion>, StoreError> {
+    pub fn doubt(&self, namespace: Option<&Namespace>) -> Result<Option<Doubt>, StoreError> {
         let seen = self.store().doubt()?;
         match self.store().writer() {
             Some(writer) => judge(namespace.and_then(|it| it.writer.as_deref()), &writer, seen),
@@ -331,7 +280,7 @@ impl Leases {
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer, or the namespace does not exist.
-    pub fn trust(&self) -> Result<Option<Doubt>, StoreError> {
+    pub fn clear_doubt(&self) -> Result<Option<Doubt>, StoreError> {
         let mut cleared = None;
         self.change_namespace(|old| {
             cleared.clone_from(&old.doubt);
@@ -363,78 +312,6 @@ impl Leases {
                 return Ok(Some(new));
             }
         }
-    }
-
-    /// Reads the whole namespace.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store does not answer, the namespace does not exist, or an entry is
-    /// damaged.
-    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        let mut all = self.read_block(0)?;
-        for block in std::mem::take(&mut all.further) {
-            let Read { records, marks, .. } = self.read_block(block)?;
-            all.records.extend(records);
-            all.marks.extend(marks);
-        }
-        self.snapshot_of(all)
-    }
-
-    /// Reads the namespace and one block of its machine IDs.
-    pub(super) fn snapshot_of_block(&self, block: u64) -> Result<Snapshot, StoreError> {
-        self.snapshot_of(self.read_block(block)?)
-    }
-
-    fn snapshot_of(&self, read: Read) -> Result<Snapshot, StoreError> {
-        let Read {
-            namespace,
-            records,
-            marks,
-            ..
-        } = read;
-        Ok(Snapshot {
-            namespace: namespace.map_or_else(|| self.opened(), Ok)?,
-            records,
-            marks,
-        })
-    }
-
-    /// True if no machine ID of the namespace was ever claimed. Reads one block after another until it finds a claim.
-    pub(super) fn is_unclaimed(&self) -> Result<bool, StoreError> {
-        let mut blocks = vec![0];
-        while let Some(block) = blocks.pop() {
-            let Read {
-                further,
-                records,
-                marks,
-                ..
-            } = self.read_block(block)?;
-            let marked = || marks.values().flat_map(|marks| marks.births.keys());
-            let is_gone = |machine: &u64| !records.contains_key(machine);
-            if records.values().any(Record::was_ever_claimed) || marked().any(is_gone) {
-                return Ok(false);
-            }
-            blocks.extend(further);
-        }
-        Ok(true)
-    }
-
-    fn read_block(&self, block: u64) -> Result<Read, StoreError> {
-        let (area, mut read) = (self.block(block), Read::default());
-        for (key, text) in area.list()? {
-            if key == NAMESPACE && block == 0 {
-                read.namespace = Some(area.read(&key, &text)?);
-            } else if let Some(further) = key.strip_prefix(BLOCK_OF).and_then(number) {
-                read.further.push(further);
-            } else if let Some(bucket) = key.strip_prefix(MARKS).and_then(number) {
-                read.marks.insert(bucket, area.read(&key, &text)?);
-            } else if let Some(machine) = number(&key) {
-                read.records.insert(machine, area.read(&key, &text)?);
-            } else {
-                return Err(area.damaged(&key, "no version of Vesta writes such an entry"));
-            }
-        }
-        Ok(read)
     }
 
     /// Reads the record of one machine ID; `None` if it was never created.
@@ -505,16 +382,6 @@ impl Leases {
             }
         }
     }
-}
-
-/// Contents of one area of a namespace.
-#[derive(Default)]
-struct Read {
-    namespace: Option<Namespace>,
-    /// Blocks in other areas.
-    further: Vec<u64>,
-    records: BTreeMap<u64, Record>,
-    marks: BTreeMap<u64, Marks>,
 }
 
 /// Key of the bucket that holds the mark of a machine ID.

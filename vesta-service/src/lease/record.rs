@@ -78,8 +78,9 @@ pub struct Namespace {
     pub writer: Option<String>,
 }
 
-/// Doubt: the reason why a store may forget what it acknowledged, written where a fail-over preserves it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Doubt: a store may forget what it acknowledged. A store [reports](Doubt::of) the reason; a namespace keeps it with
+/// its moments, where a fail-over preserves it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Doubt {
     /// Moment at which it was written.
     pub since: UnixMillis,
@@ -88,10 +89,22 @@ pub struct Doubt {
     /// Longest window announced by a process that knows of the doubt; zero if none is longer than the usual
     /// one.
     pub window: Duration,
-    /// True if the server took over from another one: it may lack claims that the other acknowledged.
+    /// True if the server took over from another one: it may lack what the other acknowledged, claims too, to
+    /// processes that did not doubt it.
     pub took_over: bool,
     /// Reason, for people.
     pub why: String,
+}
+
+impl Doubt {
+    /// A doubt as a store reports it.
+    pub fn of(why: impl Into<String>, took_over: bool) -> Self {
+        Self {
+            took_over,
+            why: why.into(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Facts that a process adds to a namespace. Each raises a value and clears none, so their order does not

@@ -1,6 +1,6 @@
 //! The server that wrote to a namespace last: another one took over from it, or may be a second one. Pure.
 
-use super::{StoreError, Suspicion};
+use super::{Doubt, StoreError};
 
 /// Server of a store each of whose servers has its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct Writer {
 pub(super) fn judge(
     written: Option<&str>,
     Writer { server, unseen }: &Writer,
-    shown: Option<Suspicion>,
-) -> Result<Option<Suspicion>, StoreError> {
+    shown: Option<Doubt>,
+) -> Result<Option<Doubt>, StoreError> {
     let before = match written {
         Some(written) if written == server => return Ok(shown),
         // Nothing shows where the data of a new namespace would go.
@@ -44,10 +44,7 @@ pub(super) fn judge(
         Some(shown) => format!("{}; {took_over}", shown.why),
         None => took_over,
     };
-    Ok(Some(Suspicion {
-        why,
-        took_over: true,
-    }))
+    Ok(Some(Doubt::of(why, true)))
 }
 
 #[cfg(test)]
@@ -61,22 +58,19 @@ mod tests {
         }
     }
 
-    fn suspicion(took_over: bool) -> Option<Suspicion> {
-        Some(Suspicion {
-            why: "it has replicas".into(),
-            took_over,
-        })
+    fn doubt(took_over: bool) -> Option<Doubt> {
+        Some(Doubt::of("it has replicas", took_over))
     }
 
     #[test]
     fn the_server_that_wrote_last_is_judged_by_what_it_shows() {
-        for shown in [None, suspicion(false), suspicion(true)] {
+        for shown in [None, doubt(false), doubt(true)] {
             for unseen in [None, Some("GRANT")] {
                 let same = judge(Some("a"), &at("a", unseen), shown.clone());
                 assert_eq!(same.expect("the same server"), shown);
             }
         }
-        for shown in [None, suspicion(false)] {
+        for shown in [None, doubt(false)] {
             let new = judge(None, &at("a", Some("GRANT")), shown.clone());
             assert_eq!(new.expect("a new namespace"), shown);
         }
@@ -87,19 +81,16 @@ mod tests {
         let alone = judge(Some("a"), &at("b", None), None).expect("a fail-over");
         assert_eq!(
             alone,
-            Some(Suspicion {
-                why: "server `b` took over from server `a`".into(),
-                took_over: true
-            })
+            Some(Doubt::of("server `b` took over from server `a`", true))
         );
-        let doubtful = judge(Some("a"), &at("b", None), suspicion(false)).expect("a fail-over");
+        let doubtful = judge(Some("a"), &at("b", None), doubt(false)).expect("a fail-over");
         let doubtful = doubtful.expect("a doubt");
         assert!(doubtful.took_over && doubtful.why.starts_with("it has replicas; server `b`"));
     }
 
     #[test]
     fn another_server_that_hides_whether_it_replicates_is_refused() {
-        for (written, shown) in [(Some("a"), None), (None, suspicion(true))] {
+        for (written, shown) in [(Some("a"), None), (None, doubt(true))] {
             let said = judge(written, &at("b", Some("GRANT X")), shown).expect_err("refused");
             assert!(said.is_permanent());
             let said = said.to_string();

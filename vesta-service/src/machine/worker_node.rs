@@ -88,10 +88,10 @@ pub(crate) fn use_up_number(
 /// table. No distance in time protects against that, so the service can only warn.
 pub(crate) fn doubt(
     nodes: &dyn WorkerNodeStore,
-    may_forget: Option<bool>,
+    doubted: Option<bool>,
     clock: &dyn Clock,
 ) -> Option<Doubt> {
-    let why = match may_forget {
+    let why = match doubted {
         Some(false) => None,
         Some(true) => Some("the settings say so".into()),
         None => ask_store(|| nodes.doubt())
@@ -106,8 +106,6 @@ pub(crate) fn doubt(
     Some(Doubt {
         since,
         reach: since,
-        window: Duration::ZERO,
-        took_over: false,
-        why,
+        ..Doubt::of(why, false)
     })
 }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use vesta_intf::UnixMillis;
 
 use crate::clock::Clock;
+use crate::number::millis;
 
 /// A scripted clock for tests of Vesta and of programs that use it. Clones share one time.
 ///
@@ -59,7 +60,7 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn wall(&self) -> UnixMillis {
-        UnixMillis(u64::try_from(self.time.lock().wall.as_millis()).unwrap_or(u64::MAX))
+        UnixMillis(millis(self.time.lock().wall))
     }
 
     fn until(&self, moment: UnixMillis) -> Duration {

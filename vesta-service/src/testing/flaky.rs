@@ -10,7 +10,7 @@ use vesta_intf::UnixMillis;
 use super::ManualClock;
 use crate::clock::Clock as _;
 use crate::error::StoreError;
-use crate::lease::{KvStore, Put, Secret, Suspicion, Timing, Writer};
+use crate::lease::{Doubt, KvStore, Put, Secret, Timing, Writer};
 
 /// Passes requests on to a store, unless told to lose them. For tests of how a program behaves
 /// during outages; it hides the store's own clock, so that tests can script the time, and shows
@@ -38,7 +38,7 @@ struct Weather {
     away: bool,
     refuses: bool,
     panics: bool,
-    may_forget: bool,
+    doubted: bool,
     writer: Option<Writer>,
     fail_next: u32,
     lose_replies: u32,
@@ -97,7 +97,7 @@ impl FlakyStore {
 
     /// Reports from now on that the store may forget, unless the store itself does.
     pub fn set_may_forget(&self) {
-        self.weather.lock().may_forget = true;
+        self.weather.lock().doubted = true;
     }
 
     /// Answers from now on as this server.
@@ -205,12 +205,9 @@ impl KvStore for FlakyStore {
         self.inner.timing()
     }
 
-    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
-        let doubted = self.weather.lock().may_forget;
-        let why = || Suspicion {
-            why: "it said so".into(),
-            took_over: false,
-        };
+    fn doubt(&self) -> Result<Option<Doubt>, StoreError> {
+        let doubted = self.weather.lock().doubted;
+        let why = || Doubt::of("it said so", false);
         Ok(if doubted {
             Some(why())
         } else {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vesta_intf::UnixMillis;
 
 use crate::error::StoreError;
-use crate::lease::{FilePlace, KvStore, Put, Secret, Suspicion, Timing, Writer};
+use crate::lease::{Doubt, FilePlace, KvStore, Put, Secret, Timing, Writer};
 
 /// A request to a store; a single change is that of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Answer {
     Entries(Vec<(String, String)>),
     Value(Option<String>),
     Done(Vec<bool>),
-    Doubt(Option<Suspicion>),
+    Doubt(Option<Doubt>),
     Now(Option<UnixMillis>),
 }
 
@@ -191,7 +191,7 @@ impl KvStore for Intercept {
         self.store.writer()
     }
 
-    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
+    fn doubt(&self) -> Result<Option<Doubt>, StoreError> {
         self.ask(Request::Doubt, only!(Doubt))
     }
 

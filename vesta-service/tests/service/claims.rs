@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use vesta_intf::Field;
 use vesta_service::clock::Clock;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, Record, StoreError, Suspicion, Timing};
+use vesta_service::lease::{Doubt, KvStore, Record, StoreError, Timing};
 use vesta_service::options::Drive;
 use vesta_service::testing::{Answer, Intercept, ManualClock, MemoryStore, Request};
 use vesta_service::{BuildError, IdError, IdMeta, LocalIdService, MachineSource};
@@ -25,13 +25,10 @@ struct Busy {
 /// A store's clock, if it has one, and whether the store may forget.
 fn with_clock(
     timing: Timing,
-    may_forget: bool,
+    doubted: bool,
     now: impl Fn() -> Option<UnixMillis> + Send + Sync + 'static,
 ) -> Intercept {
-    let doubt = may_forget.then(|| Suspicion {
-        why: "it said so".into(),
-        took_over: false,
-    });
+    let doubt = doubted.then(|| Doubt::of("it said so", false));
     let store = Intercept::new(
         Arc::new(MemoryStore::new()),
         move |request, store| match request {
@@ -297,7 +294,7 @@ fn a_namespace_that_was_not_opened_has_no_floor_and_an_error_names_its_cause() {
 /// A store without a clock is trusted.
 #[test]
 fn a_clock_that_differs_from_the_stores_is_refused() {
-    for (may_forget, limit) in [(false, 60_000), (true, 1_000)] {
+    for (doubted, limit) in [(false, 60_000), (true, 1_000)] {
         for (apart, fits) in [
             (None, true),
             (Some(0), true),
@@ -310,13 +307,13 @@ fn a_clock_that_differs_from_the_stores_is_refused() {
                     true => UnixMillis(START.0 - apart),
                     false => UnixMillis(START.0 + apart),
                 });
-                let store = Arc::new(with_clock(Timing::IN_MEMORY, may_forget, move || now));
+                let store = Arc::new(with_clock(Timing::IN_MEMORY, doubted, move || now));
                 let clock = Arc::new(ManualClock::at(START));
                 match start(only_3(store), folder.path(), clock) {
-                    Ok(_) => assert!(fits, "{apart:?} ms apart, may forget: {may_forget}"),
+                    Ok(_) => assert!(fits, "{apart:?} ms apart, may forget: {doubted}"),
                     Err(BuildError::ClocksDiffer { ours, theirs }) => {
                         assert_eq!((ours, Some(theirs)), (START, now));
-                        assert!(!fits, "{apart:?} ms apart, may forget: {may_forget}");
+                        assert!(!fits, "{apart:?} ms apart, may forget: {doubted}");
                     }
                     Err(error) => panic!("{error}"),
                 }
@@ -359,12 +356,12 @@ impl tracing::Subscriber for Warnings {
 fn a_slow_reply_is_not_a_clock_difference_and_one_is_logged_once() {
     let warnings = Arc::new(Warnings(Mutex::default(), std::thread::current().id()));
     tracing::subscriber::set_global_default(warnings.clone()).expect("there is no other");
-    for may_forget in [false, true] {
+    for doubted in [false, true] {
         let folder = vesta_testkit::fast_folder();
         let clock = ManualClock::at(START);
         // Its answers are slow, and its clock is this host's or slightly different.
         let slow = clock.clone();
-        let store = with_clock(Timing::IN_MEMORY, may_forget, {
+        let store = with_clock(Timing::IN_MEMORY, doubted, {
             let slow = clock.clone();
             move || {
                 slow.advance(Duration::from_millis(1_200));
@@ -404,7 +401,7 @@ fn a_slow_reply_is_not_a_clock_difference_and_one_is_logged_once() {
             }
             std::mem::take(&mut *warnings.0.lock())
         };
-        assert_eq!(pass(0), Vec::<String>::new(), "may forget: {may_forget}");
+        assert_eq!(pass(0), Vec::<String>::new(), "may forget: {doubted}");
         let told = pass(2_500);
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].contains("differ"), "{told:?}");

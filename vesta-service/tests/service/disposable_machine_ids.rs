@@ -16,7 +16,7 @@ use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 struct Table {
     last: AtomicU64,
     unanswered: AtomicU64,
-    may_forget: bool,
+    doubted: bool,
 }
 
 impl WorkerNodeStore for Table {
@@ -41,7 +41,7 @@ impl WorkerNodeStore for Table {
     }
 
     fn doubt(&self) -> Result<Option<String>, StoreError> {
-        Ok(self.may_forget.then(|| "a replica lags".into()))
+        Ok(self.doubted.then(|| "a replica lags".into()))
     }
 }
 
@@ -150,12 +150,12 @@ fn a_lost_reply_costs_one_number_and_nothing_else() {
 /// Nothing protects from such a table, so the service warns, unless its settings vouch for the table.
 #[test]
 fn a_table_that_may_repeat_a_number_is_reported() {
-    let told = |may_forget, said: Option<bool>| {
+    let told = |doubted, said: Option<bool>| {
         let builder = LocalIdService::builder()
             .layout(IdMeta::UID)
             .machine(MachineSource::Disposable {
                 nodes: Arc::new(Table {
-                    may_forget,
+                    doubted,
                     ..Table::default()
                 }),
             })

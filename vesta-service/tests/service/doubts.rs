@@ -7,7 +7,7 @@ use crate::common::setting::{Setting, position};
 use crate::common::{START, leases};
 use vesta_service::clock::Clock as _;
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Doubt, Record, Suspicion, Timing};
+use vesta_service::lease::{Doubt, Record, Timing};
 use vesta_service::testing::{Answer, FlakyStore, Intercept, Request};
 use vesta_service::{ErrorKind, IdMeta, LocalIdService, MachineSource};
 
@@ -68,8 +68,8 @@ fn a_recorded_doubt_counts_for_all_until_an_operator_clears_it() {
     heedful.gen_id().expect("its IDs have begun");
     drop(heedful);
 
-    assert_eq!(leases(&first.memory).trust().unwrap(), Some(written));
-    assert_eq!(leases(&first.memory).trust().unwrap(), None);
+    assert_eq!(leases(&first.memory).clear_doubt().unwrap(), Some(written));
+    assert_eq!(leases(&first.memory).clear_doubt().unwrap(), None);
     first.clock.advance(20 * SECOND);
     unsuspecting(&first).start().try_gen_id().expect("at once");
 }
@@ -128,10 +128,7 @@ fn a_namespace_without_a_claim_has_nothing_to_wait_for() {
                 known.change(700, None, &record)?;
             }
             match request {
-                Request::Doubt => Ok(Answer::Doubt(Some(Suspicion {
-                    why: "it said so".into(),
-                    took_over,
-                }))),
+                Request::Doubt => Ok(Answer::Doubt(Some(Doubt::of("it said so", took_over)))),
                 _ => request.send(store),
             }
         });

@@ -38,7 +38,7 @@ pub(crate) struct Weather {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) time: Arc<Time>,
-    pub(crate) may_forget: bool,
+    pub(crate) doubted: bool,
     pub(crate) planted: Option<Planted>,
     processes: AtomicU64,
     /// The history of claims, which affects no decision.
@@ -106,7 +106,7 @@ impl Shared {
     pub(crate) fn new(
         time: Arc<Time>,
         rng: Rng,
-        may_forget: bool,
+        doubted: bool,
         planted: Option<Planted>,
     ) -> Arc<Self> {
         let state = State {
@@ -122,7 +122,7 @@ impl Shared {
         let (past, state) = (MemoryStore::new(), Mutex::new(state));
         Arc::new(Self {
             time,
-            may_forget,
+            doubted,
             planted,
             processes,
             past,
@@ -154,7 +154,7 @@ impl Shared {
             .records
             .get(&machine)
             .filter(|record| record.owner == window.owner);
-        if let (Some(record), false) = (current, self.may_forget || space.wiped) {
+        if let (Some(record), false) = (current, self.doubted || space.wiped) {
             window.told = window.told.min(record.bound);
         }
         window

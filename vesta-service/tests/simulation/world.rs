@@ -83,8 +83,8 @@ impl World {
     pub(crate) fn new(plan: Plan, mut rng: Rng, folder: &Path, traced: bool) -> Self {
         let time = Time::starting(plan.start, traced);
         let store_rng = Rng::new(rng.bits());
-        let may_forget = plan.class == Class::MayForget;
-        let shared = Shared::new(time.clone(), store_rng, may_forget, plan.planted);
+        let doubted = plan.class == Class::MayForget;
+        let shared = Shared::new(time.clone(), store_rng, doubted, plan.planted);
         time.watch_for(plan.renew * 3 / 2);
         let nodes = plan.nodes.iter().enumerate().map(|(number, node)| Node {
             number,

@@ -41,7 +41,7 @@ fn a_namespace_that_was_only_created_delays_no_first_start() {
             .expect("the settings declare it");
         assert_eq!(doubt.reach, doubt.since, "{kind}");
         // A claim before the doubt may have a window that the store forgets.
-        leases.trust().expect(kind);
+        leases.clear_doubt().expect(kind);
         first.close();
         let aware = start(true, 2)
             .status()

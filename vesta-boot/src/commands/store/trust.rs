@@ -32,7 +32,7 @@ pub(super) fn run(opened: &Opened, console: &mut Console) -> Result<String, Erro
     }
     opened
         .leases
-        .trust()
+        .clear_doubt()
         .map_err(|error| opened.failed(&error))?;
     Ok(format!("Namespace {name} trusts its store.\n"))
 }

@@ -63,7 +63,7 @@ fn first_doubt_that_was_written_stays_until_it_is_cleared() {
         assert_eq!(written(&later).as_ref(), Some(&first));
         assert_eq!(leases.find().unwrap().unwrap().doubt.as_ref(), Some(&first));
     }
-    assert_eq!(leases.trust().unwrap(), Some(first));
+    assert_eq!(leases.clear_doubt().unwrap(), Some(first));
     let later = doubt(2000, 3000);
     assert_eq!(written(&later), Some(later));
 }

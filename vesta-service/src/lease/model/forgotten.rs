@@ -41,18 +41,43 @@ struct Extend {
     /// The moment at which the store's clock was read, and what it showed.
     asked: u8,
     theirs: u8,
-    /// True if it was done, false if the record was another one; `None` until it arrives.
-    done: Option<bool>,
+    /// True once it arrived.
+    done: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// Set of records: by owner, the bounds of those that were held and of those that were given back, as bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Past([[u64; 2]; CLAIMS]);
+
+impl Past {
+    const fn insert(&mut self, record: Rec) {
+        self.0[record.owner][record.held as usize] |= 1 << record.bound;
+    }
+
+    const fn contains(&self, record: Rec) -> bool {
+        self.0[record.owner][record.held as usize] >> record.bound & 1 == 1
+    }
+
+    fn iter(self) -> impl Iterator<Item = Rec> {
+        let all = (0..CLAIMS).flat_map(|owner| [(owner, false), (owner, true)]);
+        all.flat_map(move |(owner, held)| {
+            let bounds = self.0[owner][usize::from(held)];
+            let is_there = move |bound: &u8| bounds >> bound & 1 == 1;
+            (0..64)
+                .filter(is_there)
+                .map(move |bound| Rec { owner, held, bound })
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct State {
     moment: u8,
     /// How much the store's clock is behind.
     behind: u8,
     record: Rec,
-    /// Earlier records: the store may go back to each.
-    past: Vec<Rec>,
+    /// Earlier records, as the store may go back to each.
+    past: Past,
     lost: bool,
     holders: [Option<Holder>; CLAIMS],
 }
@@ -64,7 +89,7 @@ enum Step {
     Ask { holder: usize },
     Arrive { holder: usize },
     Answer { holder: usize },
-    Lose { to: usize, behind: u8 },
+    Lose { to: Rec, behind: u8 },
 }
 
 #[derive(Debug, Clone)]
@@ -76,6 +101,17 @@ struct Forgotten {
     fault: Option<Fault>,
 }
 
+impl Holder {
+    /// The record as it knows it.
+    const fn record(&self, owner: usize) -> Rec {
+        Rec {
+            owner,
+            held: true,
+            bound: self.bound,
+        }
+    }
+}
+
 impl State {
     const fn theirs(&self) -> u8 {
         self.moment - self.behind
@@ -84,7 +120,25 @@ impl State {
     fn put(&mut self, record: Rec) {
         let before = std::mem::replace(&mut self.record, record);
         if !self.lost {
-            self.past.push(before);
+            self.past.insert(before);
+        }
+    }
+
+    /// Stops the holders whose extend can no longer be done, because the record is another one, and so is each that the
+    /// store may go back to. All that is left to such a holder is the refusal: it changes nothing but this holder, so
+    /// it makes no difference when it arrives. Until when a holder was alone counts no more once it stopped.
+    fn stop_the_refused(&mut self) {
+        let (record, past) = (self.record, self.past);
+        for (owner, it) in self.holders.iter_mut().enumerate() {
+            let Some(it) = it else { continue };
+            let expected = it.record(owner);
+            let waits = it.sent.is_some_and(|extend| !extend.done);
+            if waits && record != expected && !past.contains(expected) {
+                (it.sent, it.over) = (None, true);
+            }
+            if it.over {
+                it.alone_below = 0;
+            }
         }
     }
 
@@ -133,7 +187,7 @@ impl Model for Forgotten {
                 held: true,
                 bound,
             },
-            past: Vec::new(),
+            past: Past::default(),
             lost: false,
             holders,
         }]
@@ -155,19 +209,19 @@ impl Model for Forgotten {
                 Some(it) if it.over => {}
                 Some(it) => match it.sent {
                     None => steps.push(Step::Ask { holder }),
-                    Some(Extend { done: None, .. }) => steps.push(Step::Arrive { holder }),
+                    Some(Extend { done: false, .. }) => steps.push(Step::Arrive { holder }),
                     Some(_) => steps.push(Step::Answer { holder }),
                 },
             }
         }
         if !state.lost {
             let behind = |to| (0..=self.skew).map(move |behind| Step::Lose { to, behind });
-            steps.extend((0..state.past.len()).flat_map(behind));
+            steps.extend(state.past.iter().flat_map(behind));
         }
     }
 
     fn next_state(&self, last: &State, step: Step) -> Option<State> {
-        let mut next = last.clone();
+        let mut next = *last;
         let theirs = last.theirs();
         match step {
             Step::Wait => next.moment += 1,
@@ -198,6 +252,7 @@ impl Model for Forgotten {
                             ..last.record
                         });
                     }
+                    next.stop_the_refused();
                     return Some(next);
                 }
                 if theirs + self.window <= it.bound {
@@ -207,34 +262,24 @@ impl Model for Forgotten {
                 it.sent = Some(Extend {
                     asked: last.moment,
                     theirs,
-                    done: None,
+                    done: false,
                 });
             }
             Step::Arrive { holder } => {
                 let it = next.holders[holder].as_mut()?;
-                let extend = it.sent.as_mut()?;
-                let expected = Rec {
-                    owner: holder,
-                    held: true,
-                    bound: it.bound,
-                };
-                let bound = extend.theirs + self.window;
-                extend.done = Some(last.record == expected);
+                let expected = it.record(holder);
                 if last.record == expected {
+                    let extend = it.sent.as_mut()?;
+                    extend.done = true;
+                    let bound = extend.theirs + self.window;
                     next.put(Rec { bound, ..expected });
+                } else {
+                    (it.sent, it.over) = (None, true);
                 }
             }
             Step::Answer { holder } => {
                 let it = next.holders[holder].as_mut()?;
-                let Extend {
-                    asked,
-                    theirs,
-                    done,
-                } = it.sent.take()?;
-                if done == Some(false) {
-                    it.over = true;
-                    return Some(next);
-                }
+                let Extend { asked, theirs, .. } = it.sent.take()?;
                 let late = self.is_over(it, theirs + (last.moment - asked));
                 it.bound = theirs + self.window;
                 if !late || self.fault == Some(Fault::TrustsALateAnswer) {
@@ -242,11 +287,12 @@ impl Model for Forgotten {
                 }
             }
             Step::Lose { to, behind } => {
-                next.record = last.past[to];
-                (next.past, next.lost) = (Vec::new(), true);
+                next.record = to;
+                (next.past, next.lost) = (Past::default(), true);
                 next.behind = behind;
             }
         }
+        next.stop_the_refused();
         (next != *last).then_some(next)
     }
 

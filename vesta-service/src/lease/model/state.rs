@@ -1,6 +1,8 @@
 //! One state of the model. Small, because a search holds millions: numbers have 8 bits, and an `Attempt` or a
 //! `Holding` of the product is kept as the few numbers it is made from.
 
+use std::sync::LazyLock;
+
 use super::{Protocol, small};
 use crate::lease::state::{Attempt, Write};
 use crate::lease::{Record, Secret};
@@ -22,15 +24,22 @@ pub(super) struct Rec {
     pub(super) released: bool,
 }
 
+/// Owners in the product's form, by the numbers of their secrets: a search would hash them a hundred million times.
+static OWNERS: LazyLock<[u128; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|number| match number {
+        0 => 0,
+        _ => Secret::new(number as u128).owner(),
+    })
+});
+
 impl From<Rec> for Record {
     fn from(rec: Rec) -> Self {
-        let secret = Secret::new(rec.owner.into());
         Record {
             namespace: NAMESPACE,
             birth: rec.birth.into(),
             epoch: rec.epoch.into(),
-            owner: secret.owner() * u128::from(rec.owner > 0),
-            secret,
+            owner: OWNERS[usize::from(rec.owner)],
+            secret: Secret::new(rec.owner.into()),
             from: rec.from.into(),
             bound: rec.bound.into(),
             attempt: rec.attempt.into(),

@@ -380,7 +380,7 @@ fn broken_by(fault: Fault) -> Vec<&'static str> {
         ),
         _ => (PAIR, UNIQUE),
     };
-    for requests in 3..=PAIR.requests {
+    for requests in 2..=PAIR.requests {
         let until = HasDiscoveries::AllOf(BTreeSet::from([broken]));
         let model = Protocol {
             fault: Some(fault),
@@ -419,6 +419,7 @@ fn a_copy_repeats_only_what_was_granted_or_asked_for_when_it_was_made() {
 #[test]
 fn a_copy_that_draws_the_same_random_numbers_goes_on_repeating() {
     let model = Protocol {
+        requests: 3,
         copies: Copies::Alike,
         symmetric: false,
         ..PAIR

@@ -6,6 +6,7 @@ use vesta_intf::UnixMillis;
 
 use super::Refusal;
 use crate::lease::Namespace;
+use crate::number::millis;
 
 /// Longest window of a process, as `machine.window_ms` allows it.
 const LONGEST_WINDOW: Duration = Duration::from_secs(600);
@@ -151,10 +152,6 @@ impl Seen<'_> {
 }
 
 pub(super) const UNKNOWN_LAYOUT: &str = "the layout of its namespace is not one of Vesta";
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
 
 /// A moment that may lie beyond every calendar.
 fn shown(moment: UnixMillis) -> String {

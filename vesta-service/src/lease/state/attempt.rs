@@ -24,7 +24,7 @@ pub(in crate::lease) struct Ground {
     pub(in crate::lease) remembered: u64,
     /// The known bounds may lack up to one window of what was acknowledged: a claim keeps that distance from
     /// them.
-    pub(in crate::lease) guard: bool,
+    pub(in crate::lease) is_damaged: bool,
 }
 
 /// State of an attempt between two answers of the store.
@@ -132,7 +132,7 @@ impl Attempt {
         reason = "a claim is rare, and a refused one rarer"
     )]
     fn claim(&self, record: &Record, plan: &Plan, now: &Now) -> Result<(Write, u64), Verdict> {
-        let may_forget = self.ground.doubt.is_some();
+        let doubted = self.ground.doubt.is_some();
         let start = self.start(record, plan, now);
         let tick = plan.rules.tick(start);
         // Positions that may be borrowed do not count as ahead of the clock.
@@ -162,7 +162,7 @@ impl Attempt {
             version: env!("CARGO_PKG_VERSION").into(),
             claimed: now.wall,
             attempt: now.number(),
-            bound: if may_forget { start } else { end },
+            bound: if doubted { start } else { end },
             standby: plan.standby,
             ..plan.signature(now)
         };
@@ -179,7 +179,7 @@ impl Attempt {
     fn start(&self, record: &Record, plan: &Plan, now: &Now) -> u64 {
         let (ground, rules) = (&self.ground, &plan.rules);
         let known = record.bound.max(self.floor).max(ground.remembered);
-        let guarded = if ground.guard {
+        let guarded = if ground.is_damaged {
             rules.position(rules.tick(known) + 1 + plan.window_ticks(ground.doubt.is_some(), true))
         } else {
             known

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{UnixMillis, plain};
+use vesta_intf::plain;
 
 use super::attempt::ROLLBACK_LEAD;
 use super::candidates::Survey;
@@ -16,26 +16,21 @@ use super::round::{Left, Round};
 use super::{Action, Answer, Ask, CLAIM_AGAIN, Event, Findings, MAX_SKEW, Now, Plan};
 use crate::clock::ClockPair;
 use crate::lease::{
-    Amendment, BuildError, Choice, Doubt, Local, Namespace, Record, StoreError, block_of,
-    machines_of,
+    Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError, block_of, machines_of,
 };
-use crate::wait::retry_pause;
 
 /// Time for which a start retries a store that does not answer, unless it waits for the store.
 pub(crate) const CLAIM_TIMEOUT: Duration = Duration::from_secs(30);
-/// Number and interval of retries while another process has state files locked.
-const GLANCES: u32 = 5;
-const GLANCE: Duration = Duration::from_millis(100);
 
 /// State of a search between two answers.
 #[derive(Debug, Clone)]
 pub(in crate::lease) struct Claiming {
     /// The candidates of the last survey, unless another one is due.
-    round: Option<Box<Round>>,
+    pub(super) round: Option<Box<Round>>,
     /// End of the search, on the monotonic clock.
-    deadline: Duration,
+    pub(super) deadline: Duration,
     /// Nothing is done before this moment of the monotonic clock.
-    wait_until: Duration,
+    pub(super) wait_until: Duration,
     /// Deadline for a store that does not answer, and the number of failures so far.
     outage: Option<(Duration, u32)>,
     /// True once something was asked.
@@ -48,23 +43,23 @@ pub(in crate::lease) struct Claiming {
     /// Survey whose namespace lacks facts, and the facts, which are written first.
     unwritten: Option<Box<(Arc<Findings>, Amendment)>>,
     /// The block to survey, unless this is the first survey.
-    block: Option<u64>,
+    pub(super) block: Option<u64>,
     /// Number of blocks without a candidate that could be claimed, since the search last went through all.
-    passed: u64,
+    pub(super) passed: u64,
     /// Reasons of those blocks to go on, or to end.
-    left: Left,
+    pub(super) left: Left,
     /// Surveys that the records are compared with, by block, each with a moment of the monotonic clock after it.
     /// While the process stands by, the record of its machine ID is kept current, and the moment is that at which
     /// it was first seen as it is.
-    earlier: BTreeMap<u64, (Arc<Findings>, Duration)>,
+    pub(super) earlier: BTreeMap<u64, (Arc<Findings>, Duration)>,
     /// True while owners within their grace may be replaced, if the range has several blocks: once none of
     /// these had any other candidate.
-    grace: bool,
+    pub(super) grace: bool,
     /// True while another process holds the machine ID, and its record is read periodically.
     pub(in crate::lease) stands_by: bool,
-    glances: u32,
+    pub(super) glances: u32,
     /// Index at which the search among unused machine IDs begins; a random one after a lost race.
-    start_at: u64,
+    pub(super) start_at: u64,
 }
 
 impl Claiming {
@@ -109,8 +104,8 @@ impl Claiming {
         if let Some(unwritten) = &self.unwritten {
             return Action::Ask(Ask::Amend(unwritten.1.clone()));
         }
-        if let (true, Choice::Only { machine, .. }) = (self.stands_by, &plan.choice) {
-            return Action::Ask(Ask::Record(*machine));
+        if let Some(machine) = plan.stands_by_for().filter(|_| self.stands_by) {
+            return Action::Ask(Ask::Record(machine));
         }
         let Some(round) = &mut self.round else {
             return match plan.meta.tick_at(now.wall) {
@@ -126,160 +121,6 @@ impl Claiming {
         }
     }
 
-    /// No candidate could be claimed.
-    fn after_round(&mut self, plan: &Plan, now: &Now) -> Action {
-        let Some(round) = self.round.take() else {
-            return Action::Wait(self.wait_until);
-        };
-        let timed_out = now.monotonic >= self.deadline;
-        if round.contested && !timed_out {
-            self.start_at = now.number(); // other processes were faster; survey again
-            return self.next(plan, now);
-        }
-        if let (Some(_), Choice::Only { machine, .. }) = (&plan.standby, &plan.choice)
-            && round.left.lost.is_none()
-            && round.left.ahead.is_none()
-        {
-            return self.stand_by(*machine, round.findings, now);
-        }
-        // A starting process on this host locks all free files for a moment; a living owner keeps
-        // its own locked.
-        if round.in_use_here && self.glances < GLANCES {
-            self.glances += 1;
-            return self.wait(GLANCE, now);
-        }
-        let in_use_here = round.in_use_here;
-        let findings = round.findings;
-        self.left = self.left.and(round.left);
-        let (first, blocks) = blocks(plan);
-        // An expired owner counts as gone only if its record also stays unchanged while it is
-        // watched, measured by this process's own clock.
-        let watch = watch_of(plan, &findings.snapshot.records);
-        let earlier = self.earlier.get(&findings.block);
-        let since = earlier.map(|(_, since)| *since);
-        let left_of = |since: Duration| watch.saturating_sub(now.monotonic.saturating_sub(since));
-        let watched = since.is_some_and(|since| left_of(since).is_zero());
-        let record_of = |findings: &Findings| {
-            let machine = *plan.choice.range().start();
-            findings.snapshot.records.get(&machine).cloned()
-        };
-        let earlier = earlier.filter(|_| watched);
-        let unchanged = earlier.map(|(earlier, _)| record_of(earlier) == record_of(&findings));
-        if since.is_none() || watched && (self.grace || blocks == 1) {
-            let seen = (findings.clone(), now.monotonic);
-            self.earlier.insert(findings.block, seen);
-        }
-        self.passed += 1;
-        self.block = Some(first + (findings.block - first + 1) % blocks);
-        if !timed_out && self.passed < blocks {
-            return self.next(plan, now);
-        }
-        self.passed = 0;
-        if !timed_out && watched && !self.grace && blocks > 1 {
-            self.grace = true;
-            return self.next(plan, now);
-        }
-        self.grace = false;
-        let left = std::mem::take(&mut self.left);
-        if let Some(used_until) = left.ahead {
-            let ahead = Duration::from_millis(used_until.since(now.wall).unwrap_or(0));
-            let wait = ahead.saturating_sub(ROLLBACK_LEAD) + Duration::from_millis(1);
-            if !timed_out && wait <= CLAIM_TIMEOUT {
-                let now_is = now.wall;
-                tracing::info!(%used_until, %now_is, ?wait, "waiting for the clock to reach the last bound");
-                return self.wait(wait, now);
-            }
-            if let Choice::Only { machine, .. } = plan.choice {
-                let now = now.wall;
-                return Action::Refused(BuildError::ClockBehind {
-                    machine,
-                    used_until,
-                    now,
-                });
-            }
-        }
-        if let Some(until) = owners_bound(plan, &findings, now)
-            && unchanged != Some(false)
-            && !in_use_here
-        {
-            return self.watch_owner(plan, until, unchanged.is_some(), now);
-        }
-        if timed_out || !left.may_end {
-            return Action::Refused(self.exhausted(plan, left, now));
-        }
-        let since = self.earlier.get(&findings.block).map(|(_, since)| *since);
-        let pause = since.map_or(watch, left_of);
-        let free_from = left.free_from.and_then(|free| free.since(now.wall));
-        let free_in =
-            free_from.map(|millis| Duration::from_millis(millis) + Duration::from_millis(1));
-        self.wait(free_in.map_or(pause, |free_in| pause.min(free_in)), now)
-    }
-
-    /// Waits for the bound of an owner that stopped: its record has not changed for longer than a renewal takes.
-    fn watch_owner(
-        &mut self,
-        plan: &Plan,
-        until: UnixMillis,
-        has_stopped: bool,
-        now: &Now,
-    ) -> Action {
-        let mut pause = plan.timing.renew_every * 3 / 2;
-        if has_stopped {
-            let (machine, owner) = (*plan.choice.range().start(), self.holder(plan));
-            tracing::warn!(
-                "machine ID {machine} belongs to {owner}, which has stopped, and the state directory has no secret of \
-                 it: waiting until {until}, when its bound has passed"
-            );
-            pause = Duration::from_millis(until.since(now.wall).unwrap_or(0) + 1);
-        }
-        self.deadline = now.monotonic + pause + CLAIM_TIMEOUT;
-        self.wait(pause, now)
-    }
-
-    /// Reads the record of the machine ID periodically, from this survey on.
-    fn stand_by(&mut self, machine: u64, findings: Arc<Findings>, now: &Now) -> Action {
-        let record_of = |findings: &Findings| findings.snapshot.records.get(&machine).cloned();
-        let known = self.earlier.get(&findings.block);
-        if known.map(|(earlier, _)| record_of(earlier)) != Some(record_of(&findings)) {
-            let seen = (findings.clone(), now.monotonic);
-            self.earlier.insert(findings.block, seen);
-        }
-        self.stands_by = true;
-        self.deadline = now.monotonic.saturating_add(CLAIM_TIMEOUT);
-        self.wait(standby_poll(now), now)
-    }
-
-    /// Handles the record of the machine ID while the process stands by. Surveys again once it has no owner, or
-    /// an owner that was silent for long enough.
-    fn on_watched(&mut self, plan: &Plan, found: Option<Record>, now: &Now) {
-        let Choice::Only { machine, .. } = &plan.choice else {
-            return;
-        };
-        let Some((earlier, since)) = self.earlier.get_mut(&block_of(*machine)) else {
-            return;
-        };
-        if earlier.snapshot.records.get(machine) != found.as_ref() {
-            let records = &mut Arc::make_mut(earlier).snapshot.records;
-            match &found {
-                Some(record) => records.insert(*machine, record.clone()),
-                None => records.remove(machine),
-            };
-            *since = now.monotonic;
-        }
-        let watched = now.monotonic.saturating_sub(*since);
-        self.stands_by = match found.filter(|record| record.owner != 0) {
-            None => false,
-            Some(record) if record.standby.is_some() => watched < record.silence(),
-            Some(record) => {
-                let is_over = plan.rules.tick(record.bound) <= now.wall_tick;
-                !is_over || watched < watch_of_owner(plan)
-            }
-        };
-        if self.stands_by {
-            self.wait(standby_poll(now), now);
-        }
-    }
-
     /// The process that holds the machine ID, for people.
     pub(in crate::lease) fn holder(&self, plan: &Plan) -> String {
         let range = plan.choice.range();
@@ -291,7 +132,7 @@ impl Claiming {
         )
     }
 
-    fn wait(&mut self, pause: Duration, now: &Now) -> Action {
+    pub(super) fn wait(&mut self, pause: Duration, now: &Now) -> Action {
         self.wait_until = now.monotonic.saturating_add(pause);
         Action::Wait(self.wait_until)
     }
@@ -340,12 +181,7 @@ impl Claiming {
             round.on_failure();
         }
         self.outage = Some((deadline, failures.saturating_add(1)));
-        let pause = match plan.standby {
-            None => retry_pause(failures),
-            // Callers wait for a takeover, so a stall of the store must not be prolonged.
-            Some(_) => retry_pause(failures).min(standby_poll(now)),
-        };
-        self.wait(pause, now);
+        self.wait(plan.retry_pause(failures, now), now);
         Ok(())
     }
 
@@ -440,11 +276,7 @@ impl Claiming {
                 .map_or(Duration::ZERO, |(_, since)| {
                     now.monotonic.saturating_sub(*since)
                 }),
-            watch: if plan.standby.is_some() {
-                Duration::ZERO // the process stood by for as long as the record asks
-            } else {
-                watch_of_owner(plan)
-            },
+            watch: plan.watch_in_survey(),
             locals,
             choice: &plan.choice,
             order: plan.order,
@@ -484,75 +316,13 @@ impl Claiming {
         }));
         Ok(())
     }
-
-    fn exhausted(&self, plan: &Plan, left: Left, now: &Now) -> BuildError {
-        let range = plan.choice.range();
-        if let Some(machine) = left.lost.filter(|_| range.start() == range.end()) {
-            return BuildError::RecordLost {
-                store: plan.store.clone(),
-                namespace: plan.namespace.clone(),
-                machine,
-            };
-        }
-        let inside = || {
-            let surveys = self.earlier.values();
-            surveys.flat_map(|(findings, _)| findings.snapshot.records.range(range.clone()))
-        };
-        let holders = inside()
-            .filter(|(_, record)| record.owner != 0)
-            .map(|(machine, record)| (*machine, plain(&record.host), record.pid))
-            .collect();
-        let free = inside()
-            .filter(|(_, record)| record.owner == 0)
-            .map(|(_, record)| plan.used_until(record.bound));
-        let now = now.wall;
-        let ahead = free
-            .chain(left.ahead)
-            .filter(|until| *until > now)
-            .min()
-            .map(|until| (until, now));
-        BuildError::Exhausted {
-            holders,
-            range,
-            ahead,
-            users: Vec::new(),
-        }
-    }
-}
-
-/// Bound of the owner whose record a start wants by its number, if a pool server keeps the record for the owner until then.
-fn owners_bound(plan: &Plan, findings: &Findings, now: &Now) -> Option<UnixMillis> {
-    let Choice::Only { machine, .. } = &plan.choice else {
-        return None; // a pool takes another one
-    };
-    let record = findings.snapshot.records.get(machine)?;
-    let until = plan.used_until(record.bound);
-    let is_kept = plan.keeps_owners && ![0, Record::FOREIGN].contains(&record.owner);
-    (is_kept && until > now.wall).then_some(until)
 }
 
 /// First block of a plan's range, and the number of its blocks.
-fn blocks(plan: &Plan) -> (u64, u64) {
+pub(super) fn blocks(plan: &Plan) -> (u64, u64) {
     let range = plan.choice.range();
     let [first, last] = [range.start(), range.end()].map(|machine| block_of(*machine));
     (first, last - first + 1)
-}
-
-/// Time for which the record of an expired owner is watched, unless the record asks for more.
-fn watch_of_owner(plan: &Plan) -> Duration {
-    plan.timing.renew_every * 3 / 2
-}
-
-/// Time after which the records of all owners in the range were watched.
-fn watch_of(plan: &Plan, records: &BTreeMap<u64, Record>) -> Duration {
-    let silence = records.range(plan.choice.range()).map(|it| it.1.silence());
-    silence.fold(watch_of_owner(plan), Duration::max)
-}
-
-/// Pause between two looks at one record while standing by: 0.1 to 0.2 s, so that a release is noticed soon, and
-/// processes that stand by together do not look together.
-fn standby_poll(now: &Now) -> Duration {
-    Duration::from_millis(100 + now.number() % 101)
 }
 
 fn forgotten(plan: &Plan, local: &Local) -> BuildError {

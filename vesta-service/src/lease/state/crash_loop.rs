@@ -9,7 +9,7 @@ use std::time::Duration;
 use vesta_intf::{Field, IdMeta, UnixMillis};
 
 use super::{Action, Answer, Ask, Event, Findings, Machine, Now, Plan};
-use crate::lease::{ClaimOrder, Leases, Timing};
+use crate::lease::{ClaimOrder, Leases, Snapshot, Timing};
 use crate::sequence::Rules;
 use crate::testing::MemoryStore;
 
@@ -24,6 +24,8 @@ const POOL: u64 = 1024;
 /// The store, and a source of random numbers.
 struct World {
     leases: Leases,
+    /// Contents of the store, kept beside it: a search would read a thousand records each time.
+    held: Option<Snapshot>,
     random: u128,
     refused: Vec<String>,
 }
@@ -50,15 +52,20 @@ impl World {
         }
     }
 
-    fn answer(&self, ask: Ask, at: Duration) -> Answer {
-        let leases = &self.leases;
+    fn answer(&mut self, ask: Ask, at: Duration) -> Answer {
+        let (leases, held) = (&self.leases, &mut self.held);
         let answer = || {
             Ok(match ask {
                 Ask::Namespace => Answer::Namespace(leases.open(&META.fingerprint())?),
                 Ask::Clock => Answer::Clock(None),
                 Ask::Survey(_) => {
-                    leases.open(&META.fingerprint())?;
-                    let snapshot = leases.snapshot()?;
+                    let snapshot = match held {
+                        Some(held) => held.clone(),
+                        None => {
+                            leases.open(&META.fingerprint())?;
+                            held.insert(leases.snapshot()?).clone()
+                        }
+                    };
                     let (doubt, locals, own) = (None, BTreeMap::new(), Vec::new());
                     Answer::Survey(Arc::new(Findings {
                         server: None,
@@ -76,7 +83,11 @@ impl World {
                     .map_or(Answer::NoNamespace, Answer::Namespace),
                 Ask::Record(machine) => Answer::Found(leases.record(machine)?),
                 Ask::Write(machine, change) => {
-                    leases.write_all(&[(machine, *change)]).swap_remove(0)
+                    let answer = leases.write_all(&[(machine, *change)]).swap_remove(0);
+                    if let Some(held) = held {
+                        held.read_again(leases, machine)?;
+                    }
+                    answer
                 }
                 Ask::IsFree(_) => Answer::Free(true),
                 Ask::Keep(_) => Answer::Kept(true),
@@ -118,6 +129,7 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
     let leases = Leases::new(Arc::new(MemoryStore::new()), "default");
     let mut world = World {
         leases,
+        held: None,
         random: 1,
         refused: Vec::new(),
     };
@@ -181,6 +193,7 @@ fn a_hundred_processes_that_crash_every_30_s_do_not_use_up_a_pool_of_1024() {
         }
         due.push(Reverse((next, number)));
     }
+    assert_eq!(world.held, world.leases.snapshot().ok());
     println!("{starts} starts after a crash, the slowest within {longest:?}");
     assert!(world.refused.is_empty(), "{:?}", world.refused);
     assert_eq!(steady.len(), STEADY);

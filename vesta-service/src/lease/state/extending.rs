@@ -5,7 +5,7 @@ use std::time::Duration;
 use vesta_intf::UnixMillis;
 
 use super::{Action, Answer, Ask, DOUBT_CHECK, Event, MAX_SKEW, Now, Plan, WIDE_AFTER, Write};
-use crate::clock::{ClockPair, MAX_LEAD};
+use crate::clock::ClockPair;
 use crate::lease::{Amendment, Cas, Doubt, Namespace, Record};
 
 /// Lease state, from the claim to the release or the loss.
@@ -42,9 +42,9 @@ pub(in crate::lease) struct Holding {
     /// Time at which that change was made, or the last one if none is pending, on the monotonic clock.
     pub(in crate::lease) made: Duration,
     /// Time at which the last acknowledged change was made, on the monotonic clock.
-    shown: Duration,
+    pub(super) shown: Duration,
     /// Time of the next request, on the monotonic clock.
-    due: Duration,
+    pub(super) due: Duration,
     /// True if the last request was not answered.
     unanswered: bool,
     /// Position at which the machine ID was sealed, once it is to be released.
@@ -82,12 +82,6 @@ impl Holding {
             unanswered: false,
             sealed_at: None,
         }
-    }
-
-    /// Counts the claim's window, and the time to its first renewal, from before the claim was made.
-    pub(in crate::lease) fn made_before(&mut self, plan: &Plan, moment: Duration, now: &Now) {
-        (self.made, self.shown) = (moment, moment);
-        self.due = moment + self.pause(plan, now);
     }
 
     /// Releases the record. `sealed_at` is what sealing returned: no position at or above it was or will be
@@ -198,12 +192,9 @@ impl Holding {
         let bound = plan
             .rules
             .position(now.tick.min(limit).saturating_add(window));
-        // Others stand by until the record stays unchanged, so it is changed even within a tick; but not while the
-        // clock is too far behind for IDs, because another host may do better.
-        let lead = now.tick.saturating_sub(now.wall_tick);
-        let shows_life = plan.standby.is_some() && lead <= plan.ticks(MAX_LEAD);
         let bound = bound.max(self.record.bound);
-        (bound > self.record.bound || shows_life).then_some(Record { bound, ..changed })
+        let is_due = bound > self.record.bound || plan.shows_life(now);
+        is_due.then_some(Record { bound, ..changed })
     }
 
     /// Handles an answer.
@@ -304,9 +295,7 @@ impl Holding {
     /// forgot the takeover would accept the extend, and both would issue the same positions (SAFETY.md, rule 12).
     fn check_for_successors(&mut self, plan: &Plan, now: &Now) {
         let theirs = self.clock.map(|pair| pair.theirs);
-        // A process that stands by takes over before the bound (rule 11).
-        let window = plan.standby.as_ref().map(|standby| standby.window);
-        let silent = window.is_some_and(|window| now.monotonic >= self.shown + window);
+        let silent = plan.may_be_replaced(self.shown, now);
         self.overdue = self.doubt.is_some() && (silent || self.is_over_at(theirs, plan, now));
         if !self.overdue {
             self.alone_below = self.record.bound; // whatever was acknowledged was acknowledged before now
@@ -335,7 +324,7 @@ impl Holding {
         self.sealed_at.unwrap_or(u64::MAX).min(self.record.bound)
     }
 
-    fn pause(&self, plan: &Plan, now: &Now) -> Duration {
+    pub(super) fn pause(&self, plan: &Plan, now: &Now) -> Duration {
         now.spread(plan.renew_every(self.doubt.is_some(), self.is_wide(now)))
     }
 

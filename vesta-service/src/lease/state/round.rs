@@ -102,7 +102,7 @@ impl Round {
                     doubt: namespace.doubt.clone(),
                     clock: self.clock,
                     remembered: remembered.unwrap_or(0),
-                    guard: plan.guard || local.is_some_and(|local| local.is_damaged),
+                    is_damaged: plan.is_damaged || local.is_some_and(|local| local.is_damaged),
                 };
                 let floor = namespace.floor;
                 // A predecessor on this host left the proof that its record may be replaced.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{KvStore, StoreError, Suspicion, Timing};
+use vesta_service::lease::{Doubt, KvStore, StoreError, Timing};
 
 use super::{Late, Shared, Weather};
 use crate::planted::Planted;
@@ -150,17 +150,17 @@ impl KvStore for Wire {
         self.timing
     }
 
-    fn doubt(&self) -> Result<Option<Suspicion>, StoreError> {
-        Ok(self.shared.may_forget.then(|| Suspicion {
-            why: "it is simulated".into(),
-            took_over: false,
-        }))
+    fn doubt(&self) -> Result<Option<Doubt>, StoreError> {
+        Ok(self
+            .shared
+            .doubted
+            .then(|| Doubt::of("it is simulated", false)))
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
         self.reach()?;
         let hidden = self.shared.planted == Some(Planted::CountsByItsOwnClock);
-        Ok((self.shared.may_forget && !hidden).then(|| self.shared.time.millis()))
+        Ok((self.shared.doubted && !hidden).then(|| self.shared.time.millis()))
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {

@@ -7,7 +7,7 @@ use vesta_intf::grpc::v1::{
     GetEntryRequest, ListEntriesRequest, OpenPoolResponse, PutEntriesRequest, PutEntry, StoreWriter,
 };
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Put, StoreError, Suspicion, Timing, Writer};
+use vesta_service::lease::{Doubt, Put, StoreError, Timing, Writer};
 
 use super::{Connection, PoolServer, explain};
 use crate::remote::{Entries, Kv, Result};
@@ -83,14 +83,11 @@ impl Kv for PoolServer {
     }
 
     /// Called at each claim and about once a minute, and so the time to look at all servers.
-    async fn doubt(&self, to: &mut Connection) -> Result<Option<Suspicion>> {
+    async fn doubt(&self, to: &mut Connection) -> Result<Option<Doubt>> {
         self.look_again(to).await?;
         let OpenPoolResponse { doubt, writer, .. } = self.facts(to).await?;
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = writer;
-        Ok(doubt.map(|doubt| Suspicion {
-            why: doubt.why,
-            took_over: doubt.took_over,
-        }))
+        Ok(doubt.map(|doubt| Doubt::of(doubt.why, doubt.took_over)))
     }
 
     fn writer(&self) -> Option<Writer> {

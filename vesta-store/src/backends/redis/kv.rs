@@ -2,7 +2,7 @@
 
 use redis::{Cmd, FromRedisValue, RedisResult};
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Put, Suspicion};
+use vesta_service::lease::{Doubt, Put};
 
 use super::{Connection, Redis, errors};
 use crate::backends::text;
@@ -69,12 +69,9 @@ impl Kv for Redis {
         Ok(said.iter().map(|said| said == "put").collect())
     }
 
-    async fn doubt(&self, connection: &mut Connection) -> Result<Option<Suspicion>> {
+    async fn doubt(&self, connection: &mut Connection) -> Result<Option<Doubt>> {
         let (doubts, took_over) = self.examine(connection).await?;
-        Ok((!doubts.is_empty()).then(|| Suspicion {
-            why: doubts.join("; "),
-            took_over,
-        }))
+        Ok((!doubts.is_empty()).then(|| Doubt::of(doubts.join("; "), took_over)))
     }
 
     async fn now(&self, connection: &mut Connection) -> Result<Option<UnixMillis>> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use vesta_service::contract::UnixMillis;
-use vesta_service::lease::{Put, Suspicion, Writer};
+use vesta_service::lease::{Doubt, Put, Writer};
 
 use super::dialect::{Cells as _, Dialect, Look, Value};
 use super::{Sql, errors, explain, pause_before};
@@ -104,7 +104,7 @@ impl<D: Dialect> Kv for Sql<D> {
         Ok(puts.iter().map(|put| done.contains(&put.key)).collect())
     }
 
-    async fn doubt(&self, connection: &mut D::Connection) -> Result<Option<Suspicion>> {
+    async fn doubt(&self, connection: &mut D::Connection) -> Result<Option<Doubt>> {
         let look = self.look(connection).await?;
         let Look {
             undone,
@@ -119,10 +119,7 @@ impl<D: Dialect> Kv for Sql<D> {
         }
         let source = source.map(|source| format!("it replicates from {source}"));
         let doubts: Vec<_> = undone.into_iter().chain(source).chain(doubts).collect();
-        Ok((!doubts.is_empty()).then(|| Suspicion {
-            why: doubts.join("; "),
-            took_over,
-        }))
+        Ok((!doubts.is_empty()).then(|| Doubt::of(doubts.join("; "), took_over)))
     }
 
     fn writer(&self) -> Option<Writer> {

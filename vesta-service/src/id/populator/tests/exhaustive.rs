@@ -6,7 +6,7 @@ mod model;
 mod planted;
 
 use crate::sequence::{Rules, advance};
-use explore::{Counts, Scenario, Subject, explore, replay};
+use explore::{Counts, Known, Scenario, Subject, explore, explore_more, replay};
 use model::Small;
 use planted::{FAULTS, Faulty};
 
@@ -211,6 +211,8 @@ fn every_start<S: Subject>(populator: &str) {
     let mut all = Counts::default();
     let mut starts = 0;
     for small in layouts {
+        // Operations depend on whether the first position is even.
+        let mut known = [Known::new(), Known::new()];
         for first in 0..=small.end() {
             for tick in 0..=small.ticks + 1 {
                 for bound in 0..=small.end() + 1 {
@@ -223,7 +225,8 @@ fn every_start<S: Subject>(populator: &str) {
                         bound,
                         gives_back: false,
                     };
-                    all.add(explore::<S>(&scenario, length).unwrap());
+                    let known = &mut known[usize::from(first.is_multiple_of(2))];
+                    all.add(explore_more::<S>(&scenario, length, known).unwrap());
                     starts += 1;
                 }
             }

@@ -154,7 +154,7 @@ impl Model {
             start_at: 0,
             guard: false,
             keeps_owners: false,
-            may_forget: None,
+            doubted: None,
             usual_window: unit * 3,
             doubtful_window: crate::lease::USUAL_DOUBTFUL_WINDOW,
             standby: None,

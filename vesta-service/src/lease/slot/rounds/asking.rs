@@ -10,7 +10,7 @@ use super::{Rounds, Said};
 use crate::clock::ClockPair;
 use crate::error::{StoreError, ask_store};
 use crate::lease::state::{Answer, Ask, DOUBT_CHECK, Findings, Write};
-use crate::lease::{Amendment, Doubt, HostState, Leases, Local, Look, Namespace, Plan, Suspicion};
+use crate::lease::{Amendment, Doubt, HostState, Leases, Local, Look, Namespace, Plan};
 
 /// Smallest difference between clocks that is logged.
 const WORTH_A_WORD: Duration = Duration::from_millis(500);
@@ -270,7 +270,7 @@ fn survey(
     // claims: it is asked for that after they were read.
     let mut reaches_nothing = namespace.doubt.clone();
     if let Some(doubt) = reaches_nothing.as_ref() {
-        let took_over = |seen: Suspicion| seen.took_over;
+        let took_over = |seen: Doubt| seen.took_over;
         let unclaimed = Plan::waits_for_reach(doubt, wall)
             && leases.is_unclaimed()?
             && !leases.store().doubt()?.is_some_and(took_over);

@@ -2,7 +2,7 @@ use vesta_intf::IdMeta;
 
 use super::*;
 use crate::clock::ClockPair;
-use crate::lease::{Look, Namespace, Standby, StoreError, Suspicion};
+use crate::lease::{Doubt, Look, Namespace, Standby, StoreError};
 use crate::sequence::Rules;
 
 const RULES: Rules = Rules::new(30, 4, 0);
@@ -44,7 +44,7 @@ fn namespace(doubt: Option<Doubt>) -> Namespace {
     }
 }
 
-fn looked(asked: u32, namespace: Option<Namespace>, seen: Option<Suspicion>) -> Answer {
+fn looked(asked: u32, namespace: Option<Namespace>, seen: Option<Doubt>) -> Answer {
     Answer::Doubt(Look {
         server: None,
         asked: asked * SECOND,
@@ -464,10 +464,7 @@ fn an_unusual_window_is_used_ten_minutes_after_the_namespace_shows_it() {
 
 #[test]
 fn the_reach_of_a_doubt_covers_the_longest_window_that_the_namespace_shows() {
-    let seen = Some(Suspicion {
-        why: "a replica lags".into(),
-        took_over: false,
-    });
+    let seen = Some(Doubt::of("a replica lags", false));
     let minutes = Namespace {
         window: 600 * SECOND,
         ..namespace(None)

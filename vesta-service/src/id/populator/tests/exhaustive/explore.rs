@@ -1,4 +1,8 @@
 //! Explores every sequence of operations, and compares it with the model.
+//!
+//! Sequences that lead to the same world go on alike, so what follows it is tried once and counted for each of them.
+
+use std::collections::HashMap;
 
 use super::model::{Model, Small};
 use crate::populator::subject::IdPopulator;
@@ -150,14 +154,14 @@ impl Counts {
 }
 
 /// Everything that a sequence has changed, except the populator.
-#[derive(Debug, Clone, Copy)]
-struct World {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct World {
     tick: u64,
     bound: u64,
     model: Model,
     /// The highest position issued so far, to check the invariant independently of the model.
     highest: Option<u64>,
-    /// The last claims that a caller holds, and the highest position before each.
+    /// The last claims that a caller holds, and the highest position before each, if any may be given back.
     held: [Option<(Claim, Option<u64>)>; 2],
 }
 
@@ -180,7 +184,9 @@ impl World {
         &mut self,
         subject: &S,
         op: Op,
-        small: &Small,
+        Scenario {
+            small, gives_back, ..
+        }: &Scenario,
         counts: &mut Counts,
     ) -> Result<(), String> {
         match op {
@@ -196,7 +202,9 @@ impl World {
                     if !ascends || end <= start || end > self.bound || end > small.end() {
                         return Err(format!("{answer:?} after {:?}", self.highest));
                     }
-                    self.held = [Some((Claim { start, end }, self.highest)), self.held[0]];
+                    if *gives_back {
+                        self.held = [Some((Claim { start, end }, self.highest)), self.held[0]];
+                    }
                     self.highest = Some(end - 1);
                 }
                 counts.count(answer);
@@ -251,54 +259,60 @@ fn explained(scenario: &Scenario, path: &[Op], flaw: &str) -> String {
     format!("{name} (position {first}, tick {tick}, bound {bound}): {path:?}: {flaw}")
 }
 
+/// Counts of all sequences that begin in a world, by the number of operations that are left.
+pub(crate) type Known = HashMap<(World, usize), Counts>;
+
 /// Explores every sequence of up to `length` operations, depth first.
 pub(crate) fn explore<S: Subject>(scenario: &Scenario, length: usize) -> Result<Counts, String> {
+    explore_more::<S>(scenario, length, &mut Known::new())
+}
+
+/// The same, after scenarios of the same layout and operations.
+pub(crate) fn explore_more<S: Subject>(
+    scenario: &Scenario,
+    length: usize,
+    known: &mut Known,
+) -> Result<Counts, String> {
     fn below<S: Subject>(
         scenario: &Scenario,
         alphabet: &[Op],
-        subject: &S,
-        world: &World,
+        (subject, world): (&S, &World),
         path: &mut Vec<Op>,
-        length: usize,
-        counts: &mut Counts,
-    ) -> Result<(), String> {
+        left: usize,
+        known: &mut Known,
+    ) -> Result<Counts, String> {
+        if let Some(counts) = known.get(&(*world, left)) {
+            return Ok(*counts);
+        }
+        let mut counts = Counts::default();
         for op in alphabet {
             path.push(*op);
-            let mut world_then = *world;
+            let mut then = *world;
             let changed = matches!(op, Op::Claim(_) | Op::Seal | Op::GiveBack(_))
                 .then(|| subject.copy(world.model.sealed));
             let subject = changed.as_ref().unwrap_or(subject);
             counts.sequences += 1;
-            world_then
-                .step(subject, *op, &scenario.small, counts)
+            then.step(subject, *op, scenario, &mut counts)
                 .map_err(|flaw| explained(scenario, path, &flaw))?;
-            if path.len() < length {
-                below(
-                    scenario,
-                    alphabet,
-                    subject,
-                    &world_then,
-                    path,
-                    length,
-                    counts,
-                )?;
+            if left > 1 {
+                let after = (subject, &then);
+                counts.add(below(scenario, alphabet, after, path, left - 1, known)?);
             }
             path.pop();
         }
-        Ok(())
+        known.insert((*world, left), counts);
+        Ok(counts)
     }
-    let mut counts = Counts::default();
     let (subject, world) = (S::at(scenario.first), World::new(scenario));
+    let start = (&subject, &world);
     below(
         scenario,
         &scenario.alphabet(),
-        &subject,
-        &world,
+        start,
         &mut Vec::new(),
         length,
-        &mut counts,
-    )?;
-    Ok(counts)
+        known,
+    )
 }
 
 /// Runs every sequence of exactly `length` operations, each on a fresh populator from the beginning.
@@ -311,7 +325,7 @@ pub(crate) fn replay<S: Subject>(scenario: &Scenario, length: usize) -> Result<C
         let digit = |place| alphabet[number / pow(place) % alphabet.len()];
         for place in 0..length {
             world
-                .step(&subject, digit(place), &scenario.small, &mut counts)
+                .step(&subject, digit(place), scenario, &mut counts)
                 .map_err(|flaw| {
                     let path: Vec<Op> = (0..=place).map(digit).collect();
                     explained(scenario, &path, &flaw)

@@ -71,7 +71,7 @@ impl Small {
 }
 
 /// Positions that a populator has issued.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Model {
     /// Positions below it belong to another owner.
     first: u64,

@@ -208,10 +208,7 @@ fn the_reach_of_a_doubt_counts_from_the_later_clock() {
     for (theirs, from) in [(None, 0), (Some(UnixMillis(9_000)), 9_000)] {
         let mut lease = lease();
         asks_after_clock(&mut lease, theirs, &now(41, 10));
-        let seen = Some(Suspicion {
-            why: "a replica lags".into(),
-            took_over: false,
-        });
+        let seen = Some(Doubt::of("a replica lags", false));
         lease.on_answer(
             &plan(),
             looked(41, Some(namespace(None)), seen),
@@ -246,10 +243,7 @@ fn doubt_is_noticed_in_a_minute_and_written_before_the_next_window() {
     lease.on_answer(&plan(), done(), &now(40, 10));
     asks_after_clock(&mut lease, None, &now(41, 10));
     // Asked at 41 s and answered late: the facts are as old as the request.
-    let seen = Some(Suspicion {
-        why: "a replica lags".into(),
-        took_over: false,
-    });
+    let seen = Some(Doubt::of("a replica lags", false));
     let event = lease.on_answer(
         &plan(),
         looked(41, Some(namespace(None)), seen),
