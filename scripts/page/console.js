@@ -161,7 +161,7 @@ function showPool(pool, usage) {
   const legend = counts.map(([state, text]) => el("span", {}, el("i", { class: state, text: LETTERS[state] }), text));
   $("pool-is").replaceChildren(`${pool.store}, ${pool.firstMachine}–${pool.lastMachine}`, ...legend);
   const records = new Map(pool.records.map((record) => [record.machine, record]));
-  const { first, last } = pool.range;
+  const { firstMachine: first, lastMachine: last } = pool;
   const cells = last - first < MOST_CELLS ? Array.from({ length: last - first + 1 }, (_, at) => first + at) : [];
   $("grid").setAttribute("aria-label", counts.map(([, text]) => text).join(", "));
   $("grid").replaceChildren(...columns(cells.length), ...cells.flatMap((machine, at) => {
