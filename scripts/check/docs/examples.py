@@ -76,7 +76,7 @@ def marked(text):
         (r"(machine ID +)\d+ \(|(machine )\d+(?=  20)", r"\1\2#"),
         (r": \S+ \(pid \d+\), ", ": HOST (pid #), "),
         (r"\b20(2[6-9]|[3-9]\d)-\d\d-\d\dT[\d:.]+Z", moment_now),
-        (r'("capacityPerSecond":\d+,"machine":)\d+', r"\1#"),
+        (r'("makesIds":\w+,"machine":)\d+', r"\1#"),
         (r"\b(in )?\d+ years\b", r"\1# years"),
         (r" \(debug build: [^)]*\)", ""),
     ):
