@@ -162,14 +162,20 @@ fn are_sound(runs: &[IdRun]) -> bool {
         let distance = u64::from(run.count).checked_sub(1)?.checked_mul(run.step)?;
         run.first.checked_add(distance)
     };
-    let apart = |one: &IdRun, next: &IdRun| {
-        last(one).is_some_and(|last| last < next.first)
-            || one.step == next.step && !(next.first - one.first).is_multiple_of(one.step)
-    };
     let sound = |run: &IdRun| run.step > 0 && last(run).is_some();
+    // Runs that reach beyond the first ID of the next one: a run may meet each of them, not only its neighbour.
+    let mut open: Vec<&IdRun> = Vec::new();
     runs.iter().all(sound)
         && runs.is_sorted_by(|one, next| one.first < next.first)
-        && runs.windows(2).all(|pair| apart(&pair[0], &pair[1]))
+        && runs.iter().all(|next| {
+            open.retain(|one| last(one) >= Some(next.first));
+            let apart = |one: &&IdRun| {
+                one.step == next.step && !(next.first - one.first).is_multiple_of(one.step)
+            };
+            let is_apart = open.iter().all(apart);
+            open.push(next);
+            is_apart
+        })
 }
 
 #[cfg(test)]
@@ -191,6 +197,7 @@ mod tests {
             &[run(1, u64::MAX, 3)],
             &[run(1, 8, 100), run(9, 8, 100)],
             &[run(1, 8, 100), run(4, 2, 100)],
+            &[run(1, 8, 100), run(2, 8, 100), run(9, 8, 100)],
         ] {
             assert!(!are_sound(wrong), "{wrong:?}");
         }
