@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-pub(crate) use vesta_testkit::namespace_of;
 pub(crate) use vesta_testkit::programs::{FREE_PORTS, Program};
+pub(crate) use vesta_testkit::{folder, namespace_of};
 
 /// The program in this folder, with its own state and namespace, and no other environment variables.
 pub(crate) fn program(folder: &Path) -> Command {
@@ -43,8 +43,4 @@ pub(crate) fn start_waiting(folder: &Path, args: &[&str]) -> Program {
     let mut program = Program::start(command.args(FREE_PORTS).arg("--wait-for-store").args(args));
     program.logs("admin_listen=");
     program
-}
-
-pub(crate) fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a folder")
 }

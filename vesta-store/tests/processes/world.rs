@@ -38,20 +38,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn of(store: &Store) -> Self {
-        let folder = tempfile::tempdir().expect("a folder for temporary files");
-        let url = store.url(folder.path());
-        Self {
-            folder,
-            name: store.name,
-            url,
-        }
+        let mut world = Self::at(store, "");
+        world.url = store.url(world.folder.path());
+        world
     }
 
     /// The same, with this server.
     pub(crate) fn at(store: &Store, url: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder for temporary files");
         Self {
-            folder,
+            folder: vesta_testkit::folder(),
             name: store.name,
             url: url.into(),
         }
