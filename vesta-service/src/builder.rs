@@ -234,7 +234,7 @@ impl Builder {
     /// Declares whether the store may forget acknowledged writes, where that cannot be detected. `true`: a proxy
     /// or a managed database with a lagging replica that may take over. `false`: its fail-over loses nothing.
     /// Default: as detected. With a store that may forget, the first ID after a claim comes about 7 s later.
-    /// Once recorded in the namespace, only [`Leases::trust`](crate::lease::Leases::trust) ends this.
+    /// Once recorded in the namespace, only [`Leases::clear_doubt`](crate::lease::Leases::clear_doubt) ends this.
     pub fn store_may_forget(self, may_forget: bool) -> Self {
         Self {
             store_may_forget: Some(may_forget),
