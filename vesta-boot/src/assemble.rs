@@ -18,7 +18,7 @@ use crate::settings::{Compat, Config, Machine, Number, PoolServer};
 use crate::stores::metered::Metered;
 use crate::stores::pool::Pool;
 use crate::stores::{
-    host_name, not_opened, open, open_segments, options, options_of_tags, refuse_unfit, serials,
+    host_name, not_opened, open, open_segments, options, options_of_tags, refuse_doubt, serials,
     worker_nodes,
 };
 use crate::tinyid_tokens::TinyidTokens;
@@ -124,8 +124,8 @@ pub fn assemble(config: &Config) -> Result<Assembled, Error> {
         .standby(config.standby)
         .doubtful_window(config.store.doubtful_window)
         .machine(machine);
-    if let Some(may_forget) = config.store_may_forget {
-        builder = builder.store_may_forget(may_forget);
+    if let Some(may_forget) = config.store_doubt {
+        builder = builder.store_doubt(may_forget);
     }
     if let Some(timing) = config.lease {
         builder = builder.timing(timing);
@@ -270,7 +270,7 @@ fn segments(config: &Config) -> Result<(Option<SegmentService>, Option<TinyidTok
 }
 
 fn segments_over(config: &Config, store: Arc<dyn SegmentStore>) -> Result<SegmentService, Error> {
-    refuse_unfit(config, &store.describe(), store.doubt())?;
+    refuse_doubt(config, &store.describe(), store.doubt())?;
     SegmentService::builder(store)
         .state_dir(&config.state_dir)
         .require_durable(config.segments.require_durable)
@@ -284,6 +284,6 @@ fn segments_over(config: &Config, store: Arc<dyn SegmentStore>) -> Result<Segmen
 fn serials_of(config: &Config, store: &StoreUrl) -> Result<SerialService, Error> {
     let service = serials(config, store, config.store.auto_init)?;
     let doubt = service.refresh().map(|()| service.doubt());
-    refuse_unfit(config, &service.describe(), doubt)?;
+    refuse_doubt(config, &service.describe(), doubt)?;
     Ok(service)
 }

@@ -54,7 +54,7 @@ pub(crate) fn worker_nodes(
 pub fn ask_stores(config: &Config) -> Vec<(&'static str, Result<Option<String>, Error>)> {
     let fit = |store: String, doubt: Result<Option<String>, StoreError>| match doubt {
         Err(error) if !error.is_permanent() => Err(Error::Unavailable(format!("{store}: {error}"))),
-        doubt => refuse_unfit(config, &store, doubt),
+        doubt => refuse_doubt(config, &store, doubt),
     };
     let disposable = match &config.machine {
         Machine::Disposable { store } => Some(store),
@@ -142,7 +142,7 @@ pub(crate) fn serials(
 
 /// Refuses a store that fails permanently or, with `segment.require_durable`, one that may forget. An
 /// unreachable store is accepted: the service checks it again before it hands out a number.
-pub(crate) fn refuse_unfit(
+pub(crate) fn refuse_doubt(
     config: &Config,
     store: &str,
     doubt: Result<Option<String>, StoreError>,
@@ -202,7 +202,7 @@ mod tests {
     fn a_store_unfit_for_tags_fails_the_start_with_a_reason() {
         let mut config = Config::defaults(&[Api::Grpc]);
         let doubt = || Ok(Some("it has asynchronous replicas".to_owned()));
-        let check = |config: &Config, answer| refuse_unfit(config, "a database", answer);
+        let check = |config: &Config, answer| refuse_doubt(config, "a database", answer);
         assert_eq!(
             check(&config, doubt()).unwrap(),
             doubt().unwrap(),

@@ -230,7 +230,7 @@ fn store(config: &Config, report: &mut Report) {
     if let Some(refusal) = leases.forgotten(&config.state_dir, &config.ids.layout, found.as_ref()) {
         report.fail("memory", refusal);
     }
-    if config.store_may_forget.unwrap_or(doubt.is_some()) {
+    if config.store_doubt.unwrap_or(doubt.is_some()) {
         first_id(config, &leases, found.as_ref(), report);
     }
     pool(config, &leases, report);

@@ -154,7 +154,7 @@ impl Builder {
             )
         };
         let slots = Slots::unkept((0..self.machine_count).map(member))?;
-        let doubt = machine::doubt(nodes, self.store_may_forget, clock);
+        let doubt = machine::doubt(nodes, self.store_doubt, clock);
         for slot in slots.iter() {
             slot.state.lock().doubt.clone_from(&doubt);
         }
@@ -207,7 +207,7 @@ impl Builder {
             is_damaged,
             keeps_owners: store.keeps_owners(),
             doubted: if remembers {
-                self.store_may_forget
+                self.store_doubt
             } else {
                 Some(false)
             },

@@ -36,7 +36,7 @@ pub struct Builder {
     pub(crate) timing: Option<Timing>,
     pub(crate) wait_for_store: bool,
     pub(crate) standby: bool,
-    pub(crate) store_may_forget: Option<bool>,
+    pub(crate) store_doubt: Option<bool>,
     pub(crate) doubtful_window: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Default for Builder {
             timing: None,
             wait_for_store: false,
             standby: false,
-            store_may_forget: None,
+            store_doubt: None,
             doubtful_window: USUAL_DOUBTFUL_WINDOW,
         }
     }
@@ -235,9 +235,9 @@ impl Builder {
     /// or a managed database with a lagging replica that may take over. `false`: its fail-over loses nothing.
     /// Default: as detected. With a store that may forget, the first ID after a claim comes about 7 s later.
     /// Once recorded in the namespace, only [`Leases::clear_doubt`](crate::lease::Leases::clear_doubt) ends this.
-    pub fn store_may_forget(self, may_forget: bool) -> Self {
+    pub fn store_doubt(self, may_forget: bool) -> Self {
         Self {
-            store_may_forget: Some(may_forget),
+            store_doubt: Some(may_forget),
             ..self
         }
     }

@@ -103,7 +103,7 @@ pub struct Config {
     /// True if the program stands by while another one holds its machine ID.
     pub standby: bool,
     /// Operator's statement whether the store may forget acknowledged writes.
-    pub store_may_forget: Option<bool>,
+    pub store_doubt: Option<bool>,
     /// Operator's statement that only one of two databases replicating from each other is written.
     pub one_writer: bool,
     /// The folder of the state files.
@@ -168,7 +168,7 @@ impl Config {
             lease: store.lease(values, &machine, standby)?,
             standby,
             store,
-            store_may_forget: match trust {
+            store_doubt: match trust {
                 Some(Trust::Durable) => Some(false),
                 Some(Trust::Doubtful) => Some(true),
                 Some(Trust::OneWriter) | None => None,

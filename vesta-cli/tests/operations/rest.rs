@@ -24,6 +24,9 @@ pub(crate) fn served(folder: &std::path::Path) -> Program {
     command.arg("serve").args(FREE_PORTS).current_dir(folder);
     command.arg("--config").arg(&settings);
     command.args(["--machine-id=1021", "--segment-store=sqlite:tags.db"]);
+    // Two servers of one namespace cannot have one machine ID.
+    let name = folder.file_name().expect("a name").to_string_lossy();
+    command.arg(format!("--namespace={}", name.trim_start_matches('.')));
     command.args(["--serial-store=sqlite:tags.db", "--auto-init=true"]);
     command.env("VESTA_STATE_DIR", folder);
     Program::serve(&mut command).unwrap_or_else(|output| {

@@ -96,7 +96,7 @@ impl FlakyStore {
     }
 
     /// Reports from now on that the store may forget, unless the store itself does.
-    pub fn set_may_forget(&self) {
+    pub fn set_doubt(&self) {
         self.weather.lock().doubted = true;
     }
 

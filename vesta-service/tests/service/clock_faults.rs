@@ -321,7 +321,7 @@ fn a_doubt_reaches_no_further_than_the_believed_clock() {
     let store = FlakyStore::new(memory.clone());
     let service = pool(&clock, &folder, &store);
     clock.set_wall(UnixMillis(START.0 + 50 * 365 * 24 * HOUR));
-    store.set_may_forget();
+    store.set_doubt();
     for _ in 0..60 {
         clock.advance(Duration::from_secs(1));
         service.maintain();

@@ -162,7 +162,7 @@ fn a_table_that_may_repeat_a_number_is_reported() {
             .clock(Arc::new(ManualClock::at(START)))
             .drive(Drive::ByHand);
         let builder = match said {
-            Some(said) => builder.store_may_forget(said),
+            Some(said) => builder.store_doubt(said),
             None => builder,
         };
         builder

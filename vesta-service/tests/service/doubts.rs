@@ -49,7 +49,7 @@ fn begins_in(setting: &Setting, service: &LocalIdService) -> Duration {
 #[test]
 fn a_recorded_doubt_counts_for_all_until_an_operator_clears_it() {
     let first = Setting::new();
-    first.store.set_may_forget();
+    first.store.set_doubt();
     let _owner = first.start_from_memory();
     let written = doubt(&first).expect("it is written down");
     assert_eq!((written.since, written.why.as_str()), (START, "it said so"));
@@ -157,7 +157,7 @@ fn claims_keep_clear_of_reservations_made_before_the_doubt() {
     pass(&early, 20, &[&owner]);
 
     let late = early.elsewhere();
-    late.store.set_may_forget();
+    late.store.set_doubt();
     let newcomer = late.builder().timing(Timing::NETWORK).build().unwrap();
     let reach = doubt(&late).expect("written down").reach;
     // 40 s until the owner checks again, a window of 60 s, 5 s of lead, and 2 s between clocks.
@@ -189,7 +189,7 @@ fn an_owner_notices_that_its_store_becomes_doubtful() {
     let setting = Setting::new();
     let service = setting.builder().timing(Timing::NETWORK).build().unwrap();
     pass(&setting, 30, &[&service]);
-    setting.store.set_may_forget();
+    setting.store.set_doubt();
     let noticed = (1..=60).find(|_| {
         pass(&setting, 1, &[&service]);
         doubt(&setting).is_some()
@@ -220,7 +220,7 @@ fn one_doubt_check_serves_all_machine_ids_of_a_process() {
     );
     let looks = setting.store.asked() - asked - renewals / 32;
     assert!((8..=10).contains(&looks), "one each third round: {looks}");
-    setting.store.set_may_forget();
+    setting.store.set_doubt();
     pass(&setting, 60, &[&service]);
     assert!(service.machines().iter().all(|one| one.doubt.is_some()));
 }
@@ -233,7 +233,7 @@ fn a_doubt_recorded_between_any_two_steps_of_a_claim_counts() {
     for after in 1..12 {
         let setting = Setting::new();
         let other = unsuspecting(&setting);
-        other.store.set_may_forget();
+        other.store.set_doubt();
         let (memory, clock) = (setting.memory.clone(), setting.clock.clone());
         setting.store.after(after, move || {
             // Earlier stops of any length.
@@ -274,13 +274,13 @@ fn a_doubt_recorded_between_any_two_steps_of_a_claim_counts() {
 fn a_slow_claim_keeps_its_distance_from_its_end() {
     let requests = {
         let setting = Setting::new();
-        setting.store.set_may_forget();
+        setting.store.set_doubt();
         let _service = setting.start_from_memory();
         setting.store.asked()
     };
     for after in 1..requests {
         let setting = Setting::new();
-        setting.store.set_may_forget();
+        setting.store.set_doubt();
         let clock = setting.clock.clone();
         setting
             .store
@@ -301,13 +301,13 @@ fn a_slow_claim_keeps_its_distance_from_its_end() {
 #[test]
 fn an_operator_can_overrule_the_stores_doubt() {
     let trusted = Setting::new();
-    trusted.store.set_may_forget();
-    let service = trusted.builder().store_may_forget(false).build().unwrap();
+    trusted.store.set_doubt();
+    let service = trusted.builder().store_doubt(false).build().unwrap();
     service.try_gen_id().expect("at once");
     assert_eq!(doubt(&trusted), None);
 
     let doubted = Setting::new();
-    let service = doubted.builder().store_may_forget(true).build().unwrap();
+    let service = doubted.builder().store_doubt(true).build().unwrap();
     assert_eq!(
         service.try_gen_id().unwrap_err().kind(),
         ErrorKind::ClockBehind
@@ -318,7 +318,7 @@ fn an_operator_can_overrule_the_stores_doubt() {
     );
     // A recorded doubt counts, even for a process that would trust the store.
     let late = doubted.elsewhere();
-    let trusting = late.builder().store_may_forget(false).build().unwrap();
+    let trusting = late.builder().store_doubt(false).build().unwrap();
     assert!(trusting.try_gen_id().is_err());
 }
 
@@ -326,7 +326,7 @@ fn an_operator_can_overrule_the_stores_doubt() {
 #[test]
 fn a_host_slightly_ahead_of_a_doubtful_store_claims_above_its_record() {
     let setting = Setting::new();
-    setting.store.set_may_forget();
+    setting.store.set_doubt();
     let service = setting.start_from_memory();
     pass(&setting, 8, &[&service]);
     let before = service.gen_id().unwrap();

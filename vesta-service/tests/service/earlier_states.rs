@@ -281,7 +281,7 @@ fn the_distance_covers_the_longest_window_in_the_namespace() {
 
     replica.restore(&setting.memory);
     let other = elsewhere(&setting);
-    other.store.set_may_forget();
+    other.store.set_doubt();
     let successor = other.start();
     let record = other.record(successor.machine());
     assert!(

@@ -103,7 +103,7 @@ fn a_machine_id_is_not_reclaimed_from_a_store_wiped_at_runtime() {
 #[test]
 fn claims_keep_a_window_ahead_of_a_store_that_may_forget() {
     let setting = Setting::new();
-    setting.store.set_may_forget();
+    setting.store.set_doubt();
     let service = setting.start_from_memory();
     let first = service.try_gen_id().unwrap_err();
     assert_eq!(
@@ -136,7 +136,7 @@ fn claims_keep_a_window_ahead_of_a_store_that_may_forget() {
 #[test]
 fn ids_keep_flowing_with_a_store_that_may_forget() {
     let setting = Setting::new();
-    setting.store.set_may_forget();
+    setting.store.set_doubt();
     let service = setting.reserved().timing(Timing::ONE_HOST).build().unwrap();
     setting.clock.advance(Duration::from_millis(7001));
     for _ in 0..1000 {
@@ -150,7 +150,7 @@ fn ids_keep_flowing_with_a_store_that_may_forget() {
 #[test]
 fn of_two_claims_only_the_one_known_to_the_store_issues() {
     let first = Setting::new();
-    first.store.set_may_forget();
+    first.store.set_doubt();
     let start = |on: &Setting| on.reserved().timing(Timing::IN_MEMORY).build().unwrap();
     let forgotten = start(&first);
     first.memory.forget();
@@ -187,7 +187,7 @@ fn a_machine_id_in_use_on_this_host_is_not_claimed_even_if_forgotten() {
 #[test]
 fn a_store_that_may_forget_reserves_only_up_to_the_wall_clock() {
     let setting = Setting::new();
-    setting.store.set_may_forget();
+    setting.store.set_doubt();
     let service = setting.start_from_memory();
     setting.clock.advance(Duration::from_secs(8));
     service.maintain();
@@ -202,7 +202,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A store that may forget, with a right clock if it has one, and a service that has begun to issue IDs.
 fn begun(setting: &Setting, right: Option<&ManualClock>, holder: Builder) -> LocalIdService {
-    setting.store.set_may_forget();
+    setting.store.set_doubt();
     if let Some(right) = right {
         setting.store.show_clock(right);
     }
@@ -375,7 +375,7 @@ fn the_window_under_doubt_is_a_setting_with_a_price() {
     ] {
         let setting = Setting::new();
         if doubted {
-            setting.store.set_may_forget();
+            setting.store.set_doubt();
         }
         let mut builder = setting.builder().timing(Timing::NETWORK);
         if let Some(seconds) = window {

@@ -248,7 +248,7 @@ fn a_process_stands_by_through_an_outage_of_its_store() {
 #[test]
 fn with_a_doubtful_store_a_takeover_takes_longer() {
     let setting = Setting::new();
-    setting.store.set_may_forget();
+    setting.store.set_doubt();
     let holder = start(&setting.elsewhere());
     let waiting = start(&setting.elsewhere());
     let in_time = |service: &LocalIdService| {

@@ -29,7 +29,7 @@ fn a_namespace_that_was_only_created_delays_no_first_start() {
                     id: machine,
                 })
                 .state_dir(folder.path())
-                .store_may_forget(may_forget)
+                .store_doubt(may_forget)
                 .build()
                 .expect(kind)
         };

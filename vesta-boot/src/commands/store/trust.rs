@@ -68,7 +68,7 @@ mod tests {
             .state_dir(folder.path())
             .clock(Arc::new(ManualClock::at(NOW)))
             .drive(Drive::ByHand)
-            .store_may_forget(true);
+            .store_doubt(true);
         doubting.build().expect("a service");
         let doubt = world.opened().namespace.doubt.expect("written down");
         assert_eq!(doubt.why, "the settings say so");
