@@ -152,7 +152,7 @@ impl Model {
             host: "here".into(),
             pid: 1,
             start_at: 0,
-            guard: false,
+            is_damaged: false,
             keeps_owners: false,
             doubted: None,
             usual_window: unit * 3,
