@@ -58,7 +58,7 @@ pub(crate) struct Origin {
     pub(crate) machine_source: &'static str,
     /// The kind of the store of machine IDs.
     pub(crate) store: &'static str,
-    /// genMethods of the fronts, deduplicated.
+    /// genMethod of the IDs.
     pub(crate) gen_method: u64,
 }
 

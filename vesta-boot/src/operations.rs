@@ -37,9 +37,8 @@ pub(crate) async fn created<E: std::error::Error + Send + Sync + 'static>(
     match tokio::task::spawn_blocking(create).await {
         Ok(Ok(created)) => created.is_new(tag),
         Ok(Err(error)) => Err(refused(error).unwrap_or_else(|error| IdError::Unavailable {
-            reason:
-                "the store of tags failed: it is unknown whether the tag was created; ask again"
-                    .into(),
+            // Callers have the scope admin: they may see what the store said.
+            reason: format!("{error}: it is unknown whether the tag was created; ask again").into(),
             retry_after: Some(Duration::from_secs(1)),
             source: Some(Arc::new(error)),
         })),

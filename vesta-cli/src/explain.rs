@@ -50,7 +50,9 @@ impl Explained {
 
     /// All about it, with its friendly form.
     fn answer(&self, zone: &TimeZone) -> Result<answers::Explained, Error> {
-        let mut answer = answers::Explained::new(self.raw, &self.layout).map_err(Error::setting)?;
+        let decimal = TextFormat::Plain(IdFormat::Decimal);
+        let answer = answers::Explained::new(self.raw, &self.layout, &decimal);
+        let mut answer = answer.map_err(Error::setting)?;
         let friendly = self.friendly(zone).map(|text| ("friendly", text));
         answer.forms.extend(friendly);
         Ok(answer)
@@ -193,10 +195,7 @@ fn from_stdin(layout: &IdMeta, output: Output, reading: &Reading<'_>) -> Result<
 /// One ID on one line.
 fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> Result<String, Error> {
     let Explained {
-        raw,
-        layout,
-        id,
-        made: _,
+        raw, layout, id, ..
     } = it;
     Ok(match output {
         Output::Text => {

@@ -192,35 +192,24 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// Explains an ID of this layout, in decimal.
+    /// Explains an ID of this layout. Only a decimal one gets rounded: programs take no other format for a number.
     ///
     /// # Errors
-    /// [`IdError`] if it is none.
-    pub fn new(raw: u64, layout: &IdMeta) -> Result<Self, IdError> {
+    /// [`IdError`] if it is none; as [`IdText::new`].
+    pub fn new(raw: u64, layout: &IdMeta, format: &TextFormat<'_>) -> Result<Self, IdError> {
         let id = layout.unpack(raw)?;
+        let text = IdText::new(raw, format)?;
+        let is_decimal = matches!(text, IdText::Decimal(_));
         let forms = [IdFormat::Hex, IdFormat::Base62, IdFormat::Crockford];
         Ok(Self {
-            id: IdText::Decimal(raw),
+            id: text,
             layout: layout.name(),
             moment: in_utc(layout.moment_of(id.time)?, layout),
             fields: id.into(),
             forms: forms.map(|form| (form.name(), form.encode(raw))).into(),
             tick: Ends::of_tick(&id, layout),
-            rounded: Rounding::of(raw),
+            rounded: Rounding::of(raw).filter(|_| is_decimal),
         })
-    }
-
-    /// The same, with the ID in a format.
-    ///
-    /// # Errors
-    /// As [`IdText::new`].
-    pub fn in_format(mut self, raw: u64, format: &TextFormat<'_>) -> Result<Self, IdError> {
-        self.id = IdText::new(raw, format)?;
-        // Only decimal IDs get rounded: programs take no other format for a number.
-        self.rounded = self
-            .rounded
-            .filter(|_| matches!(self.id, IdText::Decimal(_)));
-        Ok(self)
     }
 }
 

@@ -6,14 +6,13 @@ mod declared;
 pub(crate) mod store;
 mod token;
 
-pub(crate) use crate::console::print;
 pub use declared::{
     Command, Format, KeyCommand, LegacySystem, StoreCommand, StoreImport, TokenCommand,
 };
 pub use store::leases;
 pub(crate) use token::make_token;
 
-use crate::console::Console;
+use crate::console::{Console, print};
 use crate::error::Error;
 use crate::opaque_key;
 use crate::output::Output;

@@ -18,6 +18,7 @@ use crate::admin::AdminState;
 use crate::api::Api;
 use crate::assemble::{Assembled, assemble};
 use crate::commands;
+use crate::console::print;
 use crate::container::lost_state;
 use crate::error::Error;
 use crate::metrics::Metrics;
@@ -75,7 +76,7 @@ pub fn start(
         Invocation::Run(values) => serve(clock, name, fronts, &values),
         Invocation::Token(command, output) => commands::make_token(&command, output),
         Invocation::Key(command, output) => {
-            commands::make_key(&command, output).map(|said| commands::print(&said))
+            commands::make_key(&command, output).map(|said| print(&said))
         }
         Invocation::Command(values, command) => {
             let config = Config {

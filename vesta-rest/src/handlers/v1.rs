@@ -66,8 +66,7 @@ pub(crate) async fn explain(call: Call) -> Answer {
     let format = call.format()?;
     let raw = call.id_of(call.req.match_info().query("id"), &format)?;
     let meta = call.params.layout(call.running().service.meta(), raw)?;
-    let explained = Explained::new(raw, &meta)?;
-    Ok(json(&explained.in_format(raw, &format)?))
+    Ok(json(&Explained::new(raw, &meta, &format)?))
 }
 
 pub(crate) async fn make(call: Call) -> Answer {
