@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -319,7 +320,7 @@ func parseRuns(body []byte, once string, count int, expiry time.Time) ([]run, er
 	if answer.read("once", &name) != nil || name != once {
 		return nil, errMistaken
 	}
-	runs, total := []run{}, 0
+	runs, open, total := []run{}, []run{}, 0 // open: runs that reach beyond the first ID of the next one
 	for _, it := range list {
 		var first, step string
 		var n int
@@ -332,8 +333,14 @@ func parseRuns(body []byte, once string, count int, expiry time.Time) ([]run, er
 		if n < 1 || n > count || by < 1 || n > 1 && by > (math.MaxUint64-next)/uint64(n-1) {
 			return nil, errors.New("a run is out of range")
 		}
+		fresh := run{next, by, n, expiry}
+		open = slices.DeleteFunc(open, func(it run) bool { return it.next+it.step*uint64(it.left-1) < next })
+		meets := func(it run) bool { return it.step != by || (next-it.next)%by == 0 }
+		if len(runs) > 0 && next <= runs[len(runs)-1].next || slices.ContainsFunc(open, meets) {
+			return nil, errors.New("runs share an ID")
+		}
 		total += n
-		runs = append(runs, run{next, by, n, expiry})
+		runs, open = append(runs, fresh), append(open, fresh)
 	}
 	if total != count {
 		return nil, fmt.Errorf("expected runs of %d IDs", count)

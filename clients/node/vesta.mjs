@@ -285,7 +285,7 @@ function readMoment(text) {
 }
 
 function readRuns(body, once, count, expiry) {
-  let total = 0;
+  let [before, total, open] = [-1n, 0, []]; // open: runs that reach beyond the first ID of the next one
   const answer = JSON.parse(body);
   const given = [...answer.runs];
   expect(answer.once === once);
@@ -294,7 +294,11 @@ function readRuns(body, once, count, expiry) {
     if (!(Number.isInteger(left) && left > 0) || run.next < 0n || run.step < 1n || run.next + run.step * BigInt(left - 1) > MAX_ID) {
       throw new RangeError("a run is out of range");
     }
-    total += left;
+    open = open.filter((it) => it.next + it.step * BigInt(it.left - 1) >= run.next);
+    const meets = (it) => it.step !== run.step || (run.next - it.next) % it.step === 0n;
+    if (run.next <= before || open.some(meets)) throw new RangeError("runs share an ID");
+    [before, total] = [run.next, total + left];
+    open.push(run);
     return run;
   });
   if (total !== count) throw new RangeError(`expected runs of ${count} IDs`);

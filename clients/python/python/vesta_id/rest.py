@@ -428,14 +428,19 @@ def _text(body: bytes, once: str, read: Callable[[str], T]) -> T:
 
 
 def _runs(body: bytes, once: str, count: int) -> list[range]:
-    answer, runs = json.loads(body), []
+    answer, runs, reach = json.loads(body), [], []
     given = answer["runs"]
     _check(answer.get("once") == once)
     for run in given:
         first, step, n = int(run["first"]), int(run["step"]), int(run["count"])
         if first < 0 or step < 1 or not 1 <= n <= count or first + (n - 1) * step > MAX_ID:
             raise ValueError("a run is out of range")
+        reach = [it for it in reach if it[-1] >= first]  # beyond the first ID of this run
+        meets = any(it.step != step or (first - it[0]) % step == 0 for it in reach)
+        if meets or runs and first <= runs[-1][0]:
+            raise ValueError("runs share an ID")
         runs.append(range(first, first + n * step, step))
+        reach.append(runs[-1])
     if sum(map(len, runs)) != count:
         raise ValueError(f"expected runs of {count} IDs")
     return runs

@@ -296,6 +296,7 @@ public final class VestaClient implements IdService, AutoCloseable {
         var given = Json.member(answer, "runs", List.class);
         Servers.expect(once.equals(answer.get("once")));
         var runs = new ArrayList<Run>();
+        var open = new ArrayList<Run>(); // runs that reach beyond the first ID of the next one
         long total = 0;
         for (Object item : given) {
             var it = (Map<?, ?>) item;
@@ -309,8 +310,16 @@ public final class VestaClient implements IdService, AutoCloseable {
             }
             run.left = (int) n;
             run.expiry = expiry;
+            open.removeIf(one -> Long.compareUnsigned(one.next + one.step * (one.left - 1), run.next) < 0);
+            boolean meets = open.stream()
+                .anyMatch(one -> one.step != run.step || Long.remainderUnsigned(run.next - one.next, one.step) == 0);
+            boolean ascends = runs.isEmpty() || Long.compareUnsigned(run.next, runs.get(runs.size() - 1).next) > 0;
+            if (meets || !ascends) {
+                throw new IllegalArgumentException("runs share an ID");
+            }
             total += n;
             runs.add(run);
+            open.add(run);
         }
         if (total != count) {
             throw new IllegalArgumentException("expected runs of " + count + " IDs");
