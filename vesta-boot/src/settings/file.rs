@@ -232,6 +232,10 @@ mod tests {
                 "line 2: unknown setting `machine.ids`; did you mean machine.id?",
             ),
             (
+                "listen = 1\n",
+                "line 1: unknown setting `listen`; did you mean http.listen or grpc.listen or admin.listen?",
+            ),
+            (
                 "layou = 1\n",
                 "line 1: unknown setting `layou`; did you mean layout?",
             ),

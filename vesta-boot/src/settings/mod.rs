@@ -49,6 +49,7 @@ pub use listeners::Compat;
 pub use log::{Log, LogFormat};
 use machine::Trust;
 pub use machine::{Machine, Number};
+pub(crate) use parse::is_close;
 pub use pool_server::PoolServer;
 pub use print::layout_table;
 pub(crate) use read::unknown_variables;

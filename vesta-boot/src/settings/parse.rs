@@ -100,13 +100,27 @@ pub(super) fn either(names: impl IntoIterator<Item = impl Display>) -> String {
     }
 }
 
-/// `; did you mean X?` with the closest known name, if one is close enough.
+/// `; did you mean X?` with the known names that end in this one, as `http.listen` in `listen`, or with the closest
+/// one, if one is close enough.
 pub(super) fn did_you_mean<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let distances = known.map(|name| (strsim::osa_distance(typed, name), name));
-    match distances.min_by_key(|it| it.0) {
-        Some((distance, name)) if distance <= 1 + typed.len() / 4 => {
-            format!("; did you mean {name}?")
-        }
-        _ => String::new(),
+    let known: Vec<_> = known.collect();
+    let word = typed.trim_start_matches("VESTA_");
+    let is_before = |text: &str| text.ends_with(['.', '_']);
+    let ends = |name: &&&str| name.strip_suffix(word).is_some_and(is_before);
+    let mut meant: Vec<_> = known.iter().filter(ends).copied().collect();
+    if meant.is_empty() {
+        let closest = known
+            .into_iter()
+            .min_by_key(|name| strsim::osa_distance(typed, name));
+        meant.extend(closest.filter(|name| is_close(typed, name)));
     }
+    match meant[..] {
+        [] => String::new(),
+        _ => format!("; did you mean {}?", meant.join(" or ")),
+    }
+}
+
+/// True if a name can be meant by what was typed.
+pub(crate) fn is_close(typed: &str, name: &str) -> bool {
+    strsim::osa_distance(typed, name) <= 1 + typed.len() / 4
 }

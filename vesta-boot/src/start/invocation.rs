@@ -11,7 +11,7 @@ use crate::api::{Api, about, examples};
 use crate::commands::{Command, Format, KeyCommand, TokenCommand};
 use crate::error::Error;
 use crate::output::Output;
-use crate::settings::{Values, settings, shown};
+use crate::settings::{Values, is_close, settings, shown};
 use crate::version::VERSION;
 
 /// Flags that are not settings.
@@ -198,6 +198,14 @@ fn usage(mut error: clap::Error) -> Error {
             error.insert(kind, ContextValue::String(shown));
             error.remove(ContextKind::Suggested); // it quotes the same
         }
+    }
+    if let (Some(ContextValue::String(typed)), Some(ContextValue::String(tip))) = (
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::SuggestedArg),
+    ) && !is_close(typed, tip)
+    {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage); // of that argument
     }
     Error::Usage(error.render().to_string())
 }
