@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The evidence: evidence.toml beside this file declares each fault with its tests, its command and the figure it
-reached; matrix.toml declares, for each door and kind of fault, a test or the reason why the fault cannot occur. The tables between the marks of docs/inside/evidence.md are written from both.
+reached; matrix.toml declares, for each door and kind of fault, a test or the reason why the fault cannot occur. The
+tables between the marks of docs/inside/evidence.md and assumptions.md are written from them.
 
 usage: evidence.py write   finds each named test in the sources and writes the tables
        evidence.py check   fails if the tables are stale, if a cell of the matrix is empty, or if a named test, file or
                            filter is not in the sources
+       evidence.py DOOR    the tests of a door for each kind of fault
 """
 
 import json
@@ -14,7 +16,7 @@ import sys
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs/inside/evidence.md"
+PAGES = {name: ROOT / f"docs/inside/{page}.md" for name, page in (("evidence", "evidence"), ("matrix", "assumptions"))}
 MARKS = "(<!-- {}: scripts/check/docs/evidence.py -->\n).*?(\n<!-- end of {} -->)"
 SCENARIOS = "scripts/check/clients/scenarios.json"  # each client passes each of them
 FIELDS = {"fault", "then", "tests", "run", "reached"}
@@ -110,22 +112,29 @@ def tables(groups, files):
         yield from (row(cells(fault, files)) for fault in group["fault"])
 
 
-def matrix_tables(matrix, files):
-    for kind, title in matrix["kind"].items():
-        yield f"\n### {title}\n\n| door | tests, or why it cannot occur |\n|---|---|\n"
-        for door, of_door in matrix["door"].items():
-            cell = of_door[kind]
-            yield row([door, cell if isinstance(cell, str) else listed(cell, files)])
+def matrix_table(matrix, files):
+    """How many tests each cell names, or the number of the reason below the table."""
+    ordered = {door: [of_door[kind] for kind in matrix["kind"]] for door, of_door in matrix["door"].items()}
+    reasons = list(dict.fromkeys(cell for cells in ordered.values() for cell in cells if isinstance(cell, str)))
+    yield "\n" + row(["", *matrix["kind"]]) + "|---" * (len(matrix["kind"]) + 1) + "|\n"
+    for door, cells in ordered.items():
+        yield row([door, *(f"[{reasons.index(it) + 1}]" if isinstance(it, str) else str(len(it)) for it in cells)])
+    yield from ("\n", *(f"{number}. {reason}\n" for number, reason in enumerate(reasons, 1)))
+
+
+def of_door(name, matrix, files):
+    for kind, cell in matrix["door"][name].items():
+        yield f"{matrix['kind'][kind]}: {cell if isinstance(cell, str) else listed(cell, files)}"
 
 
 def written(groups, matrix, files):
-    old = new = PAGE.read_text("utf-8")
-    for name, parts in ("evidence", tables(groups, files)), ("matrix", matrix_tables(matrix, files)):
+    """Each page with its text of before and of now."""
+    for name, parts in ("evidence", tables(groups, files)), ("matrix", matrix_table(matrix, files)):
+        old = PAGES[name].read_text("utf-8")
         marks, text = re.compile(MARKS.format(name, name), re.S), "".join(parts)
-        if not marks.search(new):
-            sys.exit(f"{PAGE} has no place for the {name}")
-        new = marks.sub(lambda found: found[1] + text + found[2], new)
-    return old, new
+        if not marks.search(old):
+            sys.exit(f"{PAGES[name]} has no place for the {name}")
+        yield PAGES[name], old, marks.sub(lambda found: found[1] + text + found[2], old)
 
 
 def checks_itself(files):
@@ -144,20 +153,22 @@ def checks_itself(files):
 
 
 def main():
-    if sys.argv[1:] not in (["write"], ["check"]):
-        sys.exit(__doc__)
     declared = lambda name: tomllib.loads((ROOT / f"scripts/check/docs/{name}.toml").read_text("utf-8"))
     groups, matrix = declared("evidence")["group"], declared("matrix")
     files = sources()
+    if len(sys.argv) != 2 or sys.argv[1] not in ("write", "check", *matrix["door"]):
+        sys.exit(__doc__)
+    if sys.argv[1] in matrix["door"]:
+        return print(*of_door(sys.argv[1], matrix, files), sep="\n")
     checks_itself(files)
     wrong = [*missing(groups, files), *incomplete(matrix, files)]
     if wrong:
         sys.exit("\n".join(wrong))
-    old, new = written(groups, matrix, files)
-    if sys.argv[1] == "write":
-        PAGE.write_text(new, "utf-8")
-    elif old != new:
-        sys.exit("docs/inside/evidence.md is stale; run scripts/check/docs/evidence.py write")
+    for page, old, new in written(groups, matrix, files):
+        if sys.argv[1] == "write":
+            page.write_text(new, "utf-8")
+        elif old != new:
+            sys.exit(f"{page.relative_to(ROOT)} is stale; run scripts/check/docs/evidence.py write")
     faults = [fault for group in groups for fault in group["fault"]]
     named = sum(len(fault.get("tests", [])) for fault in faults)
     filled = sum(len(cells) for cells in matrix["door"].values())

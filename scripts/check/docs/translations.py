@@ -12,7 +12,7 @@ from pathlib import Path
 
 CHINESE = Path("docs/zh-CN")
 LONGEST = 350  # lines of a page
-GENERATED = {"docs/operate/settings.md", "docs/inside/benchmarks.md", "docs/inside/evidence.md"}
+GENERATED = {"docs/operate/settings.md"}
 ABRIDGED = {"README.md", "cli.md"}  # rows of tables and output of commands may be left out
 COMMENT = {"text": "(?!)", "sql": "-- .*"}  # of other languages: // and #
 
