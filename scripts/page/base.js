@@ -1,5 +1,6 @@
 "use strict";
-const $ = (id) => document.getElementById(id);
+const root = document.getElementById("playground")?.shadowRoot ?? document; // in the book it is a part of a page
+const $ = (id) => root.getElementById(id);
 const stored = (() => { try { return localStorage; } catch { return {}; } })(); // may be forbidden
 let language = stored.language || (navigator.language.startsWith("zh") ? "zh" : "en");
 const t = (key, values = {}) => WORDS[language][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
@@ -43,6 +44,11 @@ function fill(id, rows) {
     cell.append(it instanceof Node ? it : plain(it ?? "–"));
     return cell;
   }))));
+}
+// Writes the texts of the chosen language.
+function words() {
+  for (const element of root.querySelectorAll("[data-t]")) element.textContent = t(element.dataset.t);
+  for (const element of root.querySelectorAll("[data-label]")) element.setAttribute("aria-label", t(element.dataset.label));
 }
 // Splits a text so that its times are not broken across lines.
 const unbroken = (text) => text.split(/(\d{4}-\d\d-\d\dT\S+Z)/).map((it, at) => at % 2 ? el("span", { class: "whole", text: it }) : it);

@@ -35,7 +35,7 @@ function showId() {
   const text = $("text").value.trim();
   for (const id of ["id-error", "kind", "made-error"]) $(id).textContent = "";
   $("explained").hidden = true;
-  $("start").hidden = Boolean(text);
+  $("start")?.toggleAttribute("hidden", Boolean(text));
   const hash = text ? `#id/${encodeURIComponent(text)}` : "#id";
   if (location.hash !== hash) history.replaceState(null, "", hash); // browsers limit how often
   if (!text) return;
@@ -126,4 +126,21 @@ async function newId() {
   } catch (error) {
     $("id-error").textContent = reason(error, t("noAnswerNow"));
   }
+}
+function zones() {
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const names = new Set([own, "Asia/Shanghai", "UTC", "America/New_York", "Europe/Berlin"]);
+  $("zone").replaceChildren(...[...names].map((name) => new Option(name)));
+  if (own === "UTC") $("zone").value = "Asia/Shanghai"; // a second zone to show
+}
+function layouts() {
+  const had = $("chosen").value;
+  const options = ask("layouts").map(([name, about]) => Object.assign(new Option(name), { title: about }));
+  $("chosen").replaceChildren(new Option(t("guess"), ""), ...options);
+  $("chosen").value = had;
+}
+function startId() {
+  zones();
+  for (const id of ["text", "made", "chosen", "zone"]) $(id).addEventListener("input", showId);
+  $("example").addEventListener("click", () => { $("text").value = "2407837855670862845"; showId(); });
 }

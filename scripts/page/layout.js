@@ -31,3 +31,9 @@ function showDesign() {
   const needs = ["n-years", "n-machines", "n-rate"].map((id) => $(id).value);
   showLayout(ask("design", ...needs, Date.parse($("epoch").value)));
 }
+function startLayout() {
+  $("epoch").value = `${new Date().getUTCFullYear()}-01-01`;
+  for (const id of ["b-time", "b-seq", "b-machine", "unit", "epoch"]) $(id).addEventListener("input", () => showLayout());
+  $("needs").addEventListener("submit", (event) => { event.preventDefault(); showDesign(); });
+  $("copy-toml").addEventListener("click", (event) => copy($("toml").textContent, event.target));
+}

@@ -1,22 +1,9 @@
 // ---- which page, which language ----
 
-function zones() {
-  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const names = new Set([own, "Asia/Shanghai", "UTC", "America/New_York", "Europe/Berlin"]);
-  $("zone").replaceChildren(...[...names].map((name) => new Option(name)));
-  if (own === "UTC") $("zone").value = "Asia/Shanghai"; // a second zone to show
-}
-function layouts() {
-  const had = $("chosen").value;
-  const options = ask("layouts").map(([name, about]) => Object.assign(new Option(name), { title: about }));
-  $("chosen").replaceChildren(new Option(t("guess"), ""), ...options);
-  $("chosen").value = had;
-}
 function translate() {
   stored.language = language;
   document.documentElement.lang = locale();
-  for (const element of document.querySelectorAll("[data-t]")) element.textContent = t(element.dataset.t);
-  for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", t(element.dataset.label));
+  words();
   layouts();
   show();
 }
@@ -38,17 +25,12 @@ function show() {
 }
 
 function start() {
-  zones();
+  startId();
+  startLayout();
   $("curl").textContent = `curl ${new URL("genid", location.href.split("#")[0])}`;
-  $("epoch").value = `${new Date().getUTCFullYear()}-01-01`;
   $("language").value = language;
   $("language").addEventListener("input", (event) => { language = event.target.value; translate(); });
-  for (const id of ["text", "made", "chosen", "zone"]) $(id).addEventListener("input", showId);
-  $("example").addEventListener("click", () => { $("text").value = "2407837855670862845"; showId(); });
   $("new").addEventListener("click", newId);
-  for (const id of ["b-time", "b-seq", "b-machine", "unit", "epoch"]) $(id).addEventListener("input", () => showLayout());
-  $("needs").addEventListener("submit", (event) => { event.preventDefault(); showDesign(); });
-  $("copy-toml").addEventListener("click", (event) => copy($("toml").textContent, event.target));
   $("access").addEventListener("submit", (event) => { event.preventDefault(); token = $("token").value; $("token").value = ""; poll(); });
   addEventListener("hashchange", show);
   document.addEventListener("visibilitychange", () => poll());

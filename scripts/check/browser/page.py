@@ -304,7 +304,7 @@ def a_browser_is_shown_around(context) -> None:
     ]:
         for language, sentence in [("en", "64-bit IDs that never repeat"), ("zh", "64 位 ID")]:
             page = context.page(url, language)
-            assert sentence in page.driver.find_element(By.CSS_SELECTOR, "#page-id p").text
+            assert sentence in page.text("page-id")
             links = [it.get_attribute("href") for it in page.driver.find_elements(By.CSS_SELECTOR, "#start a") if it.is_displayed()]
             assert [it.removeprefix(url) for it in links if "#" not in it] == wanted, links
             for link in links:
