@@ -1,4 +1,4 @@
-//! Documents generated from the settings: the table in docs/operate/settings.md and docs/vesta.example.toml.
+//! Documents generated from the settings: the entries of docs/operate/settings.md and docs/vesta.example.toml.
 //! With `UPDATE_DOCS=1` the tests write them.
 
 use std::collections::BTreeSet;
@@ -65,29 +65,34 @@ fn help(arg: &Arg) -> (String, Option<String>) {
 }
 
 #[test]
-fn the_table_of_settings_is_up_to_date() {
-    let settings = settings();
-    let mut table =
-        "| key | flag | environment | default | meaning |\n|---|---|---|---|---|\n".to_owned();
-    for arg in settings.get_arguments() {
+fn the_page_of_settings_is_up_to_date() {
+    let mut sections: Vec<(&str, String)> = Vec::new();
+    for arg in settings().get_arguments() {
+        let heading = arg.get_help_heading().expect("a heading");
+        let at = sections.iter().position(|(name, _)| *name == heading);
+        let at = at.unwrap_or_else(|| {
+            sections.push((heading, format!("## {heading}\n\n")));
+            sections.len() - 1
+        });
         let (name, flag) = (arg.get_id(), arg.get_long().expect("a flag"));
         let env = arg
             .get_env()
             .and_then(|env| env.to_str())
             .expect("a variable");
-        let default = default(arg).map_or("–".to_owned(), |default| format!("`{default}`"));
-        table += &format!(
-            "| `{name}` | `--{flag}` | `{env}` | {default} | {} |\n",
+        let default = default(arg).filter(|default| !default.is_empty());
+        let default = default.map_or(String::new(), |default| format!(" · `{default}`"));
+        sections[at].1 += &format!(
+            "### `{name}`\n`--{flag}` · `{env}`{default}<br>{}\n",
             help(arg).0
         );
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/settings.md");
-    let text = fs::read_to_string(path).expect("the documentation");
-    let start = text.find("| key | flag |").expect("the table");
-    let end = start + text[start..].find("\n\n").expect("its end") + 1;
+    let entries: Vec<_> = sections.into_iter().map(|(_, entries)| entries).collect();
+    let text = page("operate/settings.md");
+    let start = text.find("## ").expect("the first section");
+    let end = text.find("\n## Only").expect("the last section");
     compare(
         "operate/settings.md",
-        &format!("{}{table}{}", &text[..start], &text[end..]),
+        &format!("{}{}{}", &text[..start], entries.join("\n"), &text[end..]),
     );
 }
 

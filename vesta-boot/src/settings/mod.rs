@@ -1,7 +1,7 @@
 //! Settings: declared once, read from flags, environment and file, then checked.
 //!
 //! A `section!` is a struct; each field declares the name, type, default, help and parser of one setting.
-//! Flag and environment variable follow from the name. `--help`, `--print-config`, the table in
+//! Flag and environment variable follow from the name. `--help`, `--print-config`,
 //! docs/operate/settings.md and docs/vesta.example.toml follow from the declaration.
 
 #[macro_use]
