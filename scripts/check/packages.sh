@@ -84,7 +84,7 @@ debootstrap --variant=minbase --include=systemd "$(. /etc/os-release && echo "$V
 cp "$packages"/*_"$debian".deb "$root/root/"
 chroot "$root" sh -c 'dpkg --install /root/*.deb' >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log" >&2; failed "dpkg"; }
 [ ! -e "$root/etc/systemd/system/multi-user.target.wants/vesta.service" ] || failed "the tool starts a server"
-for page in index use/concepts zh-CN/use/concepts; do
+for page in index use/concepts zh-CN/index zh-CN/use/concepts; do
   [ -f "$root/usr/share/doc/vesta/book/$page.html" ] || failed "$page.html of the book is missing"
 done
 systemd-analyze verify --man=no --root "$root" vesta.service || failed "the unit"

@@ -2,7 +2,8 @@
 
 A translation has its original's headings, tables, lists and code in the same order; comments in code may differ.
 Files and tests that a document names must exist. A page of the book links to other pages only: it names files of the
-repository by their path. SUMMARY.md lists every page, and no page but a generated table is longer than 350 lines."""
+repository by their path. The SUMMARY.md of a book lists its pages, and no page but a generated one is longer than 350
+lines."""
 
 import difflib
 import os
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 CHINESE = Path("docs/zh-CN")
+SUMMARY = "SUMMARY.md"
 LONGEST = 350  # lines of a page
 GENERATED = {"docs/operate/settings.md"}
 ABRIDGED = {"README.md", "cli.md"}  # rows of tables and output of commands may be left out
@@ -45,7 +47,7 @@ def outline(path, abridged):
 
 def original(chinese):
     """The page that this one translates, or None."""
-    if CHINESE in chinese.parents:
+    if CHINESE in chinese.parents and chinese.name != SUMMARY:
         return "docs" / chinese.relative_to(CHINESE)
     return chinese.with_name(chinese.name.replace(".zh-CN", "")) if ".zh-CN" in chinese.name else None
 
@@ -108,9 +110,11 @@ def absent(path, sources):
 
 
 def missing(pages):
-    listed = re.findall(r"\]\(([^)]+)\)", SUMMARY.read_text("utf-8"))
-    unlisted = [page for page in pages if str(page.relative_to("docs")) not in listed and page not in (SUMMARY, FORGE)]
-    yield from (f"{SUMMARY}: {page} is missing" for page in unlisted)
+    for book in Path("docs"), CHINESE:
+        listed = re.findall(r"\]\(([^)]+)\)", (book / SUMMARY).read_text("utf-8"))
+        own = [page for page in pages if (CHINESE in page.parents) == (book == CHINESE) and page.name != SUMMARY]
+        unlisted = [page for page in own if str(page.relative_to(book)) not in listed]
+        yield from (f"{book / SUMMARY}: {page} is missing" for page in unlisted)
     for page in pages:
         length = len(page.read_text("utf-8").splitlines())
         if length > LONGEST and str(page).replace("zh-CN/", "") not in GENERATED:
@@ -118,8 +122,6 @@ def missing(pages):
 
 
 os.chdir(Path(__file__).resolve().parents[3])
-SUMMARY = Path("docs/SUMMARY.md")
-FORGE = Path("docs/README.md")  # for readers of the repository; the book has its own list
 pages = sorted(Path("docs").glob("**/*.md"))
 documents = [*sorted(Path().glob("*.md")), *pages]
 rust = [*Path().glob("vesta-*/**/*.rs"), *Path("scripts/lib/testkit").glob("**/*.rs")]
