@@ -5,11 +5,11 @@
 #
 #   scripts/test.sh                  all unit and property tests; the conformance suite on memory, SQLite and each
 #                                    store whose server is installed; real programs killed and restarted; ten
-#                                    seconds of torture; the commands of the documents that need no server
+#                                    seconds of torture
 #   scripts/test.sh --all            what every change must pass: installs missing tools (Debian), and adds a
 #                                    thousand starters, processes and torture on every store, races, a program outside
 #                                    the workspace, the page in Chromium, clients in other languages, alerts,
-#                                    deployments, and all commands of the documents
+#                                    deployments, and each page as its reader reads it
 #   scripts/test.sh --full           --all with more rounds, longer outages and larger models, five minutes of torture,
 #                                    coverage-guided fuzzing, each package built and tried out, mutation testing:
 #                                    hours
@@ -276,7 +276,7 @@ beside=$!
 watch processes --test-threads=4 || failed "the tests with processes"
 scripts/check/ops.sh || failed "the alerts and the dashboard"
 scripts/check/deploy.sh || failed "the files of deploy/"
-scripts/check/docs.sh || failed "the commands of the documents"
+scripts/check/reader.sh || failed "a page, as its reader reads it"
 scripts/check/interop.sh || failed "clients in other languages"
 if [ $tier = full ]; then with=--full; else with=; fi
 # shellcheck disable=SC2086 # one word or none

@@ -1,0 +1,120 @@
+"""Reads pages as their readers do, each with a fresh home on a machine without a server: in network, process and mount
+namespaces of its own, so that the addresses and ports are those that it shows and nothing outlives it. Run by
+scripts/check/reader.sh.
+
+  console   a line "$ COMMAND", then its output. A line "…" stands for any lines; IDs made now differ
+  sh        commands; a comment behind one is its output, and what follows a comma there is a word about it
+  toml      a settings file: it starts the program that the page names, as "`vesta serve`"
+  sql       statements: for PostgreSQL if the page declares it, else for SQLite
+  java, python, go, js
+            a program. One that names two servers runs again with the first one stopped
+  rust      compiled by the tests of a crate, which include the page
+
+A server runs until another one needs its port, or the page ends. "You need: …" declares services that the reader of the
+page already has: PostgreSQL, MySQL, Redis, ZooKeeper, etcd, at the addresses that the page names.
+`<!-- not run: REASON -->` leaves the next block out. Everywhere, IDs are compared with what stands beside them, and names
+of settings with those that exist."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import faults
+import page
+import static
+from hands import Hands
+from page import Wrong
+
+ROOT = Path(__file__).resolve().parents[3]
+PATTERNS = ("*.md", "docs/**/*.md", "clients/*/*.md", "vesta-*/*.md", "deploy/*.md", "ops/*.md")
+TRYCMD = ("docs/use/cli.md", "docs/move/")  # their commands are run by the tests of vesta-cli
+NAMES = "127.0.0.1 localhost pool1 pool2 db cache zk zk1 zk2 zk3 db.south.example\n10.0.0.7 vesta.internal\n"
+ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.7", "10.0.0.8")
+
+
+def machine():
+    """The addresses of the pages, all on the loopback device of this namespace, and folders of the system to write to."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    for address in ADDRESSES:
+        subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
+    with tempfile.NamedTemporaryFile("w", delete=False) as names:
+        names.write(NAMES)
+    subprocess.run(["mount", "--bind", names.name, "/etc/hosts"], check=True)
+    os.unlink(names.name)
+    for folder, own in ("/etc", "vesta"), ("/var/lib", "vesta"):
+        writable(folder, own)
+
+
+def writable(folder, own):
+    """A folder of the system as it is, with one of its folders to write to and nothing in it."""
+    old = tempfile.mkdtemp()
+    subprocess.run(["mount", "--rbind", folder, old], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    for name in os.listdir(old):
+        if name != own:
+            os.symlink(f"{old}/{name}", f"{folder}/{name}")
+    os.mkdir(f"{folder}/{own}")
+
+
+def inside(name, options):
+    os.environ["PATH"] = f"{options.programs}:{os.environ['PATH']}"
+    machine()
+    try:
+        if name == "planted":
+            return print(faults.planted(options.programs))
+        text = (ROOT / name).read_text("utf-8")
+        if wrong := [*static.faults(name, text)]:
+            raise Wrong("\n".join(wrong))
+        if name.startswith(("docs/zh-CN/", *TRYCMD)):  # the blocks of a translation are those of its original
+            return None
+        hands = Hands(options.programs, {"grpcurl": f'#!/bin/sh\nexec {options.grpcurl} "$@"\n'}, options.stores)
+        hands.place = f"../vesta/{Path(name).parent}"
+        left_out = list(hands.read(page.read(text)))
+        print(f"{name}: {hands.typed} commands, {hands.compared} outputs compared")
+        for reason in left_out:
+            print(f"  not run, {reason}")
+    except Wrong as wrong:
+        sys.exit(f"{name}: {wrong}")
+
+
+def alone(name, arguments):
+    """Reads a page in namespaces of its own."""
+    as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *as_root, "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    start = time.monotonic()
+    done = subprocess.run(
+        [*command, sys.executable, str(Path(__file__).parent), "--inside", name, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    return done.returncode, done.stdout, time.monotonic() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", required=True, help="folder with vesta and stores")
+    parser.add_argument("--grpcurl", required=True, help="command that stands in for grpcurl")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("pages", nargs="*")
+    options = parser.parse_args()
+    options.stores = f"{options.programs}/stores"
+    if options.inside:
+        return inside(options.pages[0], options)
+    names = [str(path.relative_to(ROOT)) for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))]
+    arguments = ["--programs", options.programs, "--grpcurl", options.grpcurl]
+    names = options.pages or ["planted", *names]
+    start, wrong = time.monotonic(), 0
+    with ThreadPoolExecutor(2) as two:
+        for code, output, seconds in two.map(lambda name: alone(name, arguments), names):
+            print(output, end="", flush=True)
+            wrong += code != 0
+    print(f"{len(names)} pages in {time.monotonic() - start:.0f} s, {wrong} of them wrong")
+    return wrong != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
