@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import threading
 
+import systems
 from page import Wrong
 
 KINDS = {"PostgreSQL": "postgres", "MySQL": "mysql", "MariaDB": "mysql", "Redis": "redis", "ZooKeeper": "zookeeper",
@@ -34,7 +35,7 @@ class Services:
     def fill_in(self, text):
         """The text with the password where the page leaves it out, and the identity that a pool server printed."""
         if url := self.started.get("mysql"):  # its administrator
-            text = text.replace("mysql://vesta:…@", "mysql://" + re.match(r"mysql://(vesta:\w+@)", url)[1])
+            text = re.sub(r"mysql://vesta:(…|secret)@", re.match(r"mysql://vesta:\w+@", url)[0], text)
         for shown, filled in ((":…@", f":{PASSWORD}@"), (":TOKEN@", f":{PASSWORD}@"), ('"…"', f'"{DIGEST}"')):
             text = text.replace(shown, filled)
         return re.sub(r"(?<=[?&]id=)[0-9a-f]{16}\b", self.identity, text) if self.identity else text
@@ -67,9 +68,11 @@ class Services:
             self.environment |= {"PGHOST": host, "PGPORT": port, "PGUSER": user, "PGPASSWORD": password}
             self.database = re.findall(r"database `(\w+)`", needs)[-1]
         if "mysql" in self.started:
+            self.database = "vesta"
             for user, password, host, database in re.findall(r"mysql://(\w+)(:[^@]*)?@([\w.]+)[:\d]*/(\w+)", blocks):
                 if f"`{host}`" not in needs:
                     continue
+                self.database = database
                 self.stores("sql", "mysql", f"CREATE DATABASE IF NOT EXISTS {database}")
                 if user == "vesta":
                     continue
@@ -77,7 +80,14 @@ class Services:
                 self.stores("sql", "mysql", f"CREATE OR REPLACE USER {user}@'%' {by}")
                 self.stores("sql", "mysql", f"GRANT ALL ON *.* TO {user}@'%'")
         if url := self.started.get("redis"):
-            subprocess.run(["redis-cli", "-u", url, "--no-auth-warning", "CONFIG", "SET", "requirepass", PASSWORD])
+            systems.keys(url, needs)
+            set_password = [*systems.redis(url), "CONFIG", "SET", "requirepass", PASSWORD]
+            subprocess.run(set_password, check=True, capture_output=True)
+        if url := self.started.get("zookeeper"):
+            systems.nodes(re.search(r":(\d+)/", url)[1], needs)
+        for name, statements in systems.TABLES.items():
+            if name in needs and "mysql" in self.started:
+                self.stores("sql", "mysql", f"USE {self.database}; {statements}")
 
     def sql(self, text, work):
         """Executes statements: in the declared database, else in a file. Tables that they only read are the reader's."""
@@ -87,6 +97,9 @@ class Services:
             if done.returncode:
                 raise Wrong(done.stderr)
             return
+        if "mysql" in self.started:
+            values = text.replace("?", "'1'")
+            return self.stores("sql", "mysql", f"USE {self.database}; {values}") and None
         with sqlite3.connect(work / "page.db") as database:
             statement = ""
             for line in text.splitlines(keepends=True):
