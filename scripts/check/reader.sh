@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.."
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 environment=$(scripts/lib/venv.sh scripts/check/reader)
-# What the pages install comes from here: they are read without a network.
+# Pages are read without a network: packages that they install are fetched before.
 export READER_CACHE=$target/reader-cache
 if command -v npm >/dev/null && [ ! -d "$READER_CACHE/npm" ]; then
   npm install --silent --no-audit --no-fund --cache "$READER_CACHE/npm" --prefix "$READER_CACHE/node" \

@@ -8,6 +8,7 @@ scripts/check/reader.sh.
   sql       statements: for PostgreSQL if the page declares it, else for SQLite
   java, python, go, js
             a program. One that names two servers runs again with the first one stopped
+  xml       elements that close
   rust      compiled by the tests of a crate, which include the page
 
 A server runs until another one needs its port, or the page ends. "You need: …" declares services that the reader of the
@@ -19,7 +20,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,7 +27,7 @@ from pathlib import Path
 import faults
 import page
 import static
-from hands import Hands
+from hands import PLAYED, Hands
 from page import Wrong
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,39 +42,34 @@ def machine():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for address in ADDRESSES:
         subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
-    with tempfile.NamedTemporaryFile("w", delete=False) as names:
-        names.write(NAMES)
-    subprocess.run(["mount", "--bind", names.name, "/etc/hosts"], check=True)
-    os.unlink(names.name)
-    for folder, own in ("/etc", "vesta"), ("/var/lib", "vesta"):
-        writable(folder, own)
-
-
-def writable(folder, own):
-    """A folder of the system as it is, with one of its folders to write to and nothing in it."""
-    old = tempfile.mkdtemp()
-    subprocess.run(["mount", "--rbind", folder, old], check=True)
-    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
-    for name in os.listdir(old):
-        if name != own:
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/mnt"], check=True)
+    for folder, old in ("/etc", "/mnt/etc"), ("/var/lib", "/mnt/lib"):
+        # As it is, but its folder `vesta` is empty and to write to.
+        os.mkdir(old)
+        subprocess.run(["mount", "--rbind", folder, old], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+        for name in set(os.listdir(old)) - {"vesta", "hosts"}:
             os.symlink(f"{old}/{name}", f"{folder}/{name}")
-    os.mkdir(f"{folder}/{own}")
+        os.mkdir(f"{folder}/vesta")
+    Path("/etc/hosts").write_text(NAMES)
+
+
+def is_followed(name, read):
+    """Whether it has blocks to follow that no other page or test has: a translation has those of its original."""
+    if name.startswith(("docs/zh-CN/", *TRYCMD)):
+        return False
+    return any(block.language in PLAYED or block.is_typed_as_text for block in read.blocks)
 
 
 def inside(name, options):
-    os.environ["PATH"] = f"{options.programs}:{os.environ['PATH']}"
+    """Follows a page, in namespaces of its own."""
     machine()
     try:
         if name == "planted":
             return print(faults.planted(options.programs))
-        text = (ROOT / name).read_text("utf-8")
-        if wrong := [*static.faults(name, text)]:
-            raise Wrong("\n".join(wrong))
-        if name.startswith(("docs/zh-CN/", *TRYCMD)):  # the blocks of a translation are those of its original
-            return None
         hands = Hands(options.programs, {"grpcurl": f'#!/bin/sh\nexec {options.grpcurl} "$@"\n'}, options.stores)
         hands.place = f"../vesta/{Path(name).parent}"
-        left_out = list(hands.read(page.read(text)))
+        left_out = list(hands.read(page.read((ROOT / name).read_text("utf-8"))))
         print(f"{name}: {hands.typed} commands, {hands.compared} outputs compared")
         for reason in left_out:
             print(f"  not run, {reason}")
@@ -83,15 +78,25 @@ def inside(name, options):
 
 
 def alone(name, arguments):
-    """Reads a page in namespaces of its own."""
+    """Reads a page: its text here, what is to do in namespaces of its own."""
+    start = time.monotonic()
+    text = "" if name == "planted" else (ROOT / name).read_text("utf-8")
+    wrong = [*static.faults(name, text)]
+    try:
+        followed = name == "planted" or is_followed(name, page.read(text))
+    except Wrong as hidden:
+        wrong.append(str(hidden))
+    if wrong:
+        return f"{name}: " + "\n".join(wrong) + "\n", True
+    if not followed:
+        return "", False
     as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *as_root, "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
-    start = time.monotonic()
     done = subprocess.run(
         [*command, sys.executable, str(Path(__file__).parent), "--inside", name, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
-    return done.returncode, done.stdout, time.monotonic() - start
+    return done.stdout.replace("\n", f", {time.monotonic() - start:.0f} s\n", 1), done.returncode != 0
 
 
 def main():
@@ -102,6 +107,7 @@ def main():
     parser.add_argument("pages", nargs="*")
     options = parser.parse_args()
     options.stores = f"{options.programs}/stores"
+    os.environ["PATH"] = f"{options.programs}:{os.environ['PATH']}"
     if options.inside:
         return inside(options.pages[0], options)
     names = [str(path.relative_to(ROOT)) for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))]
@@ -109,9 +115,9 @@ def main():
     names = options.pages or ["planted", *names]
     start, wrong = time.monotonic(), 0
     with ThreadPoolExecutor(2) as two:
-        for code, output, seconds in two.map(lambda name: alone(name, arguments), names):
+        for output, is_wrong in two.map(lambda name: alone(name, arguments), names):
             print(output, end="", flush=True)
-            wrong += code != 0
+            wrong += is_wrong
     print(f"{len(names)} pages in {time.monotonic() - start:.0f} s, {wrong} of them wrong")
     return wrong != 0
 

@@ -38,6 +38,7 @@ for server in "http://127.0.0.1:8088", "http://127.0.0.1:8188":
 ```
 """
 JAVA = "```java\nlong id(VestaClient ids) {\n    return ids.genId();\n}\n```\n"
+XML = '```xml\n<bean id="ids"/>\n```\n'
 TOLD = """An ID: 2407837855670862845 is of machine 1021 with genMethod 2, made 2018-01-04T02:08:23Z.
 
 `--machine-id 7`, `VESTA_MACHINE_ID=7` and `machine.id = 7` are the same.
@@ -54,7 +55,8 @@ FAULTS = {
     "a command that nothing types": (SH, "```sh\necho 2 ", "```text\n$ echo 2 "),
     "a database that nobody declared": (SH, "true", "psql -c 'SELECT 1'"),
     "a service that nobody knows": (SH, "```sh", "You need: a good mood.\n\n```sh"),
-    "nothing to leave out": (SH, SH, "<!-- not run: because -->\n"),
+    "nothing to leave out": (SH, SH, "<!-- not run: it takes an hour -->\n"),
+    "no reason to leave a block out": (SH, "```sh", "<!-- not run: because -->\n```sh"),
     "a server that does not start": (SERVE, "-- serve", "-- serve --machine-id 1024"),
     "another answer": (SERVE, "\nready", "\nnot ready"),
     "an answer that is an error": (SERVE, "\n```\n", "\n```\n```sh\ncurl 127.0.0.1:8088/v1/nothing\n```\n"),
@@ -70,6 +72,7 @@ FAULTS = {
     "no fail-over": (TWO, "    except OSError:\n        pass\n", "    finally:\n        pass\n"),
     "a program that prints no ID": (TWO, 'read().decode()', "status"),
     "a fragment that does not compile": (JAVA, "genId", "newId"),
+    "elements that do not close": (XML, "/>", ">"),
     "another machine in prose": (TOLD, "machine 1021", "machine 1022"),
     "another genMethod in prose": (TOLD, "genMethod 2", "genMethod 1"),
     "another time in prose": (TOLD, "02:08:23", "10:08:23"),
@@ -88,7 +91,7 @@ def planted(programs):
             follow(text, programs)
         except Wrong as wrong:
             raise Wrong(f"this is right:\n{text}{wrong}") from None
-    follow("<!-- not run: because -->\n```sh\nfalse\n```\n", programs)
+    follow("<!-- not run: it takes an hour -->\n```sh\nfalse\n```\n", programs)
     for fault, (text, right, wrong) in FAULTS.items():
         if right not in text:
             raise Wrong(f"nothing to replace: {fault}")

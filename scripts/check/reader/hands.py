@@ -11,9 +11,10 @@ import tempfile
 import threading
 import urllib.request
 from pathlib import Path
+from xml.etree import ElementTree
 
 import languages
-from page import Wrong
+from page import Lacking, Wrong
 from services import Services
 from shown import Comparer
 
@@ -23,7 +24,7 @@ LONGEST = 120  # seconds for one command
 SERVER = re.compile(r"`(vesta(?:-server|-rest| serve(?: rest| grpc)?))(?=[ `])")
 URL = re.compile(r"https?://[\w.]+:\d+")
 
-PLAYED = ("console", "sh", "toml", "sql", "java", "python", "go", "js")
+PLAYED = ("console", "sh", "toml", "sql", "xml", "java", "python", "go", "js")
 
 CARGO = """#!/bin/sh
 # What is built already takes the place of `cargo run`.
@@ -108,7 +109,7 @@ class Hands:
             self.stop()
             ended, printed = self.types(command)
         if ended == 127 and command.split()[0] in languages.PROGRAMS and not shutil.which(command.split()[0]):
-            raise languages.Lacking(f"there is no {command.split()[0]}")
+            raise Lacking(f"there is no {command.split()[0]}")
         if (ended or 0) != (code or 0) and not (shown and code is None):
             raise Wrong(f"{command}\nended with {ended}: {printed}")
         if shown and not (ended is None and len(shown) == 1):  # a word about a server
@@ -170,6 +171,13 @@ class Hands:
     def sql(self, block):
         self.services.sql(block.text, self.work)
 
+    def xml(self, block):
+        namespaces = "".join(f' xmlns:{name}="-"' for name in set(re.findall(r"<(\w+):", block.text)))
+        try:
+            ElementTree.fromstring(f"<page{namespaces}>{block.text}</page>")
+        except ElementTree.ParseError as error:
+            raise Wrong(f"it is no XML: {error}") from None
+
     def program(self, block):
         """A program in another language; one that names two servers runs again without the first."""
         command = languages.saved(block, self.work)
@@ -205,16 +213,20 @@ class Hands:
 
     def read(self, page):
         """Follows a page; yields what it was asked to leave out."""
-        self.services.start(page.needs, "".join(block.text for block in page.blocks))
+        try:
+            self.services.start(page.needs, "".join(block.text for block in page.blocks))
+        except Lacking as lacking:
+            yield str(lacking)
+            return
         for block in page.blocks:
             try:
                 if block.left_out:
                     yield f"line {block.number}: {block.left_out}"
-                elif block.language == "text" and re.search(r"^\$ ", block.text, re.MULTILINE):
+                elif block.is_typed_as_text:
                     raise Wrong("a command in a block of text: nothing types it")
                 elif block.language in PLAYED:
                     getattr(self, block.language)(block)
-            except languages.Lacking as lacking:
+            except Lacking as lacking:
                 yield f"line {block.number}: {lacking}"
             except Wrong as wrong:
                 raise Wrong(f"line {block.number}: {wrong}") from None

@@ -5,12 +5,12 @@ import re
 import shutil
 from pathlib import Path
 
-from page import Wrong
+from page import Lacking, Wrong
 
 FOUND = re.compile(r"\b\d{16,20}\b")
 TOOLS = {"java": "java", "go": "go", "js": "node", "python": "python3"}
 PROGRAMS = {"go", "npm", "javac", "jar"}
-# What a fragment of a Java program has around it: Spring and MyBatis-Plus, as far as the pages use them.
+# Files around a fragment of a Java program: Spring and MyBatis-Plus, as far as the pages use them.
 AROUND = {
     "Bean.java": "public @interface Bean {}",
     "Value.java": "public @interface Value { String value(); }",
@@ -24,10 +24,6 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 import vesta.client.VestaClient;
 """
-
-
-class Lacking(Exception):
-    """A program that this machine does not have."""
 
 
 def saved(block, work):

@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 
 FENCE = re.compile(r"(\s*)```(.*)$")
 COMMENT = re.compile(r"\s*<!-- (run|not run): (.*) -->$")
-# A command that is shown, but in a block that no checker types.
-TYPED_AS_TEXT = re.compile(r"^\$ ", re.MULTILINE)
+# Reasons to leave a block out: its time, or another script that tries it.
+REASON = re.compile(r"\btakes (a|ten|an)? ?(minute|hour)s?\b|\bscripts/[\w/]+\.sh\b")
 
 
 class Wrong(Exception):
     """What differs, for people."""
+
+
+class Lacking(Exception):
+    """What this machine does not have."""
 
 
 @dataclass
@@ -21,6 +25,11 @@ class Block:
     before: str  # the paragraph above it
     page: str  # all prose above it
     left_out: str = ""  # why it is not run
+
+    @property
+    def is_typed_as_text(self):
+        """A command that is shown, but that no checker types."""
+        return self.language == "text" and any(line.startswith("$ ") for line in self.lines)
 
     @property
     def text(self):
@@ -50,6 +59,8 @@ def read(text):
             indent, left_out = len(fence[1]), ""
         elif comment and comment[1] == "run":
             raise Wrong(f"line {number}: its reader does not see this command: {comment[2]}")
+        elif comment and not REASON.search(comment[2]):
+            raise Wrong(f"line {number}: this is no reason: {comment[2]}")
         elif comment:
             left_out = comment[2]
         else:
