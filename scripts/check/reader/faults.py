@@ -39,6 +39,7 @@ for server in "http://127.0.0.1:8088", "http://127.0.0.1:8188":
 """
 JAVA = "```java\nlong id(VestaClient ids) {\n    return ids.genId();\n}\n```\n"
 XML = '```xml\n<bean id="ids"/>\n```\n'
+TABLE = "| machine | ID |\n|---|---|\n| 7 | 1285482222412933127 |\n"
 TOLD = """An ID: 2407837855670862845 is of machine 1021 with genMethod 2, made 2018-01-04T02:08:23Z.
 
 `--machine-id 7`, `VESTA_MACHINE_ID=7` and `machine.id = 7` are the same.
@@ -75,10 +76,12 @@ FAULTS = {
     "elements that do not close": (XML, "/>", ">"),
     "another machine in prose": (TOLD, "machine 1021", "machine 1022"),
     "another genMethod in prose": (TOLD, "genMethod 2", "genMethod 1"),
+    "another machine in a column": (TABLE, "| 7 |", "| 8 |"),
     "another time in prose": (TOLD, "02:08:23", "10:08:23"),
     "an unknown flag": (TOLD, "--machine-id", "--machine-number"),
     "an unknown variable": (TOLD, "VESTA_MACHINE_ID", "VESTA_MACHINE_NUMBER"),
     "an unknown key": (TOLD, "machine.id", "machine.number"),
+    "a key without its section": (TOLD, "`machine.id = 7`", "`window_ms`"),
     "Rust that no test compiles": (TOLD, "\n\n", "\n\n```rust\nfn main() {}\n```\n\n"),
     "a crate that is not there": (TOLD, "\n\n", '\n\n```toml\n[dependencies]\nv = { path = "../v" }\n```\n\n'),
 }  # fmt: skip

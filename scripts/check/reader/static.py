@@ -14,9 +14,10 @@ ROOT = Path(__file__).resolve().parents[3]
 ID = re.compile(r"(?<![\d.])\d{16,20}(?![\d.])")
 # Words beside an ID, by the name of the field.
 CLAIMS = (
-    ("machine", r'\bmachine(?: ID)? +(\d+)\b|"machine":"?(\d+)'),
-    ("genMethod", r'\bgenMethod +(\d)\b|"genMethod":(\d)|\bgenMethods? (\d)\b'),
-    ("seq", r'\bseq +(\d+)\b|"seq":(\d+)'),
+    ("machine", r'\bmachine(?: ID)? +(\d+)\b|"machine":(\d+)|\bmachine=(\d+)\b(?!-)'),
+    ("genMethod", r'\bgenMethod +(\d)\b|"genMethod":(\d)|\bgenMethod=(\d)\b(?!-)'),
+    ("seq", r'\bseq +(\d+)\b|"seq":(\d+)|\bseq=(\d+)'),
+    ("time", r'\btime +(\d+)\b|"time":(\d+)|\btime=(\d+)'),
     ("moment", r"\b(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d)"),
 )
 # OpenTelemetry's attributes and names of files look like settings.
@@ -45,7 +46,10 @@ def ids(text):
     """Faults in lines that say something of the one ID in them."""
     asked = defaultdict(list)
     machine = None  # of the server whose first lines are shown
+    columns, before = [], ""
     for number, line in enumerate(text.splitlines(), 1):
+        columns = before.split("|") if line.startswith("|---") else columns if line.startswith("|") else []
+        before = line
         if line.strip().startswith("```"):
             machine = None
         elif slot := re.match(r"\s+machine ID +(\d+) \(", line):
@@ -53,6 +57,8 @@ def ids(text):
         found = [it for it in ID.findall(line) if int(it) < 1 << 64]
         says = {name: match for name, pattern in CLAIMS if len(match := re.findall(pattern, line)) == 1}
         says = {name: "".join(match[0]) for name, match in says.items()}
+        fields = dict(zip((cell.strip() for cell in columns), (cell.strip() for cell in line.split("|"))))
+        says |= {name: fields[name] for name, _ in CLAIMS if re.fullmatch(r"\d+", fields.get(name, ""))}
         if machine and line.strip().startswith("first ID"):
             says["machine"] = machine
         if found and says and (layout := layout_of(line)):
@@ -61,7 +67,8 @@ def ids(text):
         known = explain(sorted({raw for _, raw, _ in lines}), layout)
         for number, raw, says in lines:
             for name, value in says.items():
-                is_ = str(known[raw][name])[: len(value)] if raw in known else "no ID"
+                is_ = str(known[raw][name]) if raw in known else "no ID"
+                is_ = is_[: len(value)] if name == "moment" else is_
                 if is_ != value:
                     yield f"line {number}: {raw} beside {name} {value}: vesta explain --layout {layout} says {is_}"
 
@@ -97,6 +104,9 @@ def settings(text):
     """Names of settings that do not exist."""
     keys, flags, variables = known()
     sections = {key.split(".")[0] for key in keys if "." in key}
+    # Last parts that mean nothing else, and so must be said whole. A custom layout has a table of its own.
+    last = {key.rpartition(".")[2] for key in keys if "." in key and not key.startswith("layout.")} - keys
+    last = {name for name in last if "_" in name} | {"listen"}
     for number, line in enumerate(text.splitlines(), 1):
         for name in re.findall(r"\bVESTA_[A-Z_]*[A-Z]\b(?!_?[…*])", line):
             if name not in variables and name not in tools():
@@ -105,6 +115,8 @@ def settings(text):
             key = re.match(r"([a-z_]+(?:\.[a-z_]+)+)(?: = .*)?$", code)
             if key and key[1].split(".")[0] in sections and key[1] not in keys and not NO_KEY.match(key[1]):
                 yield f"line {number}: there is no setting {key[1]}"
+            if (bare := re.match(r"([a-z_]+)(?: = .*)?$", code)) and bare[1] in last:
+                yield f"line {number}: a setting without its section: {bare[1]}"
             if re.match(r"(vesta|cargo run --) ", code) or code.startswith("--"):
                 for flag in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", code.removeprefix("cargo run -- ")):
                     if flag not in flags and flag not in OTHER_FLAGS:
