@@ -20,6 +20,7 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -42,6 +43,8 @@ def machine():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for address in ADDRESSES:
         subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
+    # Homes are on a disk: a container would lose its own, and programs refuse that.
+    subprocess.run(["mount", "--bind", tempfile.gettempdir(), tempfile.gettempdir()], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "none", "/mnt"], check=True)
     for folder, old in ("/etc", "/mnt/etc"), ("/var/lib", "/mnt/lib"):
         # As it is, but its folder `vesta` is empty and to write to.

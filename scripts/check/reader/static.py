@@ -104,7 +104,7 @@ def settings(text):
     """Names of settings that do not exist."""
     keys, flags, variables = known()
     sections = {key.split(".")[0] for key in keys if "." in key}
-    # Last parts that mean nothing else, and so must be said whole. A custom layout has a table of its own.
+    # Last parts that mean nothing else, and so must be said whole. `layout.custom` has its table
     last = {key.rpartition(".")[2] for key in keys if "." in key and not key.startswith("layout.")} - keys
     last = {name for name in last if "_" in name} | {"listen"}
     for number, line in enumerate(text.splitlines(), 1):
