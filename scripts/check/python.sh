@@ -12,7 +12,7 @@ trap 'rm -rf "$wheels"' EXIT
   --interpreter "$environment/bin/python" --out "$wheels")
 "$environment/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/*.whl
 # The pages that need the wheel (scripts/check/reader.sh reads the others).
-READER_PYTHON=yes "$environment/bin/python" scripts/check/reader --programs "$target/debug" --grpcurl false \
+"$environment/bin/python" scripts/check/reader --programs "$target/debug" --grpcurl false \
   docs/use/python.md clients/python/README.md
 du -h "$wheels"/*.whl | cut -f1 | sed 's/^/the wheel has /'
 # Outside of its sources, which have no compiled module.

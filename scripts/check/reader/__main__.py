@@ -32,7 +32,7 @@ from hands import PLAYED, Hands
 from page import Wrong
 
 ROOT = Path(__file__).resolve().parents[3]
-PATTERNS = ("*.md", "docs/**/*.md", "clients/*/*.md", "vesta-*/*.md", "deploy/*.md", "ops/*.md")
+PATTERNS = ("*.md", "docs/**/*.md", "clients/**/README.md", "vesta-*/README.md", "deploy/*.md", "ops/*.md")
 TRYCMD = ("docs/use/cli.md",)  # its commands are run by the tests of vesta-cli
 NAMES = "127.0.0.1 localhost pool1 pool2 db olddb cache zk zk1 zk2 zk3 db.south.example\n10.0.0.7 vesta.internal\n"
 ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.7", "10.0.0.8")

@@ -180,7 +180,7 @@ class Hands:
 
     def program(self, block):
         """A program in another language; one that names two servers runs again without the first."""
-        command = languages.saved(block, self.work)
+        command = languages.saved(block, self.work, self.environment)
         if not command:
             return
         printed = self.follow(command)
