@@ -11,10 +11,10 @@ scripts/check/reader.sh.
   xml       elements that close
   rust      compiled by the tests of a crate, which include the page
 
-A server runs until another one needs its port, or the page ends. "You need: …" declares services that the reader of the
-page already has: PostgreSQL, MySQL, Redis, ZooKeeper, etcd, at the addresses that the page names.
-`<!-- not run: REASON -->` leaves the next block out. Everywhere, IDs are compared with what stands beside them, and names
-of settings with those that exist."""
+A server runs until another one needs its port, or the page ends. "You need: …" declares services that the reader of
+the page already has: PostgreSQL, MySQL, Redis, ZooKeeper, etcd, at the addresses that the page names.
+`<!-- not run: REASON -->` leaves the next block out. Everywhere, IDs are compared with what stands beside them,
+and names of settings with those that exist."""
 
 import argparse
 import os
@@ -39,7 +39,7 @@ ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.7", "10.0.0.8")
 
 
 def machine():
-    """The addresses of the pages, all on the loopback device of this namespace, and folders of the system to write to."""
+    """The addresses of the pages, all on the loopback device of this namespace, and folders of the system."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for address in ADDRESSES:
         subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)

@@ -19,7 +19,13 @@ ready
 """
 CONSOLE = "```console\n$ printf 'a\\nb\\n'\na\nb\n\n$ echo 2407837855670862845\n2407837855670862845\n```\n"
 SH = "```sh\necho 2   # 2, a word\necho 3\n# 3\ntrue\n```\n"
-TOML = 'One `vesta serve` with its file:\n\n```toml\npool_server.namespaces = ["orders"]\nhttp.listen = "127.0.0.1:8188"\n```\n'
+TOML = """One `vesta serve` with its file:
+
+```toml
+pool_server.namespaces = ["orders"]
+http.listen = "127.0.0.1:8188"
+```
+"""
 SQL = "```sql\nCREATE TABLE shop (id bigint);\nINSERT INTO shop VALUES (1);\nSELECT id FROM orders;\n```\n"
 TWO = """```sh
 vesta serve rest

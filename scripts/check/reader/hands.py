@@ -1,4 +1,4 @@
-"""Somebody in an empty folder beside a checkout, who types what a page shows and starts each server in a terminal of its
+"""The reader of a page: types what it shows, in an empty folder beside a checkout. Each server has a terminal of its
 own."""
 
 import os

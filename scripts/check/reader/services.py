@@ -52,6 +52,9 @@ class Services:
             return
         if Path("/proc/self/uid_map").read_text().split()[2] == "1":
             raise Lacking("only root can start its services, which have users of their own")
+        for kind in sorted(kinds):
+            if lack := subprocess.run([self.program, "lacks", kind], capture_output=True, text=True).stdout.strip():
+                raise Lacking(f"{kind}: {lack}")
         self.stores("start", *sorted(kinds))
         for name, url in re.findall(r"VESTA_TEST_(\w+)='(.*)'", self.stores("env")):
             if name.lower() in kinds:
@@ -91,7 +94,7 @@ class Services:
                 self.stores("sql", "mysql", f"USE {self.database}; {statements}")
 
     def sql(self, text, work):
-        """Executes statements: in the declared database, else in a file. Tables that they only read are the reader's."""
+        """Executes statements: in the declared database, else in a file, whose tables to read are the reader's."""
         if "postgres" in self.started:
             command = ["psql", "-q", "-v", "ON_ERROR_STOP=1", self.database]
             done = subprocess.run(command, input=text, capture_output=True, text=True, env=self.environment)
@@ -130,10 +133,10 @@ def make_certificate(names, folder):
     """A certificate of these names, its key and its CA in a folder of the system."""
     alternative = "subjectAltName=" + ",".join(f"DNS:{name}" for name in names)
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=vesta"]
-    sign = ["-CA", "ca.pem", "-CAkey", "ca.key"]
+    signed = ["-addext", alternative, "-addext", "basicConstraints=CA:FALSE", "-CA", "ca.pem", "-CAkey", "ca.key"]
     for command in (
         ["openssl", "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem"],
-        ["openssl", "req", "-x509", *key, "-addext", alternative, "-addext", "basicConstraints=CA:FALSE", *sign, "-keyout", "key.pem", "-out", "cert.pem"],
+        ["openssl", "req", "-x509", *key, *signed, "-keyout", "key.pem", "-out", "cert.pem"],
     ):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         if done.returncode:
