@@ -10,6 +10,7 @@
 //! assert_eq!(config.grpc_listen.to_string(), "127.0.0.1:50051");
 //! assert_eq!(config.ids.layout.name(), "max-peak");
 //! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 pub mod admin;

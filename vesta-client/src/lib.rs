@@ -1,18 +1,18 @@
 //! The client of `vesta serve`: IDs over gRPC, asynchronous or blocking.
 //!
 //! ```no_run
-//! use vesta_client::{Client, Prefetch, VestaId};
+//! use vesta_client::{Client, IdError, Prefetch, VestaId};
 //!
-//! # async fn example() -> Result<(), vesta_client::IdError> {
-//! let client = Client::builder()
-//!     .endpoint("http://10.0.0.1:50051")
-//!     .endpoint("http://10.0.0.2:50051")
-//!     .prefetch(Prefetch::default())
-//!     .build()?;
-//! let id: VestaId = client.next().await?; // from the prefetch buffer: a few nanoseconds
-//! println!("{id} contains {:?}", client.exp_id(id).await?);
-//! # Ok(())
-//! # }
+//! async fn order() -> Result<(), IdError> {
+//!     let client = Client::builder()
+//!         .endpoint("http://10.0.0.1:50051")
+//!         .endpoint("http://10.0.0.2:50051")
+//!         .prefetch(Prefetch::default())
+//!         .build()?;
+//!     let id: VestaId = client.next().await?; // from the prefetch buffer: a few nanoseconds
+//!     println!("{id} contains {:?}", client.exp_id(id).await?);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! * [`Client`] implements [`AsyncIdService`], [`blocking::Client`] implements [`IdService`]: code

@@ -1,15 +1,17 @@
 //! Identifies numbers from elsewhere: their form, the layouts that may have made them, the effect of rounding, and
-//! whether two sets of IDs can meet. Designs layouts. Pure.
+//! whether two sets of IDs can meet. Designs layouts.
 //!
 //! ```
 //! use vesta_explain::{Form, Written, layouts, read};
-//! use vesta_intf::IdFormat;
+//! use vesta_intf::{IdError, IdFormat};
 //!
-//! let written = read("1WxWNOqQKdL")?;
-//! let Written::Id { id, form } = written else { panic!("of more than 64 bits") };
-//! assert_eq!((id, form), (1_285_482_222_412_933_127, Form::Format(IdFormat::Base62)));
-//! assert_eq!(layouts::named("discord")?, layouts::DISCORD);
-//! # Ok::<(), vesta_intf::IdError>(())
+//! fn main() -> Result<(), IdError> {
+//!     let written = read("1WxWNOqQKdL")?;
+//!     let Written::Id { id, form } = written else { panic!("of more than 64 bits") };
+//!     assert_eq!((id, form), (1_285_482_222_412_933_127, Form::Format(IdFormat::Base62)));
+//!     assert_eq!(layouts::named("discord")?, layouts::DISCORD);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! Like `vesta-intf`, it has no clock, no thread and no I/O.

@@ -1,14 +1,16 @@
 //! The contract of Vesta: the definition of an ID, and the interface of services that generate IDs.
 //!
 //! ```
-//! use vesta_intf::{Id, IdMeta};
+//! use vesta_intf::{Id, IdError, IdMeta};
 //!
-//! let meta = IdMeta::MAX_PEAK;
-//! let parts = Id { time: 1, seq: 2, machine: 3, ..Id::default() };
-//! let raw = meta.pack(&parts)?;
-//! assert_eq!(raw, (1 << 30) | (2 << 10) | 3);
-//! assert_eq!(meta.unpack(raw)?, parts);
-//! # Ok::<(), vesta_intf::IdError>(())
+//! fn main() -> Result<(), IdError> {
+//!     let meta = IdMeta::MAX_PEAK;
+//!     let parts = Id { time: 1, seq: 2, machine: 3, ..Id::default() };
+//!     let raw = meta.pack(&parts)?;
+//!     assert_eq!(raw, (1 << 30) | (2 << 10) | 3);
+//!     assert_eq!(meta.unpack(raw)?, parts);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! This crate has no mandatory dependencies and uses no clock, thread or I/O. Code written against
@@ -18,6 +20,7 @@
 //! Features: `grpc` adds the gRPC protocol (`grpc` module), `serde` adds serialisation
 //! of [`Id`], [`MakeId`] and [`VestaId`], `shuffle` adds shuffled numbers. `sqlx` and `diesel` map
 //! a [`VestaId`] to a `BIGINT` column, `utoipa` describes it in an OpenAPI document.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(
     clippy::cast_possible_truncation,

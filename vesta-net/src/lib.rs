@@ -1,6 +1,7 @@
 //! Listeners of servers: their threads, connections with limits, TLS whose files may be replaced, tokens and scopes.
 //!
 //! It knows no ID and no setting. The answers of a server are handed in.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod address;

@@ -1,26 +1,26 @@
 //! Vesta embedded: 64-bit IDs that never repeat, from inside your own process.
 //!
-//! ```
+//! ```no_run
 //! use vesta_service::{LocalIdService, MachineSource, VestaId};
-//! # let folder = std::env::temp_dir().join(format!("vesta-doc-{}", std::process::id()));
 //!
-//! let ids = LocalIdService::builder()
-//!     .machine(MachineSource::Fixed(7)) // no other process may use 7 in this namespace
-//! #   .namespace("root")
-//!     .state_dir(&folder) // keeps the bound across restarts
-//!     .build()?;
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let ids = LocalIdService::builder()
+//!         .machine(MachineSource::Fixed(7)) // no other process may use 7 in this namespace
+//!         .state_dir("/var/lib/shop") // keeps the bound across restarts
+//!         .build()?;
 //!
-//! let id: VestaId = ids.next()?;
-//! println!("{id}, created {}", id.created_at(ids.meta())?);
-//! assert_eq!(ids.exp_id(id)?.machine, 7);
-//! # drop(ids); std::fs::remove_dir_all(&folder)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//!     let id: VestaId = ids.next()?;
+//!     println!("{id}, created {}", id.created_at(ids.meta())?);
+//!     assert_eq!(ids.exp_id(id)?.machine, 7);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! The generating path makes one atomic change; it makes no system call, allocates nothing and never
 //! talks to a store. Every issued ID is below a bound that was made durable in advance. So IDs do
 //! not repeat after a crash, a restart within the same millisecond, a clock step, or when another
-//! process gets the machine ID. docs/inside/safety.md has the argument.
+//! process gets the machine ID. [Safety](https://github.com/vesta-id/vesta/blob/main/docs/inside/safety.md) has the
+//! argument.
 //!
 //! It needs no async runtime, no network and no database. `vesta-store` provides pools of machine IDs.
 //! The [`guide`] has an example for each question; all of `vesta-intf` is available as [`contract`].
@@ -29,6 +29,7 @@
 //!
 //! Features: `async` adds asynchronous calls (without a runtime). `serde`, `sqlx`, `diesel` and `utoipa` map a [`VestaId`] to
 //! JSON, to tables and to OpenAPI documents.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)] // clock.rs allows two lines and fork.rs one, each with its argument
 #![deny(
     clippy::cast_possible_truncation,

@@ -1,23 +1,24 @@
 //! Stores from which machine IDs are claimed.
 //!
-//! ```
-//! use vesta_service::{IdService, LocalIdService, MachineSource};
-//! # let folder = std::env::temp_dir().join(format!("vesta-doc-store-{}", std::process::id()));
-//! # let url = format!("sqlite:{}/vesta.db", folder.display());
-//! // let url = "sqlite:vesta-data/vesta.db";
+//! ```no_run
+//! use vesta_service::{LocalIdService, MachineSource, VestaId};
 //!
-//! let ids = LocalIdService::builder()
-//!     .machine(MachineSource::Pool { store: vesta_store::open(&url.parse()?)?, range: None })
-//!     .state_dir(&folder)
-//!     .build()?;
-//! println!("machine {} made {}", ids.machine(), ids.gen_id()?);
-//! # drop(ids); std::fs::remove_dir_all(&folder)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let url = "sqlite:/var/lib/shop/vesta.db".parse()?;
+//!     let ids = LocalIdService::builder()
+//!         .machine(MachineSource::Pool { store: vesta_store::open(&url)?, range: None })
+//!         .state_dir("/var/lib/shop")
+//!         .build()?;
+//!     let id: VestaId = ids.next()?;
+//!     println!("machine {} made {id}", ids.machine());
+//!     Ok(())
+//! }
 //! ```
 //!
 //! Each backend is a cargo feature with its name (`sqlite`, on by default, `mysql`, `postgres`, `redis`,
-//! `zookeeper`, `etcd`, `pool_server`), and [`open`] selects it by the scheme of the URL. The feature `testkit` adds the
+//! `zookeeper`, `etcd`, `pool-server`), and [`open`] selects it by the scheme of the URL. The feature `testkit` adds the
 //! `conformance` suite, which every backend passes unchanged.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)] // except for one line in sqlite/lock.rs, justified there
 
 mod backends;

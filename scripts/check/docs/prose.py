@@ -65,7 +65,7 @@ def places():
     listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True).stdout
     for path in map(Path, listed.rstrip("\0").split("\0")):
         english = "zh-CN" not in str(path) and "generated" not in path.parts
-        if path.suffix not in (".md", ".rs", ".sh", ".py") or not english or not path.exists():
+        if path.suffix not in (".md", ".rs", ".sh", ".py") or not english or path.is_symlink() or not path.exists():
             continue
         text = path.read_text("utf-8", errors="replace")
         for number, line in prose(path, text):
