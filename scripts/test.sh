@@ -286,8 +286,7 @@ scripts/check/browser.sh || failed "the page in a browser"
 if [ $tier = full ]; then
   scripts/check/races.sh --full || failed "the races"
   scripts/check/platforms.sh --link || failed "the programs for macOS"
-  cargo package --quiet --workspace --exclude vesta-sample --exclude vesta-codegen --exclude vesta-load \
-    --exclude vesta-page --exclude vesta-testkit --allow-dirty || failed "the packages of the crates"
+  scripts/check/published.py --build || failed "the packages of the crates"
   scripts/chaos.sh || failed "the planted fault that chaos finds"
   uid=0
   scripts/check/uid.sh || uid=$?

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks the files of deploy/: renders them and compares them with the schemas of Kubernetes, Compose and
-# Prometheus, and with the program that they start. Deploys nothing.
+# Prometheus, and with the program that they start; the settings files of the documents, with docs/vesta.schema.json.
+# Deploys nothing.
 #
 #   scripts/check/deploy.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
 set -euo pipefail

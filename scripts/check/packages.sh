@@ -46,7 +46,7 @@ for tarball in "$packages"/vesta-*-linux.tar.gz; do
   size=$(stat -c %s "$program")
   [ "$size" -le 27000000 ] || failed "$program has $size bytes"
   said "$(basename "$folder")" "$size bytes"
-  for file in vesta-intf/proto/vesta/v1/vesta.proto deploy/compose/.env.example deploy/systemd/vesta.service \
+  for file in vesta-intf/proto/vesta/v1/vesta.proto docs/vesta.schema.json deploy/compose/.env.example deploy/systemd/vesta.service \
     deploy/k8s/base/kustomization.yaml; do
     cmp "$file" "$folder/$file" || failed "$file in $(basename "$tarball")"
   done

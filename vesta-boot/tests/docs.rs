@@ -1,4 +1,5 @@
-//! Documents generated from the settings: the entries of docs/operate/settings.md and docs/vesta.example.toml.
+//! Documents generated from the settings: the entries of docs/operate/settings.md, docs/vesta.example.toml and
+//! docs/vesta.schema.json.
 //! With `UPDATE_DOCS=1` the tests write them.
 
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Arg;
-use vesta_boot::settings::settings;
+use vesta_boot::settings::{SCHEMA, schema, settings};
 use vesta_boot::{Api, command};
 use vesta_service::lease::Timing;
 use vesta_store::StoreUrl;
@@ -155,7 +156,7 @@ fn the_example_file_is_up_to_date() {
             .to_owned()
     };
     settings.sort_by_key(|arg| table(arg));
-    let mut text = HEAD.to_owned();
+    let mut text = format!("#:schema {SCHEMA}\n{HEAD}");
     let mut current = String::new();
     for arg in settings {
         let (help, example) = help(arg);
@@ -176,6 +177,11 @@ fn the_example_file_is_up_to_date() {
         text += &format!("\n{help}#{name} = {value}\n");
     }
     compare("vesta.example.toml", &(text + TAIL));
+}
+
+#[test]
+fn the_schema_of_the_settings_file_is_up_to_date() {
+    compare("vesta.schema.json", &schema());
 }
 
 /// The first page of a crate's documentation as a README: links to items replaced by their names. Its examples

@@ -1,4 +1,5 @@
-"""Checks the files of deploy/ against the schemas of their kinds, and against the program that they start.
+"""Checks the files of deploy/ and the settings files of the documents against the schemas of their kinds, and against
+the program that they start.
 
     check.py VESTA PROMTOOL COMPOSE_SCHEMA
 """
@@ -6,9 +7,13 @@
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import textwrap
+import tomllib
+from pathlib import Path
 
 import jsonschema
 import yaml
@@ -144,9 +149,51 @@ def check_prometheus():
             faults.append(done.stdout + done.stderr)
 
 
+def settings_files():
+    """Each settings file that a reader sees: the example with every line active, and the blocks of the documents."""
+    example = Path("docs/vesta.example.toml").read_text()
+    active = "".join(f"{line[1:]}\n" for line in example.splitlines() if re.match(r"#[\[a-z]", line))
+    named, _, custom = active.partition("[layout.custom]")  # which exclude each other
+    yield from {"the example": named, "the custom layout": f"[layout.custom]{custom}"}.items()
+    for path in sorted(Path("docs").rglob("*.md")):
+        for indent, block in re.findall(r"^( *)```toml\n(.*?)^\1```", path.read_text(), re.M | re.S):
+            if "[dependencies]" not in block:
+                yield str(path), textwrap.dedent(block).replace('"…"', '"' + "0" * 64 + '"')
+
+
+def check_schema():
+    """The schema that editors read takes what the program takes; what it refuses, the program refuses."""
+    schema = json.loads(Path("docs/vesta.schema.json").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    if not Path("docs/vesta.example.toml").read_text().startswith(f"#:schema {schema['$id']}\n"):
+        faults.append("vesta.example.toml does not name its schema")
+    editor = jsonschema.Draft7Validator(schema)
+
+    def taken(text):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(text)
+            file.flush()
+            return not settings({}, ["serve", "--config", file.name])
+
+    seen = list(settings_files())
+    for path in sorted(Path("vesta-boot/fuzz/config").glob("*.toml")):
+        if taken(text := path.read_text()):
+            seen.append((str(path), text))
+    for name, text in seen:
+        faults.extend(f"{name}: {error.json_path}: {error.message}" for error in editor.iter_errors(tomllib.loads(text)))
+    assert len(seen) >= 15, f"{len(seen)} settings files"
+    for wrong in [
+        'layuot = "max-peak"', "[machine]\nids = 7", 'pacing = "true"', 'max_wait_ms = "5"', "max_wait_ms = 600001",
+        'preset = "fast"', "hosts = [1]", "layout = 5", '[layout]\nown = 1', '[[auth.tokens]]\nname = "a"', "machine = 7",
+    ]:  # fmt: skip
+        assert not editor.is_valid(tomllib.loads(wrong)) and not taken(wrong), wrong
+
+
 check_kubernetes()
 check_compose()
 check_prometheus()
+check_schema()
 if faults:
     sys.exit("\n".join(faults))
 print("deploy/: the manifests, compose.yaml and prometheus.yml are valid, and the program knows their settings")
+print("docs/vesta.schema.json: takes the settings files that the program takes")

@@ -3,9 +3,12 @@
 use std::sync::LazyLock;
 
 use clap::{Arg, ArgAction};
+use vesta_intf::IdMeta;
 
+use super::section::Valid;
 use super::values::Values;
 use super::{Ids, Limits, Log, PoolServer, Segments, Serials, Store, ids, listeners, machine};
+use crate::api::Api;
 use crate::error::Error;
 
 /// All settings, each parsed by its own parser.
@@ -37,6 +40,29 @@ impl Sections {
         ]
         .into_iter()
         .flatten()
+    }
+
+    /// Valid values of each setting, in the order of the arguments.
+    fn valid() -> impl Iterator<Item = Valid> {
+        let (values, layout) = (&Values::defaults(&Api::ALL), &IdMeta::MAX_PEAK);
+        [
+            listeners::Section::valid(values, layout),
+            Ids::valid(values, layout),
+            machine::Section::valid(values, layout),
+            Store::valid(values, layout),
+            Segments::valid(values, layout),
+            Serials::valid(values, layout),
+            PoolServer::valid(values, layout),
+            Limits::valid(values, layout),
+            Log::valid(values, layout),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Settings as they are declared, with their valid values.
+    pub(super) fn declared() -> impl Iterator<Item = (Arg, Valid)> {
+        Self::args().zip(Self::valid())
     }
 
     /// Parses each setting with its own parser, which may depend on the layout.

@@ -27,7 +27,7 @@ pub(super) struct File {
 }
 
 /// Settings that are lists: comma-separated text or an array.
-const LISTS: [&str; 3] = ["hosts", "cors.origins", "pool_server.namespaces"];
+pub(super) const LISTS: [&str; 3] = ["hosts", "cors.origins", "pool_server.namespaces"];
 
 /// `[layout.custom]`: the fields of [`LayoutSpec`], and their defaults.
 #[derive(Serialize, Deserialize)]

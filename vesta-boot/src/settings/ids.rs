@@ -8,7 +8,7 @@ use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart, TimeUnit};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
 
-use super::parse::{Parsed, choice, either, key_file, millis, number, truth, whole};
+use super::parse::{Parsed, choice, either, key_file, millis, truth, whole};
 use super::values::Values;
 use crate::error::Error;
 use vesta_net::checked_name;
@@ -22,7 +22,7 @@ section! {
         /// `max-peak`, `min-granularity`, `snowflake`, `uid` or `js-safe`; the layout of another system, such as
         /// `discord` or `cosid`; or `custom`, which `[layout.custom]` in the file describes. All generators of a
         /// namespace need the same layout.
-        pub layout: IdMeta = "layout" "NAME" or "max-peak" for commands, |_| Parsed::Ok(*layout);
+        pub layout: IdMeta = "layout" "NAME" or "max-peak" for commands, |_: &str| Parsed::Ok(*layout);
 
         /// Preset of generation settings: standard or throughput
         ///
@@ -71,7 +71,7 @@ section! {
         /// Version bit
         ///
         /// 1 makes IDs negative as signed 64-bit numbers.
-        pub version: u64 = "version" "0|1" or "0" as "id-version", number(0..=layout.max(Field::Version));
+        pub version: u64 = "version" "0|1" or "0" as "id-version", version(layout);
 
         /// First sequence number of each tick
         ///
@@ -159,6 +159,10 @@ fn preset(name: &str) -> Parsed<IdMeta> {
             either(able.map(|meta| meta.name()).chain(["custom"]))
         )
     })
+}
+
+fn version(layout: &IdMeta) -> impl Fn(&str) -> Parsed<u64> {
+    move |text| whole(text, 0, layout.max(Field::Version))
 }
 
 /// In a layout without genMethod bits only an explicit value is refused.

@@ -7,7 +7,7 @@ use vesta_intf::{Field, IdMeta};
 use vesta_service::lease::ClaimOrder;
 use vesta_service::options::{IpMap, default_state_dir};
 
-use super::parse::{Parsed, choice, number, store_url, truth};
+use super::parse::{Parsed, choice, number, store_url, truth, whole};
 use super::values::{Values, may_be_url};
 use crate::error::Error;
 use vesta_net::checked_name;
@@ -45,7 +45,7 @@ section! {
         ///
         /// Example: 2/3
         // Parsed before the others, as part of the layout.
-        _region: Option<()> = "machine.region" "REGION/BITS" for commands, |_| Parsed::Ok(());
+        _region: Option<()> = "machine.region" "REGION/BITS" for commands, |_: &str| Parsed::Ok(());
 
         /// Store whose pool hands out machine IDs
         ///
@@ -205,7 +205,7 @@ pub(super) fn in_region(values: &Values, layout: IdMeta) -> Result<IdMeta, Error
         Some((bits, region.parse().ok()?))
     };
     let must = || format!("must be REGION/BITS, such as 2/3, with 1 to {widest} bits");
-    match values.read("machine.region", |text| read(text).ok_or_else(must))? {
+    match values.read("machine.region", |text: &str| read(text).ok_or_else(must))? {
         Some((bits, region)) => {
             let refused = |error| Error::setting(format!("machine.region: {error}"));
             layout.in_region(bits, region).map_err(refused)
@@ -353,7 +353,7 @@ fn fixed(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<Number> {
         Some(("ordinal", name)) => checked_name(name)
             .map(Number::HostOrdinalOf)
             .map_err(|must| format!("must be ordinal:NAME, where NAME {must}")),
-        _ => number(within.clone())(text)
+        _ => whole(text, *within.start(), *within.end())
             .map(Number::Id)
             .map_err(|must| match text {
                 text if text

@@ -1,8 +1,8 @@
 //! Settings: declared once, read from flags, environment and file, then checked.
 //!
 //! A `section!` is a struct; each field declares the name, type, default, help and parser of one setting.
-//! Flag and environment variable follow from the name. `--help`, `--print-config`,
-//! docs/operate/settings.md and docs/vesta.example.toml follow from the declaration.
+//! Flag and environment variable follow from the name. `--help`, `--print-config`, docs/operate/settings.md,
+//! docs/vesta.example.toml and docs/vesta.schema.json follow from the declaration.
 
 #[macro_use]
 mod section;
@@ -21,6 +21,7 @@ mod parse;
 mod pool_server;
 mod print;
 mod read;
+mod schema;
 mod segments;
 mod serials;
 mod store;
@@ -53,6 +54,7 @@ pub(crate) use parse::is_close;
 pub use pool_server::PoolServer;
 pub use print::layout_table;
 pub(crate) use read::unknown_variables;
+pub use schema::{SCHEMA, schema};
 pub use segments::{SEGMENTS_OFF, Segments};
 pub use serials::{SERIALS_OFF, Serials};
 pub use store::Store;

@@ -5,11 +5,49 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::section::{Parser, Valid};
 use super::values::may_be_url;
 use vesta_store::{OpenError, StoreUrl};
 
 /// A value, or a description of the valid values.
 pub(super) type Parsed<T> = Result<T, String>;
+
+/// See [`choice`].
+pub(super) struct Choice<T, const N: usize>([(&'static str, T); N]);
+
+impl<T: Copy, const N: usize> Parser for Choice<T, N> {
+    type Value = T;
+
+    fn parse(&self, text: &str) -> Parsed<T> {
+        let found = self.0.iter().find(|choice| choice.0 == text);
+        let names = || self.0.iter().map(|choice| choice.0);
+        found
+            .map(|choice| choice.1)
+            .ok_or_else(|| format!("must be {}", either(names())))
+    }
+
+    fn valid(&self) -> Valid {
+        Valid::Names(self.0.iter().map(|choice| choice.0).collect())
+    }
+}
+
+/// A whole number within bounds, as a value of another type.
+pub(super) struct Whole<T> {
+    within: RangeInclusive<u64>,
+    of: fn(u64) -> T,
+}
+
+impl<T> Parser for Whole<T> {
+    type Value = T;
+
+    fn parse(&self, text: &str) -> Parsed<T> {
+        whole(text, *self.within.start(), *self.within.end()).map(self.of)
+    }
+
+    fn valid(&self) -> Valid {
+        Valid::Numbers(self.within.clone())
+    }
+}
 
 /// Maximum wait, in milliseconds: ten minutes.
 pub(super) const LONGEST_WAIT: u64 = 600_000;
@@ -29,34 +67,35 @@ pub(super) fn whole(text: &str, min: u64, max: u64) -> Parsed<u64> {
         })
 }
 
-pub(super) fn number(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<u64> {
-    move |text| whole(text, *within.start(), *within.end())
-}
-
-/// A duration in milliseconds.
-pub(super) fn millis(within: RangeInclusive<u64>) -> impl Fn(&str) -> Parsed<Duration> {
-    move |text| number(within.clone())(text).map(Duration::from_millis)
-}
-
-/// A count from 1 to `max`.
-pub(super) fn count(max: u64) -> impl Fn(&str) -> Parsed<usize> {
-    move |text| whole(text, 1, max).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
-}
-
-/// One of several names.
-pub(super) fn choice<T: Copy, const N: usize>(
-    choices: [(&'static str, T); N],
-) -> impl Fn(&str) -> Parsed<T> {
-    move |text| {
-        let found = choices
-            .iter()
-            .find(|choice| choice.0 == text)
-            .map(|choice| choice.1);
-        found.ok_or_else(|| format!("must be {}", either(choices.map(|choice| choice.0))))
+pub(super) const fn number(within: RangeInclusive<u64>) -> Whole<u64> {
+    Whole {
+        within,
+        of: u64::from,
     }
 }
 
-pub(super) fn truth() -> impl Fn(&str) -> Parsed<bool> {
+/// A duration in milliseconds.
+pub(super) const fn millis(within: RangeInclusive<u64>) -> Whole<Duration> {
+    let of = Duration::from_millis;
+    Whole { within, of }
+}
+
+/// A count from 1 to `max`.
+pub(super) fn count(max: u64) -> Whole<usize> {
+    Whole {
+        within: 1..=max,
+        of: |count| usize::try_from(count).unwrap_or(usize::MAX),
+    }
+}
+
+/// One of several names.
+pub(super) const fn choice<T: Copy, const N: usize>(
+    choices: [(&'static str, T); N],
+) -> Choice<T, N> {
+    Choice(choices)
+}
+
+pub(super) const fn truth() -> Choice<bool, 2> {
     choice([("true", true), ("false", false)])
 }
 

@@ -1,4 +1,7 @@
-//! Sections: structs whose fields declare one setting each.
+//! Sections: structs whose fields declare one setting each, with its parser.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use clap::Arg;
 
@@ -33,6 +36,16 @@ macro_rules! section {
                 ),*]
             }
 
+            /// Valid values of the section's settings, in the order of its arguments.
+            pub(super) fn valid(
+                $values: &$crate::settings::Values,
+                $layout: &vesta_intf::IdMeta,
+            ) -> Vec<$crate::settings::section::Valid> {
+                use $crate::settings::section::Parser as _;
+                let _ = $values;
+                vec![$($parse.valid()),*]
+            }
+
             /// Parses each setting of the section for this layout.
             pub(super) fn read(
                 $values: &$crate::settings::Values,
@@ -44,6 +57,32 @@ macro_rules! section {
             }
         }
     };
+}
+
+/// Parser of a setting: a function of its text, or one that also lists the valid values.
+pub(super) trait Parser {
+    type Value;
+    fn parse(&self, text: &str) -> Result<Self::Value, String>;
+
+    fn valid(&self) -> Valid {
+        Valid::Unlisted
+    }
+}
+
+/// Valid values of a setting, whatever the layout.
+#[derive(Debug)]
+pub(super) enum Valid {
+    Unlisted,
+    Names(Vec<&'static str>),
+    Numbers(RangeInclusive<u64>),
+}
+
+impl<T, E: Display, F: Fn(&str) -> Result<T, E>> Parser for F {
+    type Value = T;
+
+    fn parse(&self, text: &str) -> Result<T, String> {
+        self(text).map_err(|must| must.to_string())
+    }
 }
 
 /// An argument whose help is its documentation: paragraphs, of which the first is the short help.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use vesta_intf::LayoutSpec;
 
+use super::section::Parser;
 use crate::api::Api;
 use crate::error::Error;
 use vesta_net::Token;
@@ -72,12 +73,9 @@ impl Values {
     }
 
     /// The value of a setting, parsed.
-    pub(super) fn read<T, E: fmt::Display>(
-        &self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<Option<T>, Error> {
-        let parsed = self.get(name).map(|value| parse(&value.text)).transpose();
+    pub(super) fn read<P: Parser>(&self, name: &str, by: P) -> Result<Option<P::Value>, Error> {
+        let value = self.get(name);
+        let parsed = value.map(|value| by.parse(&value.text)).transpose();
         parsed.map_err(|must| self.refuse(name, must))
     }
 
