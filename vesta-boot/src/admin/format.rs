@@ -1,25 +1,28 @@
-//! Formats of `/metrics`: OpenMetrics, and Prometheus' text format for scrapers that accept nothing
-//! else.
+//! Formats of `/metrics`: Prometheus' text format, which every scraper reads, and OpenMetrics for those that accept it.
 
 use std::collections::HashSet;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 
-/// Media type and text of metrics, negotiated by `Accept`. A scraper that names both formats, as Prometheus
-/// does, gets OpenMetrics.
+/// Media type and text of metrics: OpenMetrics if `Accept` names it, as that of Prometheus does.
 pub(super) fn negotiated(headers: &HeaderMap, metrics: String) -> (&'static str, String) {
-    let accept = headers
-        .get(header::ACCEPT)
-        .and_then(|accept| accept.to_str().ok());
-    match accept.unwrap_or_default() {
-        accept if accept.contains("text/plain") && !accept.contains("openmetrics") => (
-            "text/plain; version=0.0.4; charset=utf-8",
-            as_text(&metrics),
-        ),
-        _ => (
+    let mut accepted = headers.get_all(header::ACCEPT).iter();
+    let names = |accept: &HeaderValue| {
+        let accept = accept.to_str().unwrap_or_default();
+        accept
+            .to_ascii_lowercase()
+            .contains("application/openmetrics-text")
+    };
+    if accepted.any(names) {
+        (
             "application/openmetrics-text; version=1.0.0; charset=utf-8",
             metrics,
-        ),
+        )
+    } else {
+        (
+            "text/plain; version=0.0.4; charset=utf-8",
+            as_text(&metrics),
+        )
     }
 }
 
@@ -58,28 +61,33 @@ mod tests {
     #[test]
     fn a_scraper_gets_the_format_that_it_accepts() {
         for (accept, is_text) in [
-            ("text/plain; version=0.0.4", true),
-            ("text/plain", true),
-            ("*/*", false),
+            (&[][..], true),
+            (&["*/*"], true),
+            (&["text/plain; version=0.0.4"], true),
+            (&["text/html,application/xhtml+xml,*/*;q=0.8"], true),
+            (&["application/openmetrics-text"], false),
+            (&["Application/OpenMetrics-Text; version=0.0.1"], false),
+            (&["text/plain", "application/openmetrics-text"], false),
             (
-                "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3",
+                &[
+                    "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3",
+                ],
                 false,
             ),
         ] {
-            let headers =
-                HeaderMap::from_iter([(header::ACCEPT, accept.parse().expect("a value"))]);
+            let lines = accept
+                .iter()
+                .map(|it| (header::ACCEPT, it.parse().expect("a value")));
+            let mut headers = HeaderMap::new();
+            headers.extend(lines.map(|(name, value)| (Some(name), value)));
             let (media, text) = negotiated(&headers, METRICS.to_owned());
-            assert_eq!(
-                media.starts_with("text/plain; version=0.0.4"),
-                is_text,
-                "{accept}"
-            );
-            assert_eq!(text.ends_with("# EOF\n"), !is_text, "{accept}");
+            let expected = if is_text {
+                "text/plain; version=0.0.4"
+            } else {
+                "application/openmetrics-text; version=1.0.0"
+            };
+            assert!(media.starts_with(expected), "{accept:?}: {media}");
+            assert_eq!(text.ends_with("# EOF\n"), !is_text, "{accept:?}");
         }
-        assert!(
-            negotiated(&HeaderMap::new(), METRICS.to_owned())
-                .0
-                .contains("openmetrics")
-        );
     }
 }

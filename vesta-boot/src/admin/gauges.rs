@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::iter;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
+use vesta_intf::ErrorKind;
 use vesta_numbers::segment::SegmentStatus;
 use vesta_service::options::{MachineStatus, Status};
 
@@ -116,6 +118,18 @@ figures! {
 /// name, which no tag has.
 const MOST: usize = 100;
 
+/// Kinds of errors that the alerts in ops/ name. Their series exist from zero on, because a rate misses the first
+/// event of a series that begins with it. Those of other kinds begin with their first error.
+const ALERTED: [ErrorKind; 4] = [
+    ErrorKind::SequenceUsedUp,
+    ErrorKind::Internal,
+    ErrorKind::Unauthenticated,
+    ErrorKind::PermissionDenied,
+];
+
+/// The bounds among [`BOUNDS`] that requests to a store are told apart by.
+const STORE_BOUNDS: [u64; 6] = [1_000, 5_000, 25_000, 100_000, 1_000_000, 2_500_000];
+
 #[derive(Debug)]
 pub(super) struct Scrape(pub(super) AdminState);
 
@@ -166,10 +180,11 @@ impl Collector for Scrape {
 fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     let all = &state.metrics;
     let latencies = || all.iter().flat_map(|metrics| metrics.latencies());
-    // Exported from zero on, for alerts: a rate misses the first event of a series that begins with
-    // it.
-    let errors = latencies().filter(|(_, outcome, _)| !matches!(*outcome, "OK" | "CANCELLED"));
-    let errors = errors.map(|(_, kind, latency)| (labels([("kind", kind)]), latency.count()));
+    let errors = latencies()
+        .filter(|(_, outcome, _)| !matches!(*outcome, "OK" | "CANCELLED"))
+        .map(|(_, kind, latency)| (kind, latency.count()))
+        .filter(|(kind, count)| *count > 0 || ALERTED.iter().any(|it| it.name() == *kind))
+        .map(|(kind, count)| (labels([("kind", kind)]), count));
     encoder.family(Counter, "errors", "Errors of all methods by kind", errors)?;
 
     let latencies: Vec<_> = latencies()
@@ -189,7 +204,7 @@ fn requests(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     )?;
 
     let help = "Time from the decoded request to its answer";
-    encoder.durations("request_duration", help, &latencies)?;
+    encoder.durations("request_duration", help, &BOUNDS, &latencies)?;
 
     let connections: Vec<_> = all.iter().map(|metrics| (vec![], &**metrics)).collect();
     encoder.figures("", CONNECTIONS, &connections)?;
@@ -252,6 +267,7 @@ fn origin(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
     encoder.durations(
         "store_request_duration",
         help,
+        &STORE_BOUNDS,
         &requests.collect::<Vec<_>>(),
     )?;
     let Some(offset) = store.offset() else {
@@ -304,7 +320,10 @@ fn program(encoder: &mut Encoder<'_>, state: &AdminState) -> fmt::Result {
         });
     let machines: Vec<_> = machines.collect();
     encoder.figures("machine_", MACHINE, &machines)?;
-    leases(encoder, "machine_", &machines)?;
+    // Those of a single machine ID are the program's own.
+    if machines.len() > 1 {
+        leases(encoder, "machine_", &machines)?;
+    }
     let usage = state.pool().into_iter().flatten();
     let usage = usage.map(|(state, count)| (labels([("state", state)]), count));
     encoder.family(
@@ -419,17 +438,39 @@ impl Encoder<'_> {
         self.family(Counter, name, help, samples)
     }
 
-    /// A histogram of durations.
-    fn durations(&mut self, name: &str, help: &str, all: &[(Labels, Latency)]) -> fmt::Result {
+    /// A histogram of durations, with buckets up to these [`BOUNDS`].
+    fn durations(
+        &mut self,
+        name: &str,
+        help: &str,
+        bounds: &[u64],
+        all: &[(Labels, Latency)],
+    ) -> fmt::Result {
+        if all.is_empty() {
+            return Ok(());
+        }
         let of_type = MetricType::Histogram;
         let mut family = self
             .0
             .encode_descriptor(name, help, Some(&Unit::Seconds), of_type)?;
-        let seconds = |micros: &u64| Duration::from_micros(*micros).as_secs_f64();
-        let bounds = || BOUNDS.iter().map(seconds).chain([f64::INFINITY]);
+        let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
         all.iter().try_for_each(|(labels, latency)| {
             let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
-            let buckets: Vec<_> = bounds().zip(latency.buckets).collect();
+            let mut counts = BOUNDS
+                .into_iter()
+                .chain([u64::MAX])
+                .zip(latency.buckets)
+                .peekable();
+            let buckets = bounds.iter().copied().chain([u64::MAX]).map(|bound| {
+                let below = iter::from_fn(|| counts.next_if(|(at_most, _)| *at_most <= bound));
+                let upper = if bound == u64::MAX {
+                    f64::INFINITY
+                } else {
+                    seconds(bound)
+                };
+                (upper, below.map(|(_, count)| count).sum())
+            });
+            let buckets: Vec<_> = buckets.collect();
             family
                 .encode_family(labels)?
                 .encode_histogram::<NoLabels>(sum, count, &buckets, None)

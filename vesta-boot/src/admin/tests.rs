@@ -1,5 +1,6 @@
 //! Responses of the admin listener, independent of the program behind it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -277,17 +278,56 @@ async fn the_pool_and_lease_events_are_shown() {
     );
 }
 
+/// Kinds of errors that the alerts in ops/ name.
+fn kinds_of_alerts() -> BTreeSet<&'static str> {
+    let rules = include_str!("../../../ops/vesta-alerts.yml").split("kind=");
+    let named = rules.skip(1).filter_map(|rest| rest.split('"').nth(1));
+    named.flat_map(|kinds| kinds.split('|')).collect()
+}
+
 #[tokio::test]
-async fn before_the_first_request_only_series_needed_by_alerts_exist() {
-    let (_, text) = admin().get("/metrics").await;
-    assert!(!text.contains("vesta_requests_total{"), "{text}");
-    assert!(!text.contains("_bucket{"), "{text}");
-    for kind in ErrorKind::all() {
-        let line = format!("vesta_errors_total{{kind=\"{}\"}} 0", kind.name());
-        assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
-    }
+async fn an_idle_program_exports_at_most_60_series_among_them_those_that_alerts_rate() {
+    let (admin, _folder) = admin_of_pool("1");
+    let (_, text) = admin.get("/metrics").await;
     let series = text.lines().filter(|line| !line.starts_with('#')).count();
-    assert!(series < 60, "{series} series in\n{text}");
+    assert!(series <= 60, "{series} series in\n{text}");
+
+    let errors = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("vesta_errors_total{kind=\""));
+    let zero: BTreeSet<_> = errors
+        .filter_map(|rest| rest.strip_suffix("\"} 0"))
+        .collect();
+    assert!(zero.contains("INTERNAL"), "{text}");
+    assert_eq!(zero, kinds_of_alerts());
+    assert!(!text.contains("vesta_request"), "{text}");
+    assert!(text.contains("\nvesta_machine_ready{slot=\"0\","), "{text}");
+    assert!(
+        !text.contains("vesta_machine_lead_seconds"),
+        "the program has it: {text}"
+    );
+    assert!(text.contains("\nvesta_lead_seconds "), "{text}");
+}
+
+#[tokio::test]
+async fn requests_to_a_store_have_few_buckets_that_add_up() {
+    let (admin, _folder) = admin_of_pool("1");
+    let (_, text) = admin.get("/metrics").await;
+    let of_writes = |what: &str| {
+        let start = format!("vesta_store_request_duration_seconds_{what}");
+        let lines = text.lines().filter(move |line| line.starts_with(&start));
+        let lines = lines.filter(|line| line.contains("op=\"write\""));
+        lines
+            .map(|line| line.rsplit_once(' ').expect("a value").1.to_owned())
+            .collect::<Vec<_>>()
+    };
+    let (buckets, count) = (of_writes("bucket"), of_writes("count"));
+    assert_eq!(buckets.len(), 7, "{text}");
+    assert!(
+        buckets.is_sorted_by_key(|it| it.parse::<u64>().expect("a number")),
+        "{text}"
+    );
+    assert_eq!([&buckets[6]], [&count[0]], "{text}");
 }
 
 #[tokio::test]

@@ -14,15 +14,12 @@ use crate::metrics::{Latency, Series};
 /// Kinds of requests to a store.
 #[derive(Debug, Clone, Copy)]
 enum Op {
-    List,
-    Get,
-    Put,
-    Durability,
-    Clock,
+    Read,
+    Write,
 }
 
 impl Op {
-    const NAMES: [&str; 5] = ["list", "get", "put", "durability", "clock"];
+    const NAMES: [&str; 2] = ["read", "write"];
 }
 
 /// A metered store.
@@ -108,11 +105,11 @@ impl KvStore for Metered {
     }
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.timed(Op::List, |store| store.list(area))
+        self.timed(Op::Read, |store| store.list(area))
     }
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
-        self.timed(Op::Get, |store| store.get(area, key))
+        self.timed(Op::Read, |store| store.get(area, key))
     }
 
     fn put_if(
@@ -122,15 +119,15 @@ impl KvStore for Metered {
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError> {
-        self.timed(Op::Put, |store| store.put_if(area, key, old, new))
+        self.timed(Op::Write, |store| store.put_if(area, key, old, new))
     }
 
     fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
-        self.timed(Op::Put, |store| store.put_all(area, puts))
+        self.timed(Op::Write, |store| store.put_all(area, puts))
     }
 
     fn doubt(&self) -> Result<Option<Doubt>, StoreError> {
-        self.timed(Op::Durability, |store| store.doubt())
+        self.timed(Op::Read, |store| store.doubt())
     }
 
     fn writer(&self) -> Option<Writer> {
@@ -154,7 +151,7 @@ impl KvStore for Metered {
     }
 
     fn now(&self) -> Result<Option<UnixMillis>, StoreError> {
-        let asked = || self.timed(Op::Clock, |store| store.now());
+        let asked = || self.timed(Op::Read, |store| store.now());
         let pair = ClockPair::read(&*self.clock, asked)?;
         if let Some(pair) = pair {
             let offset = pair.ours().0.cast_signed() - pair.theirs.0.cast_signed();
@@ -201,15 +198,6 @@ mod tests {
         assert!(!store.put_if("a", "1", None, "y").expect("it answers"));
         assert_eq!(store.list("a").expect("it answers").len(), 1);
         let counts: Vec<_> = store.requests().map(|(op, it)| (op, it.count())).collect();
-        assert_eq!(
-            counts,
-            [
-                ("list", 1),
-                ("get", 1),
-                ("put", 2),
-                ("durability", 0),
-                ("clock", 0)
-            ]
-        );
+        assert_eq!(counts, [("read", 2), ("write", 2)]);
     }
 }

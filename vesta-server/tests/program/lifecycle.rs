@@ -86,7 +86,7 @@ fn the_admin_listener_answers_scrapers_probes_and_people() {
         "vesta_ids_issued_total{token=\"\"} 0",
         "vesta_fenced_total 0",
         "vesta_build_info{program=\"vesta-server\",version=\"",
-        "# EOF",
+        "# TYPE vesta_fenced_total counter",
     ] {
         assert!(metrics.contains(line), "{line} in\n{metrics}");
     }
