@@ -1,4 +1,5 @@
-//! Answers given before the router: a new ID that is ready, and the refusal of a foreign host name.
+//! Answers given before the router: a new ID that is ready, preflights of browsers, and the refusal of a foreign host
+//! name.
 
 use std::time::Duration;
 
@@ -9,26 +10,22 @@ use actix_web::http::{Method, StatusCode, header};
 use vesta_boot::answers::{self, IdText};
 use vesta_boot::{Config, Outcome, Running, Scopes, may_be_traced};
 
+use crate::cors::Cors;
 use crate::endpoints::{METHODS, ONE_ID, OTHER};
 use crate::problem::Problem;
 use crate::responses::{TEXT, no_store, ok};
 use crate::state::{authorize, text};
 
-/// Fast path in front of the router: answers a `GET` for one ID in decimal digits, with no query, no foreign origin and
-/// no trace, if the caller is authorized and an ID is ready. It nearly always is. For everything else it returns
-/// `None`, and the request goes through the router. It neither waits nor writes, and reads no clock beyond what the ID
-/// itself needs.
+/// Fast path in front of the router: answers a `GET` for one ID in decimal digits, with no query and no
+/// trace, if the caller is authorized and an ID is ready. It nearly always is. For everything else it returns `None`,
+/// and the request goes through the router. It neither waits nor writes, and reads no clock beyond what the ID itself
+/// needs.
 pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBody>> {
     let uri = req.uri().path_and_query()?.as_str();
     let (method, respond) = ONE_ID
         .into_iter()
         .find(|(method, _)| METHODS[*method] == uri)?;
-    let other_origin = req.headers().contains_key(header::ORIGIN);
-    let is_traced = may_be_traced(|name| text(req.headers(), name));
-    if req.method() != Method::GET
-        || is_traced
-        || other_origin && !running.config.cors_origins.is_empty()
-    {
+    if req.method() != Method::GET || may_be_traced(|name| text(req.headers(), name)) {
         return None;
     }
     let caller = authorize(running, req.headers(), Scopes::GENERATE).ok()?;
@@ -37,6 +34,16 @@ pub(crate) fn id_now(running: &Running, req: &Request) -> Option<Response<BoxBod
     running.metrics.observe(method, Outcome::Ok, Duration::ZERO);
     running.metrics.issue(caller, 1);
     Some(respond(IdText::Decimal(id)).into())
+}
+
+/// Answers a preflight, if the request is one.
+pub(crate) fn preflight(
+    running: &Running,
+    cors: &Cors,
+    req: &Request,
+) -> Option<Response<BoxBody>> {
+    let answer = cors.preflight(req)?;
+    Some(answer.map_or_else(|problem| refused(running, &problem), Response::from))
 }
 
 /// Answers the readiness check, if this is its path.

@@ -13,6 +13,7 @@
 use vesta_boot::{Api, Front};
 
 pub mod app;
+mod cors;
 mod described;
 pub mod dto;
 mod endpoint;

@@ -78,6 +78,14 @@ impl Problem {
         Self::new(ErrorKind::Invalid, detail)
     }
 
+    /// 403: a page of this origin may not call.
+    pub(crate) fn foreign_origin(origin: &str) -> Self {
+        let origin = quoted(origin);
+        let detail =
+            format!("the setting cors.origins (--cors-origins) does not name the origin {origin}");
+        Self::new(ErrorKind::PermissionDenied, detail)
+    }
+
     /// 404: unknown path of a server with this base path.
     pub fn no_such_path(base: &str, path: &str) -> Self {
         let path = quoted(path);

@@ -4,12 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_cors::Cors;
 use actix_http::{ConnectionType, Extensions, HttpService, KeepAlive, Request, Response};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, apply_fn_factory, map_config};
 use actix_web::dev::AppConfig;
 use actix_web::http::header;
-use actix_web::middleware::Condition;
 use actix_web::{App, web};
 use futures_util::future::{Either, ready};
 use futures_util::{Stream, StreamExt as _, TryFutureExt};
@@ -19,8 +17,9 @@ use vesta_boot::{Config, Metrics, Running, Security, not_ready_because};
 use vesta_net::{self as net, Accepted, Connection, Hosts, Incoming, Limiter, Listening};
 
 use crate::app::configure;
+use crate::cors::Cors;
 use crate::endpoints::{METHODS, as_routed};
-use crate::fast_path::{foreign_host, id_now, outside_base, readiness};
+use crate::fast_path::{foreign_host, id_now, outside_base, preflight, readiness};
 
 /// Time for the peer of a closing connection to read the last answer.
 const LINGER: Duration = Duration::from_secs(1);
@@ -144,11 +143,8 @@ async fn work(
 ) {
     let shared = web::Data::from(Arc::clone(&running));
     let age = running.config.limits.max_connection_age;
-    let origins = Arc::clone(&running.config.cors_origins);
-    let cors = Condition::new(!origins.is_empty(), cors(&origins));
-    let app = App::new()
-        .wrap(cors)
-        .configure(move |app| configure(app, shared.clone()));
+    let cors = Cors(Arc::clone(&running.config.cors_origins));
+    let app = App::new().configure(move |app| configure(app, shared.clone()));
     let app = map_config(app.into_factory(), |_| AppConfig::default());
     // One token per worker: each of its connections checks it with every request.
     let shutdown = running.shutdown.child_token();
@@ -164,9 +160,11 @@ async fn work(
         let is_old = req
             .conn_data::<Expiry>()
             .is_some_and(|expiry| expiry.0 <= Instant::now());
+        let cors_headers = cors.of(&req.head().headers);
         let now = if hosts.allow(named) {
             let why = || not_ready_because(&running.service, &running.leaving);
-            readiness(&running.config, &req, why)
+            preflight(&running, &cors, &req)
+                .or_else(|| readiness(&running.config, &req, why))
                 .or_else(|| outside_base(&running, &mut req))
                 .or_else(|| id_now(&running, &req))
         } else {
@@ -185,6 +183,7 @@ async fn work(
             }
         };
         answered.map_ok(move |mut response: Response<_>| {
+            cors_headers.add_to(response.headers_mut());
             if closes || is_old {
                 response
                     .head_mut()
@@ -232,21 +231,6 @@ fn drop_slashes(req: &mut Request) {
         .map_or(String::new(), |query| format!("?{query}"));
     if let Ok(plain) = (path + &query).parse() {
         req.head_mut().uri = plain;
-    }
-}
-
-/// CORS headers: the origins whose pages may read the answers.
-fn cors(origins: &[String]) -> Cors {
-    let cors = Cors::default()
-        .allowed_methods(["GET", "HEAD", "POST"])
-        .allowed_headers([header::AUTHORIZATION, header::CONTENT_TYPE])
-        .expose_headers([header::RETRY_AFTER])
-        .max_age(3600);
-    match origins {
-        [all] if all == "*" => cors.send_wildcard().allow_any_origin(),
-        origins => origins
-            .iter()
-            .fold(cors, |cors, origin| cors.allowed_origin(origin)),
     }
 }
 

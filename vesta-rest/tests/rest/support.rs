@@ -221,10 +221,12 @@ impl Raw {
             .unwrap()
             .parse()
             .unwrap();
-        let headers: BTreeMap<_, _> = lines
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-            .collect();
+        let mut headers = BTreeMap::<_, String>::new();
+        for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+            let values = headers.entry(name.to_ascii_lowercase()).or_default();
+            let separator = if values.is_empty() { "" } else { ", " };
+            values.extend([separator, value]);
+        }
         let length = headers
             .get("content-length")
             .map_or(0, |length| length.parse().unwrap());
