@@ -165,7 +165,63 @@ alike!(MakeId, MakeIdRequest:
 
 #[cfg(test)]
 mod tests {
+    use prost::Message as _;
+    use prost_types::field_descriptor_proto::{Label, Type};
+    use prost_types::field_options::JsType;
+    use prost_types::{DescriptorProto, FileDescriptorSet};
+
     use super::*;
+
+    /// 64-bit fields below a message that JavaScript would round, and repeated ones that prost would no longer pack:
+    /// it takes `packed` for false where a field has other options.
+    fn rounded(message: &DescriptorProto) -> Vec<String> {
+        let is_long = |of: Type| {
+            matches!(
+                of,
+                Type::Int64 | Type::Uint64 | Type::Sint64 | Type::Fixed64 | Type::Sfixed64
+            )
+        };
+        let fields = message.field.iter().filter(|field| is_long(field.r#type()));
+        let wrong = fields.filter(|field| {
+            let options = field.options.clone().unwrap_or_default();
+            let unpacked = field.label() == Label::Repeated && options.packed != Some(true);
+            options.jstype() != JsType::JsString || unpacked
+        });
+        let named = wrong.map(|field| format!("{}.{}", message.name(), field.name()));
+        named
+            .chain(message.nested_type.iter().flat_map(rounded))
+            .collect()
+    }
+
+    #[test]
+    fn every_64_bit_field_is_a_string_in_javascript() {
+        let mut files = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).expect("it is generated");
+        let own = files
+            .file
+            .iter_mut()
+            .filter(|file| file.package().starts_with("vesta."));
+        let mut messages: Vec<_> = own.flat_map(|file| &mut file.message_type).collect();
+        let all = |messages: &[&mut DescriptorProto]| {
+            messages
+                .iter()
+                .flat_map(|it| rounded(it))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(all(&messages), [""; 0]);
+
+        // Planted: a repeated field that is not packed, and one without the option in a message within another.
+        let named = |name| messages.iter().position(|message| message.name() == name);
+        let [ids, run] = ["GenIdsResponse", "IdRun"].map(|name| named(name).expect("it is there"));
+        let mut run = messages[run].clone();
+        run.field[1].options = None;
+        messages[ids].field[0]
+            .options
+            .as_mut()
+            .expect("some")
+            .packed = None;
+        messages[ids].nested_type.push(run);
+        assert_eq!(all(&messages), ["GenIdsResponse.ids", "IdRun.step"]);
+    }
 
     #[test]
     fn a_sentence_is_the_same_after_the_wire() {
