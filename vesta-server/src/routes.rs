@@ -53,8 +53,10 @@ impl Services {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+                // Details of errors, so that clients by reflection can show them.
+                .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
         };
-        let proof = "both descriptor sets are generated and checked by a test";
+        let proof = "the descriptor sets are generated and checked by a test";
         let others = Routes::new(health.max_decoding_message_size(DECODE_LIMIT))
             .add_service(serials)
             .add_service(pool_server)

@@ -121,7 +121,7 @@ async fn health_flips_before_the_stop_while_new_connections_are_served() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn reflection_lists_the_services_in_both_versions() {
+async fn reflection_has_the_services_and_the_details_of_errors() {
     let expected = [
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
@@ -162,29 +162,34 @@ async fn reflection_lists_the_services_in_both_versions() {
         "{names:?}"
     );
 
-    let list = v1alpha::server_reflection_request::MessageRequest::FileContainingSymbol(
-        "vesta.v1.IdService".to_owned(),
-    );
-    let request = v1alpha::ServerReflectionRequest {
-        host: String::new(),
-        message_request: Some(list),
-    };
     let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(channel);
-    let stream = client
-        .server_reflection_info(tokio_stream::once(request))
-        .await;
-    let answer = stream
-        .expect("a stream")
-        .into_inner()
-        .message()
-        .await
-        .expect("an answer");
-    use v1alpha::server_reflection_response::MessageResponse as Alpha;
-    match answer.and_then(|answer| answer.message_response) {
-        Some(Alpha::FileDescriptorResponse(file)) => {
-            assert!(!file.file_descriptor_proto.is_empty())
+    for symbol in [
+        "vesta.v1.IdService",
+        "google.rpc.BadRequest",
+        "google.rpc.ErrorInfo",
+        "google.rpc.RetryInfo",
+    ] {
+        let file = v1alpha::server_reflection_request::MessageRequest::FileContainingSymbol(
+            symbol.to_owned(),
+        );
+        let request = v1alpha::ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(file),
+        };
+        let stream = client
+            .server_reflection_info(tokio_stream::once(request))
+            .await;
+        let answer = stream.expect("a stream").into_inner().message().await;
+        use v1alpha::server_reflection_response::MessageResponse as Alpha;
+        match answer
+            .expect("an answer")
+            .and_then(|answer| answer.message_response)
+        {
+            Some(Alpha::FileDescriptorResponse(file)) => {
+                assert!(!file.file_descriptor_proto.is_empty(), "{symbol}");
+            }
+            other => panic!("{symbol}: {other:?}"),
         }
-        other => panic!("{other:?}"),
     }
 }
 
