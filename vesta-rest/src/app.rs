@@ -82,24 +82,59 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
         .cloned()
         .expect("see state::running");
     let call = running.metrics.start(method);
-    let mut span = Span::begin("http.route", METHODS[method], |name| {
-        state::text(req.headers(), name)
-    });
+    let mut span = Span::begin(
+        |name| state::text(req.headers(), name),
+        || described(&running, &req, method),
+    );
     let result = match authorize(&running, req.headers(), needs) {
         Ok(caller) => handler(req, caller).await,
         Err(denied) => Err(denied.into()),
     };
-    match result {
-        Ok(response) => {
-            call.done(Outcome::Ok);
-            response
-        }
-        Err(problem) => {
-            call.done(Outcome::Error(problem.kind()));
-            span.fails(problem.kind().name());
-            problem.response()
-        }
+    let (response, error) = match result {
+        Ok(response) => (response, None),
+        Err(problem) => (problem.response(), Some(problem.kind())),
+    };
+    call.done(error.map_or(Outcome::Ok, Outcome::Error));
+    span.answered(
+        "http.response.status_code",
+        response.status().as_u16(),
+        error,
+    );
+    response
+}
+
+/// Name and attributes of a request's span, as OpenTelemetry has them. Without the query: Tinyid's clients send their
+/// tokens there.
+fn described(
+    running: &Running,
+    req: &HttpRequest,
+    method: usize,
+) -> (String, Vec<(&'static str, String)>) {
+    let below = |path: &str| [&running.config.base_path, path].concat();
+    let is_https = running.security.http_tls.is_some();
+    let scheme = if is_https { "https" } else { "http" };
+    // A caller's own method would be a name of its own for each.
+    let is_known = Verb::Every.methods().contains(req.method());
+    let verb = if is_known {
+        req.method().as_str()
+    } else {
+        "_OTHER"
+    };
+    let mut attributes = vec![
+        ("http.request.method", verb.to_owned()),
+        ("url.path", below(req.path())),
+        ("url.scheme", scheme.to_owned()),
+    ];
+    if !is_known {
+        attributes.push(("http.request.method_original", req.method().to_string()));
     }
+    let mut name = if is_known { verb } else { "HTTP" }.to_owned();
+    if method != OTHER {
+        let route = below(METHODS[method]);
+        name = format!("{name} {route}");
+        attributes.push(("http.route", route));
+    }
+    (name, attributes)
 }
 
 /// Reads the body that an endpoint takes (JSON or a form) within the size and time limits. Other bodies are left

@@ -46,10 +46,13 @@ impl Future for Answer {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Ok(mut response) = ready!(self.work.as_mut().poll(cx));
         self.in_flight = None;
-        if let Some(status) = Status::from_header_map(response.headers()) {
-            if status.code() != Code::Ok {
-                self.span.fails(grpc::kind_of(&status).name());
-            }
+        let status = Status::from_header_map(response.headers());
+        let code = status.as_ref().map_or(Code::Ok, Status::code);
+        let failed = status.as_ref().filter(|_| code != Code::Ok);
+        let error = failed.map(grpc::kind_of);
+        self.span
+            .answered("rpc.grpc.status_code", code as u16, error);
+        if status.is_some() {
             *response.body_mut() = Body::empty();
         }
         Poll::Ready(Ok(response))

@@ -9,6 +9,20 @@ pub(crate) struct Method {
     pub(crate) scope: Scopes,
 }
 
+impl Method {
+    /// Name and attributes of a call's span, as OpenTelemetry has them.
+    pub(crate) fn described(&self) -> (String, Vec<(&'static str, String)>) {
+        let service = format!("vesta.v1.{}", self.service);
+        let name = format!("{service}/{}", self.name);
+        let attributes = vec![
+            ("rpc.system", "grpc".to_owned()),
+            ("rpc.service", service),
+            ("rpc.method", self.name.to_owned()),
+        ];
+        (name, attributes)
+    }
+}
+
 macro_rules! methods {
     ($($index:ident = $service:ident $name:ident $scope:ident;)*) => {
         #[allow(clippy::upper_case_acronyms, non_camel_case_types)]

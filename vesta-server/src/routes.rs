@@ -21,7 +21,6 @@ use vesta_net::Requests;
 use crate::grpc::Ids;
 use crate::health::Health;
 use crate::in_flight::{Answer, opened};
-use crate::methods::METHODS;
 use crate::pool_server::{self, PoolServer};
 use crate::segments::Segments;
 use crate::serials::Serials;
@@ -93,8 +92,13 @@ impl Service<Request<Body>> for Services {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Answer {
+        let method = methods::at(request.uri().path());
+        let span = method.map_or_else(Span::default, |method| {
+            let header = |name| request.headers().get(name)?.to_str().ok();
+            Span::begin(header, || methods::TABLE[method].described())
+        });
         if let Some(refusal) = access::refuses(&self.running, &mut request) {
-            return Answer::new(ready(Ok(refusal.into_http())), None, Span::default());
+            return Answer::new(ready(Ok(refusal.into_http())), None, span);
         }
         let connection = request
             .extensions()
@@ -103,11 +107,6 @@ impl Service<Request<Body>> for Services {
             .unwrap_or_default();
         let in_flight = Some(connection.begin());
         let path = request.uri().path();
-        let method = methods::at(path);
-        let span = method.map_or_else(Span::default, |method| {
-            let header = |name| request.headers().get(name)?.to_str().ok();
-            Span::begin("rpc.method", METHODS[method], header)
-        });
         if path.starts_with("/vesta.v1.IdService/") {
             Answer::new(self.ids.call(request), in_flight, span)
         } else if path.starts_with("/vesta.v1.SegmentService/") {

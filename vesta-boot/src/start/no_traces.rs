@@ -1,5 +1,7 @@
 //! Stub of `traces` for programs without the feature `otel`: nothing is traced.
 
+use vesta_intf::ErrorKind;
+
 use crate::error::Error;
 use crate::settings::Config;
 
@@ -36,13 +38,12 @@ pub fn may_be_traced<'a>(_: impl Fn(&'static str) -> Option<&'a str>) -> bool {
 impl Span {
     /// Begins the span of a request.
     pub fn begin<'a>(
-        _: &'static str,
-        _: &'static str,
         _: impl Fn(&'static str) -> Option<&'a str>,
+        _: impl FnOnce() -> (String, Vec<(&'static str, String)>),
     ) -> Self {
         Self(())
     }
 
-    /// Marks the request as failed.
-    pub fn fails(&mut self, _: &'static str) {}
+    /// Adds the outcome of the request.
+    pub fn answered(&mut self, _: &'static str, _: u16, _: Option<ErrorKind>) {}
 }

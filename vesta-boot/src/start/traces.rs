@@ -16,6 +16,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span as SdkSpan};
 use ureq::Agent;
+use vesta_intf::ErrorKind;
 
 use crate::error::Error;
 use crate::settings::Config;
@@ -144,11 +145,10 @@ pub fn may_be_traced<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> bo
 }
 
 impl Span {
-    /// Begins with a request; `attribute` (`http.route`, `rpc.method`) is set to `name`.
+    /// Begins with a request that has these headers; `request` returns its name and the attributes known by then.
     pub fn begin<'a>(
-        attribute: &'static str,
-        name: &'static str,
         header: impl Fn(&'static str) -> Option<&'a str>,
+        request: impl FnOnce() -> (String, Vec<(&'static str, String)>),
     ) -> Self {
         let Some(tracer) = TRACER.get() else {
             return Self(None);
@@ -164,18 +164,27 @@ impl Span {
         if !caller.span().span_context().is_sampled() {
             return Self(None);
         }
+        let (name, attributes) = request();
+        let attributes = attributes
+            .into_iter()
+            .map(|(key, value)| KeyValue::new(key, value));
         let span = tracer
             .span_builder(name)
             .with_kind(SpanKind::Server)
-            .with_attributes([KeyValue::new(attribute, name)]);
+            .with_attributes(attributes);
         Self(Some(span.start_with_context(tracer, &caller)))
     }
 
-    /// Marks the request as failed with this kind of error.
-    pub fn fails(&mut self, kind: &'static str) {
-        if let Some(span) = &mut self.0 {
-            span.set_attribute(KeyValue::new("error.type", kind));
-            span.set_status(Status::error(kind));
+    /// Adds the status code of the response, in the attribute of its protocol, and the kind of an error. The span has
+    /// failed only if the error is the server's own, not the caller's.
+    pub fn answered(&mut self, attribute: &'static str, code: u16, error: Option<ErrorKind>) {
+        let Some(span) = &mut self.0 else { return };
+        span.set_attribute(KeyValue::new(attribute, i64::from(code)));
+        if let Some(kind) = error {
+            span.set_attribute(KeyValue::new("error.type", kind.name()));
+            if kind.http_status() >= 500 {
+                span.set_status(Status::error(kind.name()));
+            }
         }
     }
 }

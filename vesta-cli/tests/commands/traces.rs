@@ -10,6 +10,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use prost::Message as _;
 use tonic::Request;
 use tonic::transport::Endpoint;
@@ -97,19 +98,24 @@ fn traced<T>(message: T, flags: &str) -> Request<T> {
     request
 }
 
-fn text<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
-    let value = &span
-        .attributes
-        .iter()
-        .find(|it| it.key == key)?
-        .value
-        .as_ref()?
-        .value;
-    if let Some(Value::StringValue(text)) = value {
-        Some(text)
-    } else {
-        None
-    }
+/// Name, attributes in the order of their names, and whether the span failed.
+fn described(span: &Span) -> String {
+    let attributes = span.attributes.iter().map(|it| {
+        let value = it.value.as_ref().and_then(|it| it.value.as_ref());
+        match value {
+            Some(Value::StringValue(text)) => format!("{}={text}", it.key),
+            Some(Value::IntValue(number)) => format!("{}={number}", it.key),
+            other => panic!("{}: {other:?}", it.key),
+        }
+    });
+    let mut words: Vec<_> = attributes.collect();
+    words.sort();
+    let failed = span
+        .status
+        .as_ref()
+        .is_some_and(|it| it.code() == StatusCode::Error);
+    words.extend(failed.then(|| "failed".to_owned()));
+    format!("{}: {}", span.name, words.join(" "))
 }
 
 #[tokio::test]
@@ -136,7 +142,15 @@ async fn only_requests_of_traced_callers_are_traced() {
         answers.iter().all(|answer| answer.contains(" 200 OK")),
         "{answers:?}"
     );
-    assert!(get(&server, "/makeid?time=0&seq=0&machine=1024", &sampled).contains(" 400 "));
+    for (path, code) in [
+        ("/v1/ids/7", " 200 "),
+        ("/makeid?time=0&seq=0&machine=1024", " 400 "),
+        ("/nothing?token=secret", " 404 "),
+        ("/v1/segments/a/next", " 501 "),
+    ] {
+        let answer = get(&server, path, &sampled);
+        assert!(answer.contains(code), "{answer}");
+    }
     let grpc = format!("http://{}", server.grpc().expect("a listener"));
     let channel = Endpoint::from_shared(grpc)
         .expect("an address")
@@ -192,17 +206,51 @@ async fn only_requests_of_traced_callers_are_traced() {
             assert_eq!(hex::encode(&span.parent_span_id), PARENT);
             assert_eq!(span.kind, i32::from(SpanKind::Server));
             assert!(span.end_time_unix_nano >= span.start_time_unix_nano);
-            let named = text(span, "http.route").or_else(|| text(span, "rpc.method"));
-            assert_eq!(named, Some(&*span.name));
-            (&*span.name, text(span, "error.type"))
+            described(span)
         })
         .collect();
+    let http = |line: &str, code: u16, path: &str, route: &str| {
+        let (verb, error) = line.split_once(' ').unwrap_or((line, ""));
+        let name = if route.is_empty() {
+            verb.to_owned()
+        } else {
+            format!("{verb} {route}")
+        };
+        let error = if error.is_empty() {
+            String::new()
+        } else {
+            format!("error.type={error} ")
+        };
+        let route = if route.is_empty() {
+            String::new()
+        } else {
+            format!("http.route={route} ")
+        };
+        format!(
+            "{name}: {error}http.request.method={verb} http.response.status_code={code} {route}\
+             url.path={path} url.scheme=http"
+        )
+    };
+    let grpc = |method: &str, code: u16, error: &str| {
+        format!(
+            "vesta.v1.IdService/{method}: {error}rpc.grpc.status_code={code} rpc.method={method} \
+             rpc.service=vesta.v1.IdService rpc.system=grpc"
+        )
+    };
     let expected = [
-        ("/genid", None),
-        ("/v1/ids", None),
-        ("/makeid", Some("OUT_OF_RANGE")),
-        ("ExpId", None),
-        ("GenIds", Some("OUT_OF_RANGE")),
+        http("GET", 200, "/genid", "/genid"),
+        http("GET", 200, "/v1/ids", "/v1/ids"),
+        http("GET", 200, "/v1/ids/7", "/v1/ids/{id}"),
+        http("GET OUT_OF_RANGE", 400, "/makeid", "/makeid"),
+        http("GET NOT_FOUND", 404, "/nothing", ""),
+        http(
+            "GET UNSUPPORTED",
+            501,
+            "/v1/segments/a/next",
+            "/v1/segments/{tag}/next",
+        ) + " failed",
+        grpc("ExpId", 0, ""),
+        grpc("GenIds", 3, "error.type=OUT_OF_RANGE "),
     ];
     assert_eq!(seen, expected);
     assert_eq!(spans[0].trace_state, "shop=7");
