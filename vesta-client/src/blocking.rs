@@ -15,6 +15,7 @@ use vesta_intf::{Id, IdError, IdService, MAX_IDS_PER_CALL, MakeId};
 use crate::client::{Client as AsyncClient, Stats};
 use crate::fork;
 use crate::remote::check_count;
+use crate::trace::{OF_CALLER, Trace};
 
 pub use segment::Segment;
 pub use serial::SerialTag;
@@ -56,6 +57,8 @@ struct Blocking<C> {
 struct Background {
     runtime: Handle,
     id: ThreadId,
+    /// Source of the headers that continue a caller's trace.
+    trace: Option<Trace>,
     /// Process that started the thread.
     process: u32,
     thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
@@ -75,8 +78,11 @@ impl<C: Clone> Blocking<C> {
         }
         let (answer, answered) = mpsc::sync_channel(1);
         let call = call(self.inner.clone());
+        // Here, because the trace is known on this thread alone.
+        let headers = self.background.trace.as_ref().map(Trace::now);
+        let work = OF_CALLER.scope(headers.unwrap_or_default(), call);
         self.background.runtime.spawn(async move {
-            let _ = answer.send(call.await);
+            let _ = answer.send(work.await);
         });
         // Bounded by the deadline of the call; nothing that blocks runs on the background thread.
         answered.recv().unwrap_or_else(|_| Err(stopped_early()))
@@ -124,9 +130,11 @@ impl Client {
             .map_err(cannot_start)?;
         let id = thread.thread().id();
         let (process, thread) = (fork::watched_process(), Some((stop, thread)));
+        let trace = client.trace();
         let background = Arc::new(Background {
             runtime: handle,
             id,
+            trace,
             process,
             thread,
         });

@@ -1,5 +1,6 @@
 //! Client configuration. Everything is checked in `build`.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use crate::remote::{Counters, Remote, Token};
 use crate::retry::{Budget, Retry, Rng};
 use crate::secret::Secret;
 use crate::tls::Tls;
+use crate::trace::Trace;
 
 /// Ping interval of a silent connection with calls in flight. An idle one is left to TCP.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(10);
@@ -47,6 +49,7 @@ const STRICT_ATTEMPT: Duration = Duration::from_secs(1);
 /// | [`client_certificate`](Self::client_certificate) | none |
 /// | [`server_name`](Self::server_name) | the host of the address |
 /// | [`allow_plaintext`](Self::allow_plaintext) | no |
+/// | [`trace`](Self::trace) | none |
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
@@ -62,6 +65,7 @@ pub struct Builder {
     bearer_token: Option<Secret<Box<str>>>,
     tls: Tls,
     allow_plaintext: bool,
+    trace: Option<Trace>,
 }
 
 #[derive(Debug)]
@@ -88,6 +92,7 @@ impl Default for Builder {
             bearer_token: None,
             tls: Tls::default(),
             allow_plaintext: false,
+            trace: None,
         }
     }
 }
@@ -217,6 +222,27 @@ impl Builder {
         }
     }
 
+    /// Continues the caller's trace at the servers: `inject` adds the headers of the trace that its caller works in, such
+    /// as `traceparent`. It runs once for each call, in the task or thread that makes it; refills of the prefetch buffer
+    /// belong to no caller. A map is an `Injector` of OpenTelemetry, in any of its versions. Without this option, and
+    /// outside of a trace, nothing is sent: the client begins no traces.
+    ///
+    /// ```ignore
+    /// .trace(|headers| {
+    ///     let here = tracing::Span::current().context(); // or opentelemetry::Context::current()
+    ///     opentelemetry::global::get_text_map_propagator(|it| it.inject_context(&here, headers));
+    /// })
+    /// ```
+    pub fn trace(
+        self,
+        inject: impl Fn(&mut HashMap<String, String>) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            trace: Some(Trace::new(inject)),
+            ..self
+        }
+    }
+
     /// Trusted authorities of `https://` servers, as PEM. Default: those of the system.
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.tls.ca_certificate = Some(Secret(pem.into()));
@@ -295,6 +321,7 @@ impl Builder {
             retry: self.retry,
             budget: Budget::new(&self.retry),
             token,
+            trace: self.trace,
             counters: Counters::default(),
             rng,
             start: Instant::now(),

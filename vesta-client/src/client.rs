@@ -18,6 +18,7 @@ use crate::fallback::{Fallback, GRACE};
 use crate::prefetch::{Prefetch, Prefetcher, Source};
 use crate::remote::{Remote, check_count};
 use crate::secret::Secret;
+use crate::trace::Trace;
 
 pub use segment::Segment;
 pub use serial::SerialTag;
@@ -91,6 +92,11 @@ impl Client {
                 runtime,
             }),
         }
+    }
+
+    /// The source of the headers that continue a caller's trace.
+    pub(crate) fn trace(&self) -> Option<Trace> {
+        self.shared.remote.trace.clone()
     }
 
     /// An ID without waiting: from the prefetch buffer, or from the local service while that is in use.

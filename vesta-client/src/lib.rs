@@ -51,6 +51,7 @@ mod retry;
 mod secret;
 mod serial;
 mod tls;
+mod trace;
 
 pub use builder::Builder;
 pub use client::{Client, Segment, SerialTag, Stats};

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::{Code, Request, Status, TimeoutExpired};
+use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
+use tonic::{Code, Extensions, Request, Status, TimeoutExpired};
 use vesta_intf::{ErrorKind, IdError};
 
 pub(crate) use calls::check_count;
@@ -23,6 +23,7 @@ use crate::endpoints::{Endpoint, Endpoints};
 use crate::fork;
 use crate::retry::{Budget, Failed, Retry, Rng};
 use crate::secret::Secret;
+use crate::trace::{OF_CALLER, Trace};
 
 #[derive(Debug)]
 pub(crate) struct Remote {
@@ -34,6 +35,7 @@ pub(crate) struct Remote {
     pub(crate) retry: Retry,
     pub(crate) budget: Budget,
     pub(crate) token: Option<Token>,
+    pub(crate) trace: Option<Trace>,
     pub(crate) counters: Counters,
     pub(crate) rng: Rng,
     pub(crate) start: Instant,
@@ -94,13 +96,18 @@ impl Remote {
             max_attempts,
             ..self.retry
         };
+        let headers = OF_CALLER.try_with(MetadataMap::clone);
+        let headers =
+            headers.unwrap_or_else(|_| self.trace.as_ref().map(Trace::now).unwrap_or_default());
         let deadline = Instant::now() + self.deadline;
         let (mut tried, mut attempts) = (0, 0);
         loop {
             attempts += 1;
             let endpoint = self.endpoints.pick(self.start.elapsed(), &mut tried);
             let left = deadline.saturating_duration_since(Instant::now());
-            let fault = match self.attempt(endpoint, left, message.clone()).await {
+            let request =
+                Request::from_parts(headers.clone(), Extensions::default(), message.clone());
+            let fault = match self.attempt(endpoint, left, request).await {
                 Ok(response) => {
                     endpoint.answered();
                     self.budget.deposit();
@@ -140,10 +147,9 @@ impl Remote {
         &self,
         endpoint: &Endpoint,
         left: Duration,
-        message: R,
+        mut request: Request<R>,
     ) -> Result<R::Response, Fault> {
         let limit = left.min(self.attempt_timeout);
-        let mut request = Request::new(message);
         request.set_timeout(limit);
         if let Some(token) = &self.token {
             request

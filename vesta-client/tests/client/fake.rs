@@ -55,6 +55,7 @@ pub(crate) struct Seen {
     pub(crate) count: u32,
     pub(crate) timeout: Option<String>,
     pub(crate) authorization: Option<String>,
+    pub(crate) traceparent: Option<String>,
 }
 
 pub(crate) struct Fake {
@@ -119,6 +120,7 @@ impl Fake {
             count,
             timeout: text("grpc-timeout"),
             authorization: text("authorization"),
+            traceparent: text("traceparent"),
         });
         let scripted = self.script.lock().pop_front();
         match scripted.unwrap_or_else(|| self.standing.lock().clone()) {

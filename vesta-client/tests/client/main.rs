@@ -14,3 +14,4 @@ mod segment_prefetch;
 mod segments;
 mod serials;
 mod setup;
+mod trace;
