@@ -1,7 +1,7 @@
 """Every error of errors.json reaches clients of other languages with its code, text and kind: grpcio, and
-grpc-js if Node is present.
+grpc-js if Node is present. grpcurl shows the field of a bad request.
 
-Usage: errors.py FOLDER-WITH-THE-PROGRAMS [FOLDER-WITH-GRPC-JS]
+Usage: errors.py FOLDER-WITH-THE-PROGRAMS GRPCURL|'' [FOLDER-WITH-GRPC-JS]
 """
 
 import contextlib
@@ -80,6 +80,14 @@ def ask(address: str, case: dict) -> None:
     raise AssertionError(f"{case}: no error")
 
 
+def shown_by(grpcurl: str, address: str) -> None:
+    """grpcurl knows the details of an error only by reflection."""
+    command = [grpcurl, "-plaintext", "-d", '{"count": 0}', address, "vesta.v1.IdService/GenIds"]
+    said = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60).stderr
+    assert '"field": "count"' in said and '"reason": "OUT_OF_RANGE"' in said, said
+    print("grpcurl shows the field of a bad request")
+
+
 def main() -> None:
     program = Path(sys.argv[1]).resolve() / "vesta-server"
     cases = json.loads((HERE / "errors.json").read_text())
@@ -100,11 +108,15 @@ def main() -> None:
             case["address"] = servers[case.pop("server", "usual")].address
             ask(case["address"], case)
         print(f"{len(cases)} errors: grpcio gets code, text and kind")
-        if len(sys.argv) < 3:
+        if sys.argv[2]:
+            shown_by(sys.argv[2], servers["usual"].address)
+        else:
+            print("left out: grpcurl, because go is missing")
+        if len(sys.argv) < 4:
             return print("left out: grpc-js, because node or npm is missing")
         for case in cases:
             case["message"] = message(case).hex()
-        environment = os.environ | {"NODE_PATH": f"{sys.argv[2]}/node_modules"}
+        environment = os.environ | {"NODE_PATH": f"{sys.argv[3]}/node_modules"}
         command = ["node", HERE / "errors.js"]
         subprocess.run(command, input=json.dumps(cases), text=True, check=True, timeout=60, env=environment)
 
