@@ -26,6 +26,7 @@ STATE = {
     "vesta-boot/src/start/traces.rs": "the exporter of traces",
     "vesta-cli/src/chaos.rs": "what an operator's command adds to its clock",
     "vesta-client/src/fork.rs": "forks",
+    "vesta-client/src/trace.rs": "headers of a call that a thread waits for",
     "vesta-rest/src/handlers/pages.rs": "files of the API's page, read once",
     "vesta-rest/src/handlers/tinyid.rs": "fetches at a time",
     "vesta-service/src/clock.rs": "the start of monotonic time",

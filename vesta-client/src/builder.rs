@@ -227,11 +227,13 @@ impl Builder {
     /// belong to no caller. A map is an `Injector` of OpenTelemetry, in any of its versions. Without this option, and
     /// outside of a trace, nothing is sent: the client begins no traces.
     ///
-    /// ```ignore
-    /// .trace(|headers| {
-    ///     let here = tracing::Span::current().context(); // or opentelemetry::Context::current()
-    ///     opentelemetry::global::get_text_map_propagator(|it| it.inject_context(&here, headers));
-    /// })
+    /// ```
+    /// use opentelemetry::{Context, global};
+    ///
+    /// let builder = vesta_client::Client::builder().trace(|headers| {
+    ///     let here = Context::current(); // with tracing-opentelemetry: tracing::Span::current().context()
+    ///     global::get_text_map_propagator(|it| it.inject_context(&here, headers));
+    /// });
     /// ```
     pub fn trace(
         self,

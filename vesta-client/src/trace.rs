@@ -20,7 +20,7 @@ impl Trace {
         Self(Secret(Arc::new(inject)))
     }
 
-    /// Headers of the trace of this task or thread. What cannot be a header is left out.
+    /// Headers of the trace of this task or thread. Entries that are no valid headers are left out.
     pub(crate) fn now(&self) -> MetadataMap {
         let (mut headers, mut metadata) = (HashMap::new(), MetadataMap::new());
         (self.0.0)(&mut headers);

@@ -20,7 +20,7 @@ const MAX_AGE: u32 = 3600;
 pub(crate) struct Cors(pub(crate) Arc<[String]>);
 
 impl Cors {
-    /// What the answer to a request with these headers gets.
+    /// Headers of the answer to a request with these headers.
     pub(crate) fn of(&self, request: &HeaderMap) -> CorsHeaders {
         let origin = request.get(header::ORIGIN);
         let allows_all = self.0.first().is_some_and(|origin| origin == "*");

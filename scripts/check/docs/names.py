@@ -122,7 +122,7 @@ def found():
     proto = (ROOT / "vesta-intf/proto/vesta/v1/vesta.proto").read_text()
     # The entries that a pool server keeps for its members are not for people: their key is not the name of a tag.
     proto = proto[: proto.index("service PoolService")]
-    fields = re.findall(r"^\s+(?:optional |repeated )?[\w.]+ (\w+) = \d+;", proto, flags=re.M)
+    fields = re.findall(r"^\s+(?:optional |repeated )?[\w.]+ (\w+) = \d+(?: \[.*\])?;", proto, flags=re.M)
     note("gRPC", map(camel, fields))
     gauges = without_tests((ROOT / "vesta-boot/src/admin/gauges.rs").read_text())
     note("metrics", [camel(it) for it in re.findall(r'\("(\w+)", ', gauges) if it.islower()])

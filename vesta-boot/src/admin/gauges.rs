@@ -127,7 +127,7 @@ const ALERTED: [ErrorKind; 4] = [
     ErrorKind::PermissionDenied,
 ];
 
-/// The bounds among [`BOUNDS`] that requests to a store are told apart by.
+/// Bounds among [`BOUNDS`] for requests to a store.
 const STORE_BOUNDS: [u64; 6] = [1_000, 5_000, 25_000, 100_000, 1_000_000, 2_500_000];
 
 #[derive(Debug)]
