@@ -1,7 +1,7 @@
 //! The application built from the endpoint table: a route for each path, a 405 for its other methods,
 //! a 404 for everything else.
 
-use actix_web::http::header;
+use actix_web::http::{Method, header};
 use actix_web::middleware::{Compress, Condition};
 use actix_web::web::{self, Bytes, Payload, ServiceConfig};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
@@ -103,6 +103,19 @@ async fn answer<F: Future<Output = Result<HttpResponse, Problem>>>(
     response
 }
 
+/// Methods that a span names; those that a caller makes up are one.
+const KNOWN: [Method; 9] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+    Method::TRACE,
+    Method::CONNECT,
+];
+
 /// Name and attributes of a request's span, as OpenTelemetry has them. Without the query: Tinyid's clients send their
 /// tokens there.
 fn described(
@@ -113,12 +126,10 @@ fn described(
     let below = |path: &str| [&running.config.base_path, path].concat();
     let is_https = running.security.http_tls.is_some();
     let scheme = if is_https { "https" } else { "http" };
-    // A caller's own method would be a name of its own for each.
-    let is_known = Verb::Every.methods().contains(req.method());
-    let verb = if is_known {
-        req.method().as_str()
-    } else {
-        "_OTHER"
+    let is_known = KNOWN.contains(req.method());
+    let (verb, short) = match req.method().as_str() {
+        known if is_known => (known, known),
+        _ => ("_OTHER", "HTTP"),
     };
     let mut attributes = vec![
         ("http.request.method", verb.to_owned()),
@@ -128,12 +139,12 @@ fn described(
     if !is_known {
         attributes.push(("http.request.method_original", req.method().to_string()));
     }
-    let mut name = if is_known { verb } else { "HTTP" }.to_owned();
-    if method != OTHER {
-        let route = below(METHODS[method]);
-        name = format!("{name} {route}");
-        attributes.push(("http.route", route));
+    if method == OTHER {
+        return (short.to_owned(), attributes);
     }
+    let route = below(METHODS[method]);
+    let name = format!("{short} {route}");
+    attributes.push(("http.route", route));
     (name, attributes)
 }
 

@@ -39,12 +39,12 @@ impl Cors {
     /// Answers a preflight, if the request is one. The headers that it asks for are all allowed: tracing libraries and
     /// proxies add theirs, and no endpoint acts on an unknown one.
     pub(crate) fn preflight(&self, req: &Request) -> Option<Result<HttpResponse, Problem>> {
-        let headers = req.headers();
-        let method = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD)?;
-        let origin = headers.get(header::ORIGIN)?;
         if req.method() != Method::OPTIONS {
             return None;
         }
+        let headers = req.headers();
+        let method = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD)?;
+        let origin = headers.get(header::ORIGIN)?;
         Some(if self.of(headers).allowed.is_none() {
             Err(Problem::foreign_origin(&String::from_utf8_lossy(
                 origin.as_bytes(),

@@ -74,10 +74,14 @@ fn serve(folder: &Path, collector: &str, batch: &str) -> Program {
 }
 
 fn get(server: &Program, path: &str, header: &str) -> String {
+    ask(server, "GET", path, header)
+}
+
+fn ask(server: &Program, method: &str, path: &str, header: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).expect("a listener");
     write!(
         stream,
-        "GET {path} HTTP/1.0\r\nhost: localhost\r\n{header}\r\n"
+        "{method} {path} HTTP/1.0\r\nhost: localhost\r\n{header}\r\n"
     )
     .expect("a request");
     let mut answer = String::new();
@@ -151,6 +155,7 @@ async fn only_requests_of_traced_callers_are_traced() {
         let answer = get(&server, path, &sampled);
         assert!(answer.contains(code), "{answer}");
     }
+    assert!(ask(&server, "MAKE-ID", "/v1/id", &sampled).contains(" 405 "));
     let grpc = format!("http://{}", server.grpc().expect("a listener"));
     let channel = Endpoint::from_shared(grpc)
         .expect("an address")
@@ -249,6 +254,9 @@ async fn only_requests_of_traced_callers_are_traced() {
             "/v1/segments/a/next",
             "/v1/segments/{tag}/next",
         ) + " failed",
+        "HTTP: error.type=INVALID http.request.method=_OTHER http.request.method_original=MAKE-ID \
+         http.response.status_code=405 url.path=/v1/id url.scheme=http"
+            .to_owned(),
         grpc("ExpId", 0, ""),
         grpc("GenIds", 3, "error.type=OUT_OF_RANGE "),
     ];
