@@ -59,9 +59,9 @@ type server struct {
 }
 
 func (c *Client) call(ctx context.Context, path string, read func([]byte, string) error) error {
-	deadline := time.Now().Add(c.config.MaxWait)
+	deadline, header := time.Now().Add(c.config.MaxWait), c.header(ctx)
 	for {
-		err := c.ask(ctx, path, deadline, read)
+		err := c.ask(ctx, header, path, deadline, read)
 		if err == nil {
 			return nil
 		}
@@ -81,6 +81,19 @@ func (c *Client) call(ctx context.Context, path string, read func([]byte, string
 	}
 }
 
+func (c *Client) header(ctx context.Context) http.Header {
+	header := http.Header{}
+	if c.config.Headers != nil {
+		for name, values := range c.config.Headers(ctx) {
+			header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	if c.config.Token != "" {
+		header.Set("Authorization", "Bearer "+c.config.Token)
+	}
+	return header
+}
+
 // Time until the servers are asked again.
 func (c *Client) delay(err *Error) time.Duration {
 	pause := c.pause
@@ -92,7 +105,7 @@ func (c *Client) delay(err *Error) time.Duration {
 }
 
 // Asks each server once, beginning with the one that answered last.
-func (c *Client) ask(ctx context.Context, path string, deadline time.Time, read func([]byte, string) error) *Error {
+func (c *Client) ask(ctx context.Context, header http.Header, path string, deadline time.Time, read func([]byte, string) error) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := c.at
@@ -114,7 +127,7 @@ func (c *Client) ask(ctx context.Context, path string, deadline time.Time, read 
 		if strings.HasSuffix(path, "&once=") {
 			once = fmt.Sprintf("%08x%08x", rand.Uint32(), rand.Uint32())
 		}
-		body, failure := c.get(ctx, server.url, path+once, limit)
+		body, failure := c.get(ctx, header, server.url, path+once, limit)
 		if failure == nil {
 			if err := read(body, once); err != nil {
 				why := err.Error()
@@ -142,17 +155,15 @@ func (c *Client) ask(ctx context.Context, path string, deadline time.Time, read 
 	return c.unanswered("")
 }
 
-func (c *Client) get(ctx context.Context, server, path string, limit time.Duration) ([]byte, *Error) {
+func (c *Client) get(ctx context.Context, header http.Header, server, path string, limit time.Duration) ([]byte, *Error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer context.AfterFunc(c.closing, cancel)()
 	request, err := http.NewRequestWithContext(limited, http.MethodGet, server+path, nil)
-	if err == nil && c.config.Token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.config.Token)
-	}
 	var response *http.Response
 	var body []byte
 	if err == nil {
+		request.Header = header
 		response, err = c.http.Do(request)
 	}
 	if err == nil {

@@ -24,13 +24,15 @@ const (
 
 // Config has the options of a client. Only Servers is required.
 type Config struct {
-	Servers        []string      // 1 to 64 URLs, http://HOST:PORT or https://HOST:PORT, in order of preference
-	Token          string        // bearer token
-	Batch          int           // most IDs in memory, 1 to 1,048,576; 0 means 10,000
-	MaxWait        time.Duration // longest wait of a call, up to an hour; 0 means 2 s
-	MaxAge         time.Duration // age at which IDs in memory are dropped; 0 means 60 s
-	TLS            *tls.Config   // other authorities, or a client certificate
-	AllowPlaintext bool          // sends the token without encryption to other hosts too
+	Servers []string      // 1 to 64 URLs, http://HOST:PORT or https://HOST:PORT, in order of preference
+	Token   string        // bearer token
+	Batch   int           // most IDs in memory, 1 to 1,048,576; 0 means 10,000
+	MaxWait time.Duration // longest wait of a call, up to an hour; 0 means 2 s
+	MaxAge  time.Duration // age at which IDs in memory are dropped; 0 means 60 s
+	// More headers of a request, such as traceparent, by the context of the call that sends it
+	Headers        func(context.Context) http.Header
+	TLS            *tls.Config // other authorities, or a client certificate
+	AllowPlaintext bool        // sends the token without encryption to other hosts too
 }
 
 // String leaves out the token.
@@ -182,7 +184,7 @@ func (c *Client) NextN(ctx context.Context, n int) ([]uint64, error) {
 				goal = min(2*goal, c.config.Batch)
 			}
 			c.filling = true
-			go c.fill(min(max(goal-c.left, c.awaited), maxCount), goal)
+			go c.fill(ctx, min(max(goal-c.left, c.awaited), maxCount), goal)
 		}
 		if c.left >= n {
 			ids := make([]uint64, n)
@@ -290,10 +292,11 @@ func (c *Client) wake() {
 	c.changed = make(chan struct{})
 }
 
-func (c *Client) fill(count, goal int) {
+// Ends with the client, not with the context of the call that started it.
+func (c *Client) fill(caller context.Context, count, goal int) {
 	expiry := time.Now().Add(c.config.MaxAge)
 	var runs []run
-	err := c.ask(c.closing, fmt.Sprintf("/v1/runs?count=%d&once=", count), time.Time{}, func(body []byte, once string) (err error) {
+	err := c.ask(c.closing, c.header(caller), fmt.Sprintf("/v1/runs?count=%d&once=", count), time.Time{}, func(body []byte, once string) (err error) {
 		runs, err = parseRuns(body, once, count, expiry)
 		return err
 	})

@@ -10,6 +10,8 @@ export interface Options {
   maxWait?: number;
   /** Age at which IDs in memory are dropped, at least 1; default 60,000. `Infinity` keeps them. */
   maxAge?: number;
+  /** More headers of a request, such as `traceparent`; called in the async context of the call that sends it. */
+  headers?: () => HeadersInit;
   /** Sends the token without encryption to other hosts too; default false. */
   allowPlaintext?: boolean;
 }
@@ -69,3 +71,12 @@ export class VestaClient {
   /** Drops the IDs in memory. Calls in progress and later ones reject with the kind `SEALED`. */
   close(): void;
 }
+
+/** Text formats of IDs that need neither a layout nor a key. */
+export type Format =
+  | "decimal" | "padded-decimal" | "hex" | "base36" | "base62" | "crockford" | "crockford-check"
+  | "decimal-damm" | "decimal-mod97" | "decimal-luhn" | "uuid";
+/** The text of an ID. Throws a `RangeError` if the ID is no `BigInt` of 64 bits. */
+export function encode(id: bigint, format: Format): string;
+/** The ID of a text. Any other text is a `RangeError`: nothing is trimmed, cut off or corrected. */
+export function decode(text: string, format: Format): bigint;

@@ -1,5 +1,7 @@
 // IDs from Vesta over REST as BigInt, taken ahead. Needs only Node 18, or a browser.
 
+export { decode, encode } from "./formats.mjs";
+
 const MAX_COUNT = 1_048_576; // IDs of one request
 const MAX_ID = 2n ** 64n - 1n;
 const OFTEN = 10_000; // a refill that soon after the last one asks for twice as many, in ms
@@ -16,7 +18,7 @@ export class VestaError extends Error {
 
 /** Takes IDs ahead from the first server that answers. */
 export class VestaClient {
-  #servers; #headers; #batch; #maxWait; #maxAge; #attempt;
+  #servers; #authorization; #headers; #batch; #maxWait; #maxAge; #attempt;
   #runs = []; // { next, step, left, expiry }
   #left = 0; #goal = 1; #filled = -Infinity; // IDs in memory, IDs to have there, time of the last refill
   #awaited = 0; #filling = false; #failed; #nextTry = 0; #pause = FIRST_PAUSE;
@@ -26,7 +28,7 @@ export class VestaClient {
   #closed = false;
   #requests = new Set(); // AbortController of each
 
-  constructor({ servers, token, batch = 10_000, maxWait = 2000, maxAge = 60_000, allowPlaintext = false }) {
+  constructor({ servers, token, batch = 10_000, maxWait = 2000, maxAge = 60_000, headers = () => ({}), allowPlaintext = false }) {
     const urls = [servers].flat();
     check("number of servers", urls.length, 1, 64);
     [this.#batch, this.#maxWait, this.#maxAge] = [batch, maxWait, maxAge];
@@ -34,7 +36,8 @@ export class VestaClient {
     check("maxWait", maxWait, 1, 3_600_000);
     check("maxAge", maxAge, 1, Infinity);
     if (token !== undefined && !/^[!-~]+$/.test(token)) throw new TypeError("the token must be visible ASCII characters");
-    this.#headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    this.#headers = headers;
+    this.#authorization = token === undefined ? undefined : `Bearer ${token}`;
     this.#servers = urls.map((url) => {
       if (!/^https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/.test(url)) {
         throw new TypeError("a server must be http://HOST:PORT or https://HOST:PORT, without user, query and fragment");
@@ -207,12 +210,14 @@ export class VestaClient {
 
   async #get(server, path, limit) {
     const { url } = server;
+    const headers = new Headers(this.#headers());
+    if (this.#authorization) headers.set("authorization", this.#authorization);
     let response, body;
     const request = new AbortController();
     const timer = setTimeout(() => request.abort(), limit);
     this.#requests.add(request);
     try {
-      const options = { headers: this.#headers, signal: request.signal, cache: "no-store", redirect: "manual", credentials: "omit" };
+      const options = { headers, signal: request.signal, cache: "no-store", redirect: "manual", credentials: "omit" };
       response = await fetch(url + path, options);
       body = await response.text();
     } catch (cause) {

@@ -1,12 +1,14 @@
 import java.io.BufferedReader;
 import java.io.FileInputStream;
 import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +18,7 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
+import vesta.client.IdFormat;
 import vesta.client.VestaClient;
 import vesta.client.VestaException;
 
@@ -24,9 +27,15 @@ public final class Driver {
     static VestaClient client;
     static VestaClient.Builder another;
     static CompletableFuture<String> begun;
+    static final ThreadLocal<String> TRACE = new ThreadLocal<>();
+
+    /** A token among them has no effect. */
+    static Map<String, String> headers() {
+        return TRACE.get() == null ? Map.of() : Map.of("traceparent", TRACE.get(), "Authorization", "Bearer other");
+    }
 
     public static void main(String[] arguments) throws Exception {
-        var input = new BufferedReader(new InputStreamReader(System.in));
+        var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = input.readLine()) != null; ) {
             String[] words = line.split(" ");
             var pairs = new HashMap<String, String>();
@@ -67,7 +76,7 @@ public final class Driver {
     static String answer(String[] words, Map<String, String> pairs) throws Exception {
         switch (words[0]) {
             case "new":
-                var builder = VestaClient.builder(pairs.get("servers")).token(pairs.get("token"));
+                var builder = VestaClient.builder(pairs.get("servers")).token(pairs.get("token")).headers(Driver::headers);
                 if (pairs.containsKey("batch")) {
                     builder.batch(Integer.parseInt(pairs.get("batch")));
                 }
@@ -94,6 +103,17 @@ public final class Driver {
                 return Long.toUnsignedString(make(pairs));
             case "trans":
                 return "" + client.transTime(Long.parseLong(words[1])).getTime();
+            case "encode":
+                return IdFormat.encode(Long.parseUnsignedLong(pairs.get("id")), pairs.get("format"));
+            case "decode":
+                return Long.toUnsignedString(IdFormat.decode(pairs.get("text"), pairs.get("format")));
+            case "traced":
+                TRACE.set(words[1]);
+                try {
+                    return answer(Arrays.copyOfRange(words, 2, words.length), pairs);
+                } finally {
+                    TRACE.remove();
+                }
             case "begin":
                 begun = CompletableFuture.supplyAsync(() -> guarded(() -> "" + client.genId()));
                 return "";

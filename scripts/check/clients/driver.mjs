@@ -1,10 +1,18 @@
 // Runs the commands of its input with the Node client: see run.py.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const { VestaClient, VestaError } = await import(pathToFileURL(process.argv[2]));
+const { decode, encode, VestaClient, VestaError } = await import(pathToFileURL(process.argv[2]));
+const trace = new AsyncLocalStorage();
 let client, another, begun;
+
+/** A token among them has no effect. */
+function headers() {
+  const traceparent = trace.getStore();
+  return traceparent ? { traceparent, Authorization: "Bearer other" } : {};
+}
 
 const say = (line) => process.stdout.write(`${line}\n`);
 
@@ -36,7 +44,7 @@ const commands = {
   new(_, { servers, token, ...numbers }) {
     const names = { batch: "batch", max_wait: "maxWait", max_age: "maxAge" };
     const options = Object.entries(numbers).filter(([name]) => name in names);
-    another = () => new VestaClient({ servers: servers.split(","), token, ...Object.fromEntries(options.map(([name, value]) => [names[name], Number(value)])) });
+    another = () => new VestaClient({ servers: servers.split(","), token, headers, ...Object.fromEntries(options.map(([name, value]) => [names[name], Number(value)])) });
     client = another();
     return JSON.stringify(client);
   },
@@ -47,6 +55,9 @@ const commands = {
     return [it.time, it.seq, it.machine, it.genMethod, it.type, it.version].join(" ");
   },
   make: (_, parts) => client.make(parts),
+  encode: (_, { id, format }) => encode(BigInt(id), format),
+  decode: (_, { text, format }) => decode(text, format),
+  traced: ([traceparent, command, ...words]) => trace.run(traceparent, () => commands[command](words, {})),
   trans: async ([time]) => (await client.transTime(time)).getTime(),
   begin() {
     begun = guarded(() => client.next());

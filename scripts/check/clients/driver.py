@@ -1,6 +1,7 @@
 """Runs the commands of its input with the Python client: see run.py."""
 
 import contextlib
+import contextvars
 import ctypes
 import os
 import signal
@@ -11,11 +12,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, sys.argv[1])
+from formats import decode, encode  # noqa: E402
 from rest import RestClient, RestError  # noqa: E402  # alone: the package needs its compiled part
 
 client: RestClient
 begun: threading.Thread
 ended: list = []
+trace = contextvars.ContextVar("trace", default="")
+
+
+def headers() -> dict:
+    """A token among them has no effect."""
+    return {"traceparent": trace.get(), "Authorization": "Bearer other"} if trace.get() else {}
 
 
 def say(line: str) -> None:
@@ -40,7 +48,7 @@ def new(pairs: dict) -> str:
     for name, scale in (("batch", 1), ("max_wait", 0.001), ("max_age", 0.001)):
         if name in pairs:
             options[name] = int(pairs[name]) * scale
-    another = lambda: RestClient(pairs["servers"].split(","), token=pairs.get("token"), **options)  # noqa: E731
+    another = lambda: RestClient(pairs["servers"].split(","), token=pairs.get("token"), headers=headers, **options)  # noqa: E731
     client = another()
     return repr(client)
 
@@ -146,6 +154,16 @@ def answer(command: str, words: list) -> str:
             return guarded(lambda: client.make(**{names.get(name, name): int(value) for name, value in pairs.items()}))
         case "trans":
             return guarded(lambda: round(1000 * client.trans_time(int(words[0])).timestamp()))
+        case "encode":
+            return guarded(lambda: encode(int(pairs["id"]), pairs["format"]))
+        case "decode":
+            return guarded(lambda: decode(pairs["text"], pairs["format"]))
+        case "traced":
+            token = trace.set(words[0])
+            try:
+                return answer(words[1], words[2:])
+            finally:
+                trace.reset(token)
         case "begin":
             begun = threading.Thread(target=lambda: ended.append(guarded(client.next_id)))
             begun.start()

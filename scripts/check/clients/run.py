@@ -84,7 +84,7 @@ class Stub:
     """A scripted server: each request takes the next action, and the last action is repeated."""
 
     def __init__(self, actions: list) -> None:
-        self.actions, self.asked, self.next_id, self.connections = actions, [], 1, 0
+        self.actions, self.asked, self.headers, self.next_id, self.connections = actions, [], [], 1, 0
         self.cache: dict = {}
         self.lock, self.ended = threading.Condition(), threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -101,11 +101,14 @@ class Stub:
     def serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as lines, contextlib.suppress(OSError):
             while request := lines.readline():
-                while lines.readline().strip():
-                    pass
+                headers = {}
+                while line := lines.readline().decode().strip():
+                    name, _, value = line.partition(": ")
+                    headers[name.lower()] = value
                 with self.lock:
                     action = self.actions[min(len(self.asked), len(self.actions) - 1)]
                     self.asked.append(time.monotonic())
+                    self.headers.append(headers)
                     self.lock.notify_all()
                 if not self.answer(connection, request.split()[1].decode(), action):
                     return
@@ -213,6 +216,23 @@ def golden(driver: Driver) -> None:
     assert len(rows) == 400
 
 
+def texts(driver: Driver) -> None:
+    """Both directions of each format, and texts that none may read."""
+    rows = [line for line in (HERE / "formats.txt").read_text().splitlines() if not line.startswith("#")]
+    for row in rows:
+        format, what, text = (row + " ").split(" ")[:3]
+        said = driver.ask(f"decode format={format} text={text}")
+        if what.startswith("!"):
+            assert said.startswith("refused ") and what[1:].replace("_", " ") in said, f"{row}: {said}"
+            continue
+        assert said == f"ok {what.lstrip('<')}", f"{row}: {said}"
+        if what.isdecimal():
+            assert driver.ask(f"encode format={format} id={what}") == f"ok {text}", row
+    for command in ("encode format=base63 id=1", "decode format=base63 text=1"):
+        assert "refused the format must be one of decimal, padded-decimal, hex, base36," in driver.ask(command)
+    assert len(rows) > 700
+
+
 def check(step: dict, said: str, took: float, filled) -> None:
     result, _, rest = said.partition(" ")
     for text in step.get("says", []):
@@ -284,6 +304,9 @@ def play(scenario: dict, driver: Driver, shared: dict) -> None:
         for text in [*scenario.get("hides", []), *([options["token"]] if "token" in options else [])]:
             assert filled(text) not in made, made
         for step in scenario["steps"]:
+            if "texts" in step:
+                texts(driver)
+                continue
             if "golden" in step:
                 golden(driver)
                 continue
@@ -315,6 +338,9 @@ def play(scenario: dict, driver: Driver, shared: dict) -> None:
                 stubs[name].wait_for(count)
         for name, count in scenario.get("asked", {}).items():
             stubs[name].wait_for(count)
+        for name, expected in scenario.get("sent", {}).items():
+            got = [{key: headers.get(key) for key in it} for it, headers in zip(expected, stubs[name].headers)]
+            assert got == expected, got
         for name, most in scenario.get("at_most", {}).items():
             assert len(stubs[name].asked) <= most, f"asked {len(stubs[name].asked)} times"
         for name, most in scenario.get("connections", {}).items():
@@ -439,12 +465,12 @@ def examples(url: str, clients: dict) -> None:
 
 
 PAGE = """<script type="module">
-import { VestaClient } from "./vesta.mjs";
+import { VestaClient, decode, encode } from "./vesta.mjs";
 const say = (text) => fetch(`/said?${encodeURIComponent(text)}`);
 try {
   const ids = new VestaClient({ servers: ["URL"], token: "TOKEN", maxWait: 20000 });
   const [id] = await ids.nextMany(20000);
-  const { machine, moment } = await ids.explain(id);
+  const { machine, moment } = await ids.explain(decode(encode(id, "base62"), "base62"));
   await ids.make({ time: 1, seq: 1 << 20 }).catch((error) => say(`${id} ${machine} ${moment.getTime() > 0} ${error.kind}`));
 } catch (error) {
   say(error.message);
@@ -463,8 +489,8 @@ def browser(programs: Path, folder: Path) -> None:
             if path == "/said":
                 said.append(unquote(query))
                 told.set()
-            elif path == "/vesta.mjs":
-                body, media = (HERE.parents[2] / "clients/node/vesta.mjs").read_bytes(), "text/javascript"
+            elif path in ("/vesta.mjs", "/formats.mjs"):
+                body, media = (HERE.parents[2] / f"clients/node{path}").read_bytes(), "text/javascript"
             self.send_response(200)
             self.send_header("content-type", media)
             self.end_headers()

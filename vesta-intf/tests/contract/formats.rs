@@ -256,6 +256,30 @@ fn golden_texts() {
     }
 }
 
+/// The texts that the clients of other languages are tested with.
+#[test]
+fn golden_texts_of_the_clients() {
+    let table = include_str!("../../../scripts/check/clients/formats.txt");
+    let rows: Vec<_> = table.lines().filter(|row| !row.starts_with('#')).collect();
+    for row in &rows {
+        let (name, rest) = row.split_once(' ').expect(row);
+        let (what, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        let format: IdFormat = name.parse().expect(row);
+        if let Some(words) = what.strip_prefix('!') {
+            let said = refusal(format, text);
+            assert!(said.contains(&words.replace('_', " ")), "{row}: {said}");
+            continue;
+        }
+        let id: u64 = what.trim_start_matches('<').parse().expect(row);
+        assert_eq!(format.parse(text).expect(row), id, "{row}");
+        assert_eq!(format.encode(id) == text, !what.starts_with('<'), "{row}");
+    }
+    for format in IdFormat::ALL {
+        let name = format!("{format} ");
+        assert!(rows.iter().any(|row| row.starts_with(&name)), "{format}");
+    }
+}
+
 #[test]
 fn format_names_round_trip() {
     for format in IdFormat::ALL {

@@ -22,7 +22,7 @@ import threading
 import time
 from collections import deque
 from datetime import datetime
-from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 __all__ = ["Explained", "RestClient", "RestError"]
@@ -142,11 +142,12 @@ class _Memory:
 class RestClient:
     """Takes IDs ahead from the first server that answers. May be shared by threads, signal handlers and finalisers; the
     child of a fork starts with empty memory. `batch` is the most IDs in memory, `max_wait` the longest wait of a call in
-    seconds, `max_age` the age in seconds at which IDs in memory are dropped."""
+    seconds, `max_age` the age in seconds at which IDs in memory are dropped. `headers` returns more headers of a request,
+    such as `traceparent`, in the thread of the call that sends it."""
 
     def __init__(self, servers: str | Iterable[str], *, token: str | None = None, batch: int = 10_000,
-                 max_wait: float = 2.0, max_age: float = 60.0, ssl_context: ssl.SSLContext | None = None,
-                 allow_plaintext: bool = False) -> None:
+                 max_wait: float = 2.0, max_age: float = 60.0, headers: Callable[[], Mapping[str, str]] = dict,
+                 ssl_context: ssl.SSLContext | None = None, allow_plaintext: bool = False) -> None:
         urls = [servers] if isinstance(servers, str) else list(servers)
         for name, value, least, most in (("number of servers", len(urls), 1, 64), ("batch", batch, 1, MAX_COUNT),
                                          ("max_wait", max_wait, 0.001, 3600), ("max_age", max_age, 0.001, float("inf"))):
@@ -155,7 +156,7 @@ class RestClient:
         if token is not None and not (token and all("!" <= char <= "~" for char in token)):
             raise ValueError("the token must be visible ASCII characters")
         self._servers = [_Server(url, ssl_context, token, allow_plaintext) for url in urls]
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._headers, self._authorization = headers, {"authorization": f"Bearer {token}"} if token else {}
         self._batch, self._max_wait, self._max_age = batch, max_wait, max_age
         self._attempt = max_wait if len(urls) == 1 else max_wait / 2
         self._closed = False
@@ -242,9 +243,9 @@ class RestClient:
                 if not memory.fill and now >= memory.next_try and left - awaited < memory.goal // 2:
                     goal = min(2 * memory.goal, self._batch) if now - memory.filled < OFTEN else memory.goal
                     wanted = min(max(goal - left, awaited), MAX_COUNT)
-                    fill = [wanted, goal]
+                    fill, headers = [wanted, goal], self._of_caller()
                     # One step, unlike the start of a threading.Thread.
-                    _thread.start_new_thread(self._fill, (memory, fill))
+                    _thread.start_new_thread(self._fill, (memory, fill, headers))
                     memory.fill = fill
                 if ids := memory.pop(count):
                     return ids
@@ -260,11 +261,14 @@ class RestClient:
         finally:
             memory.awaited.remove(call)
 
-    def _fill(self, memory: _Memory, fill: list[int]) -> None:
+    def _of_caller(self) -> dict[str, str]:
+        return {name.lower(): value for name, value in self._headers().items()} | self._authorization
+
+    def _fill(self, memory: _Memory, fill: list[int], headers: dict[str, str]) -> None:
         count, goal = fill
         expiry, runs, failed = time.monotonic() + self._max_age, [], None
         try:
-            runs = self._ask(f"/v1/runs?count={count}&once=", lambda body, once: _runs(body, once, count))
+            runs = self._ask(f"/v1/runs?count={count}&once=", lambda body, once: _runs(body, once, count), headers)
         except Exception as error:  # any other one would end the refills for good
             failed = error if isinstance(error, RestError) else RestError(repr(error), "INTERNAL")
         with memory.ready:
@@ -278,10 +282,10 @@ class RestClient:
             memory.ready.notify_all()
 
     def _call(self, path: str, read: Callable[[bytes, str], T]) -> T:
-        deadline = time.monotonic() + self._max_wait
+        deadline, headers = time.monotonic() + self._max_wait, self._of_caller()
         while True:
             try:
-                return self._ask(path, read, deadline)
+                return self._ask(path, read, headers, deadline)
             except RestError as error:
                 delay = self._delay(error)
                 # Another attempt needs time, or its time-out would hide this error.
@@ -293,7 +297,7 @@ class RestClient:
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
         return max(error.retry_after, random.uniform(pause / 2, pause)) if error.retry else LONGEST_PAUSE
 
-    def _ask(self, path: str, read: Callable[[bytes, str], T], deadline: float = float("inf")) -> T:
+    def _ask(self, path: str, read: Callable[[bytes, str], T], headers: dict[str, str], deadline: float = float("inf")) -> T:
         # Each server once, beginning with the one that answered last.
         first = self._at
         for at in [*range(first, len(self._servers)), *range(first)]:
@@ -304,7 +308,7 @@ class RestClient:
                 continue
             once = os.urandom(8).hex() if path.endswith("&once=") else ""
             try:
-                body = self._get(server, path + once, min(self._attempt, max(deadline - now, 0.001)))
+                body = self._get(server, path + once, headers, min(self._attempt, max(deadline - now, 0.001)))
                 try:
                     answer = read(body, once)
                 except Exception as error:
@@ -327,7 +331,7 @@ class RestClient:
         last = self._last
         return RestError(start + "; ".join(said), last.kind, last.status, last.server, retry=True, retry_after=wait)
 
-    def _get(self, server: _Server, path: str, limit: float) -> bytes:
+    def _get(self, server: _Server, path: str, headers: dict[str, str], limit: float) -> bytes:
         end = time.monotonic() + limit
         connection, reused = None, True
         while server.idle and not connection:
@@ -338,12 +342,12 @@ class RestClient:
         if not connection:
             connection, reused = server.open(), False
         try:
-            response, body = self._exchange(connection, server.base + path, end)
+            response, body = self._exchange(connection, server.base + path, headers, end)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             left = end - time.monotonic()
             if left > 0 and reused:  # the server closed it while it was idle
-                return self._get(server, path, left)
+                return self._get(server, path, headers, left)
             kind, why = ("UNAVAILABLE", getattr(error, "strerror", None) or str(error) or repr(error)) if left > 0 else (
                 "DEADLINE_EXCEEDED", f"no answer within {limit:.3g} s")
             raise RestError(f"{server.url}: {why}", kind, None, server.url, retry=True) from error
@@ -358,11 +362,12 @@ class RestClient:
             while True:
                 server.idle.pop()[1].close()
 
-    def _exchange(self, connection: http.client.HTTPConnection, path: str, end: float) -> tuple[http.client.HTTPResponse, bytes]:
+    def _exchange(self, connection: http.client.HTTPConnection, path: str, headers: dict[str, str],
+                  end: float) -> tuple[http.client.HTTPResponse, bytes]:
         connection.timeout = max(end - time.monotonic(), 0.001)
         if connection.sock:
             connection.sock.settimeout(connection.timeout)
-        connection.request("GET", path, headers=self._headers)
+        connection.request("GET", path, headers=headers)
         response, body = connection.getresponse(), b""
         while chunk := response.read1(65536):
             body += chunk

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -25,6 +26,16 @@ var (
 	begun  = make(chan string, 1)
 	ctx    = context.Background()
 )
+
+type traceKey struct{}
+
+// A token among them has no effect.
+func headers(ctx context.Context) http.Header {
+	if trace, found := ctx.Value(traceKey{}).(string); found {
+		return http.Header{"Traceparent": {trace}, "Authorization": {"Bearer other"}}
+	}
+	return nil
+}
 
 func main() {
 	log.SetOutput(io.Discard) // net/http tells of each answer that nobody asked for
@@ -84,7 +95,7 @@ func answer(words []string, pairs map[string]string) (string, error) {
 	switch words[0] {
 	case "new":
 		config = vesta.Config{
-			Servers: strings.Split(pairs["servers"], ","), Token: pairs["token"], Batch: int(number(pairs["batch"])),
+			Servers: strings.Split(pairs["servers"], ","), Token: pairs["token"], Headers: headers, Batch: int(number(pairs["batch"])),
 			MaxWait: time.Duration(number(pairs["max_wait"])) * time.Millisecond,
 			MaxAge:  time.Duration(number(pairs["max_age"])) * time.Millisecond,
 		}
@@ -132,6 +143,15 @@ func answer(words []string, pairs map[string]string) (string, error) {
 	case "trans":
 		moment, err := client.TransTime(ctx, number(words[1]))
 		return strconv.FormatInt(moment.UnixMilli(), 10), err
+	case "encode":
+		return vesta.Encode(number(pairs["id"]), pairs["format"])
+	case "decode":
+		id, err := vesta.Decode(pairs["text"], pairs["format"])
+		return text([]uint64{id}), err
+	case "traced":
+		ctx = context.WithValue(ctx, traceKey{}, words[1])
+		defer func() { ctx = context.Background() }()
+		return answer(words[2:], pairs)
 	case "begin":
 		go func() {
 			begun <- guarded(func() (string, error) {

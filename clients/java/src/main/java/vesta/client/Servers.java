@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import javax.net.ssl.SSLContext;
 
@@ -37,6 +38,7 @@ final class Servers {
 
     private final List<Server> servers = new ArrayList<>();
     private final String authorization;
+    private final Supplier<Map<String, String>> headers;
     private final long maxWait, attempt;
     private final HttpClient http;
     private volatile int at; // the server that answered last
@@ -50,6 +52,7 @@ final class Servers {
             throw new IllegalArgumentException("the token must be visible ASCII characters");
         }
         authorization = token == null ? null : "Bearer " + token;
+        headers = options.headers;
         for (String url : options.servers.split(",")) {
             if (!url.trim().matches("https?://[\\w.:\\[\\]-]+(/[\\w.~/-]*)?")) {
                 throw new IllegalArgumentException("a server must be http://HOST:PORT or https://HOST:PORT, without user, query and fragment");
@@ -112,9 +115,10 @@ final class Servers {
     /** Asks until there is an answer or an error that stays, or {@code maxWait} is over. */
     <T> T call(String path, BiFunction<String, String, T> read) {
         long deadline = now() + maxWait;
+        var request = request();
         while (true) {
             try {
-                return ask(path, read, deadline);
+                return ask(request, path, read, deadline);
             } catch (VestaException e) {
                 long delay = delay(e);
                 // Another attempt needs time, or its time-out would hide this error.
@@ -130,6 +134,13 @@ final class Servers {
         }
     }
 
+    /** A request with the headers of the calling thread. */
+    HttpRequest.Builder request() {
+        var request = HttpRequest.newBuilder();
+        headers.get().forEach(request::setHeader);
+        return authorization == null ? request : request.setHeader("authorization", authorization);
+    }
+
     /** Time until the servers are asked again. */
     long delay(VestaException error) {
         long most = pause;
@@ -138,7 +149,7 @@ final class Servers {
     }
 
     /** Asks each server once, beginning with the one that answered last. */
-    <T> T ask(String path, BiFunction<String, String, T> read, long deadline) {
+    <T> T ask(HttpRequest.Builder request, String path, BiFunction<String, String, T> read, long deadline) {
         int first = at;
         for (int i = first; i < first + servers.size(); i++) {
             Server server = servers.get(i % servers.size());
@@ -152,7 +163,7 @@ final class Servers {
             VestaException failure;
             try {
                 String once = path.endsWith("&once=") ? String.format("%016x", ThreadLocalRandom.current().nextLong()) : "";
-                String body = get(server.uri, path + once, Math.min(attempt, Math.max(deadline - now, 1_000_000)));
+                String body = get(request, server.uri, path + once, Math.min(attempt, Math.max(deadline - now, 1_000_000)));
                 T answer = read.apply(body, once);
                 server.failure = null;
                 at = i % servers.size();
@@ -182,11 +193,8 @@ final class Servers {
         return new VestaException(start + said, last, last.kind(), last.status(), last.server(), true, Duration.ofNanos(Math.max(wait, 0)));
     }
 
-    private String get(URI server, String path, long limit) {
-        var request = HttpRequest.newBuilder(URI.create(server + path)).timeout(Duration.ofNanos(limit));
-        if (authorization != null) {
-            request.header("authorization", authorization);
-        }
+    private String get(HttpRequest.Builder given, URI server, String path, long limit) {
+        var request = given.copy().uri(URI.create(server + path)).timeout(Duration.ofNanos(limit));
         var sent = http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofString());
         try {
             // The timeout of the request ends with its headers, this one with its body.

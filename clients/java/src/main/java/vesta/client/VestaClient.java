@@ -4,6 +4,7 @@ import static vesta.client.Servers.now;
 
 import com.robert.vesta.service.bean.Id;
 import com.robert.vesta.service.intf.IdService;
+import java.net.http.HttpRequest;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayDeque;
@@ -13,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import javax.net.ssl.SSLContext;
 
 /** IDs from Vesta over REST, taken ahead, as the {@code IdService} of the Java Vesta. Thread-safe. IDs are unsigned: print
@@ -45,6 +47,7 @@ public final class VestaClient implements IdService, AutoCloseable {
         String token;
         int batch = 10_000;
         Duration maxWait = Duration.ofSeconds(2), maxAge = Duration.ofSeconds(60);
+        Supplier<Map<String, String>> headers = Map::of;
         SSLContext sslContext;
         boolean allowPlaintext;
 
@@ -73,6 +76,12 @@ public final class VestaClient implements IdService, AutoCloseable {
         /** Age at which IDs in memory are dropped, 1 ms to 100 years; default 60 s. */
         public Builder maxAge(Duration maxAge) {
             this.maxAge = maxAge;
+            return this;
+        }
+
+        /** More headers of a request, such as {@code traceparent}; asked for in the thread of the call that sends it. */
+        public Builder headers(Supplier<Map<String, String>> headers) {
+            this.headers = headers;
             return this;
         }
 
@@ -229,7 +238,8 @@ public final class VestaClient implements IdService, AutoCloseable {
                 if (!filling && now >= nextTry && left - awaited < goal / 2) {
                     int larger = now - filled < OFTEN ? Math.min(2 * goal, batch) : goal;
                     int wanted = (int) Math.min(Math.max(larger - left, awaited), MAX_COUNT);
-                    var filler = new Thread(() -> fill(wanted, larger), "vesta-refill");
+                    var request = servers.request();
+                    var filler = new Thread(() -> fill(request, wanted, larger), "vesta-refill");
                     filler.setDaemon(true);
                     filler.start();
                     filling = true;
@@ -266,12 +276,12 @@ public final class VestaClient implements IdService, AutoCloseable {
         return ids;
     }
 
-    private void fill(int count, int larger) {
+    private void fill(HttpRequest.Builder request, int count, int larger) {
         long expiry = now() + maxAge;
         List<Run> got = List.of();
         VestaException error = null;
         try {
-            got = servers.ask("/v1/runs?count=" + count + "&once=", (body, once) -> runs(body, once, count, expiry), Long.MAX_VALUE);
+            got = servers.ask(request, "/v1/runs?count=" + count + "&once=", (body, once) -> runs(body, once, count, expiry), Long.MAX_VALUE);
         } catch (VestaException e) {
             error = e;
         } finally {
