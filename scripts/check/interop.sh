@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Foreign clients: a Python gRPC client by reflection, curl, grpcurl if go is present, and grpc-js if node and npm are.
-# Installs grpcio into a virtual environment, grpcurl and grpc-js into folders under target/. Needs libfaketime.
+# Foreign clients: a Python gRPC client by reflection, curl, grpcurl if go is present, and, if node and npm are,
+# grpc-js and the code that eight generators make from the protocol. Installs Python's packages into a virtual
+# environment, grpcurl and the packages of scripts/check/interop/package-lock.json into folders under target/. Needs
+# libfaketime.
 #
 #   scripts/check/interop.sh [FOLDER-WITH-THE-PROGRAMS]     default: target/debug
 set -euo pipefail
@@ -19,7 +21,13 @@ fi
 node=()
 if command -v node >/dev/null && command -v npm >/dev/null; then
   node=("$(realpath -m "$target/interop-node")")
-  [ -d "${node[0]}/node_modules/@grpc/grpc-js" ] ||
-    npm install --silent --no-audit --no-fund --prefix "${node[0]}" @grpc/grpc-js@1.14.7 >&2
+  if ! cmp --silent scripts/check/interop/package-lock.json "${node[0]}/installed.json"; then
+    rm -rf "${node[0]}"
+    mkdir -p "${node[0]}"
+    cp scripts/check/interop/package.json scripts/check/interop/package-lock.json "${node[0]}"
+    (cd "${node[0]}" && npm ci --silent --no-audit --no-fund --ignore-scripts >&2)
+    mv "${node[0]}/package-lock.json" "${node[0]}/installed.json"
+  fi
+  "$environment/bin/python" scripts/check/interop/generated.py "$programs" "${node[0]}"
 fi
 "$environment/bin/python" scripts/check/interop/errors.py "$programs" "$grpcurl" "${node[@]}"
