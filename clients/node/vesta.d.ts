@@ -11,7 +11,7 @@ export interface Options {
   /** Age at which IDs in memory are dropped, at least 1; default 60,000. `Infinity` keeps them. */
   maxAge?: number;
   /** More headers of a request, such as `traceparent`; called in the async context of the call that sends it. */
-  headers?: () => HeadersInit;
+  headers?: () => Record<string, string>;
   /** Sends the token without encryption to other hosts too; default false. */
   allowPlaintext?: boolean;
 }

@@ -11,9 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-sys.path.insert(0, sys.argv[1])
-from formats import decode, encode  # noqa: E402
-from rest import RestClient, RestError  # noqa: E402  # alone: the package needs its compiled part
+from vesta_id import RestClient, RestError, decode, encode
 
 client: RestClient
 begun: threading.Thread

@@ -422,7 +422,7 @@ def find_a_planted_duplicate(clients: dict) -> None:
 
 
 PAGES = {
-    "python": ("python", "docs/use/python.md"),
+    "python": ("python", "docs/use/python.md", "clients/python/README.md"),
     "node": ("js", "docs/use/node.md", "clients/node/README.md"),
     "java": ("java", "docs/use/java.md", "clients/java/README.md"),
     "go": ("go", "docs/use/go.md", "clients/go/README.md"),
@@ -433,13 +433,10 @@ def run_example(name: str, command: str, example: str, folder: Path) -> str:
     """What the first program of a page prints."""
     words, root = shlex.split(command), HERE.parents[2]
     if name == "python":
-        (folder / "vesta_id").mkdir()
-        (folder / "vesta_id/__init__.py").touch()
-        (folder / "vesta_id/rest.py").symlink_to(root / "clients/python/python/vesta_id/rest.py")
         file, run = "example.py", [words[0], "example.py"]
     elif name == "node":
         (folder / "node_modules").mkdir()
-        (folder / "node_modules/vesta-id").symlink_to(root / "clients/node")
+        (folder / "node_modules/vesta-id").symlink_to(os.environ["PACKAGE_OF_NODE"])
         file, run = "example.mjs", [words[0], "example.mjs"]
     elif name == "java":
         file, run = "Example.java", [*words[:-1], "Example.java"]

@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import weakref
-from datetime import datetime, timedelta, timezone
-from multiprocessing import util
-
-from ._core import Core, VestaError, begin_fork, end_fork
+from .formats import decode, encode
 from .rest import Explained, RestClient, RestError
 
-__all__ = ["Explained", "RestClient", "RestError", "Vesta", "VestaError"]
+__all__ = ["Explained", "RestClient", "RestError", "decode", "encode"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_open: weakref.WeakSet[Vesta] = weakref.WeakSet()
-VestaError.retry_after = None
+try:
+    from .embedded import Vesta, VestaError
+except ModuleNotFoundError as missing:
+    if missing.name != f"{__name__}._core":
+        raise
 
-
-class Vesta(Core):
-    __slots__ = ("__weakref__",)
-
-    def __init__(self, **settings: object) -> None:
-        _open.add(self)
-
-    def explain(self, id: int) -> Explained:
-        id, layout, millis, *fields = self._explain(id)
-        return Explained(id, layout, _EPOCH + timedelta(milliseconds=millis), *fields)
-
-    def __enter__(self) -> Vesta:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _before_fork() -> None:
-    begin_fork()
-    for it in list(_open):
-        it._before_fork()
-
-
-def _close_all() -> None:
-    for it in list(_open):
-        it.close()
-
-
-def _at_exit(_: object) -> None:
-    # Also in the children of multiprocessing, which do not run atexit.
-    util.Finalize(None, _close_all, exitpriority=0)
-
-
-_at_exit(None)
-util.register_after_fork(_open, _at_exit)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=lambda: end_fork(False), after_in_child=lambda: end_fork(True))
+    def __getattr__(name: str) -> None:
+        if name in ("Vesta", "VestaError"):
+            raise ImportError("this is vesta-id without its compiled part, which makes IDs in this process: it has RestClient. "
+                              "To compile the other one: pip install --no-binary vesta-id vesta-id")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+else:
+    __all__ += ["Vesta", "VestaError"]

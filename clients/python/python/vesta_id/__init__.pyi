@@ -1,6 +1,8 @@
 import os
 from types import TracebackType
 
+from .formats import decode as decode
+from .formats import encode as encode
 from .rest import Explained as Explained
 from .rest import RestClient as RestClient
 from .rest import RestError as RestError
