@@ -130,26 +130,20 @@ def found():
 
 
 def page(names):
+    groups = {}
+    for name, (doors, types) in sorted(names.items(), key=lambda it: (it[0].lower(), it[0])):
+        groups.setdefault((", ".join(sorted(doors)), "; ".join(sorted(types))), []).append(name)
     lines = [
         "# Names",
         "",
         "Each thing has one name and one type at every door: in the answers that REST, the admin listener and the command line",
         "give as JSON (`answers` in vesta-boot), in what one command alone says, in the protocol (there in `snake_case`) and as a",
         "label of metrics. `scripts/check/docs/names.py write` makes this page from the sources; a name that is not here fails",
-        "the checks, so that it is chosen on purpose.",
+        "the checks, so that it is chosen on purpose. The script has what each thing is not called.",
         "",
-        "## One name for one thing",
-        "",
-        "| thing | its name | no longer |",
+        "| doors | type in the answers | names |",
         "|---|---|---|",
-        *(f"| {thing} | {', '.join(f'`{it}`' for it in name.split(', '))} | {', '.join(f'`{it}`' for it in old)} |" for thing, name, old in ONE),
-        "",
-        "## Every name, and its doors",
-        "",
-        "| name | doors | type in the answers |",
-        "|---|---|---|",
-        *(f"| `{name}` | {', '.join(sorted(doors))} | {'; '.join(sorted(types))} |"
-          for name, (doors, types) in sorted(names.items(), key=lambda it: (it[0].lower(), it[0]))),
+        *(f"| {doors} | {types} | {', '.join(f'`{it}`' for it in alike)} |" for (doors, types), alike in sorted(groups.items())),
     ]
     return "\n".join(lines) + "\n"
 
