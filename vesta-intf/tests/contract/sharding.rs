@@ -41,11 +41,11 @@ fn the_documented_number_of_shards_get_ids() {
                 .map(|n| format!(" {} of {n} |", shards(&ids, n).len()))
                 .concat()
         });
-        let row = format!("| `{}` |{}", layout.name(), cells.concat());
-        assert!(
-            DOCUMENT.contains(&row),
-            "docs/use/layouts.md should say:\n{row}"
-        );
+        let name = format!("`{}`", layout.name());
+        let row = DOCUMENT
+            .lines()
+            .find(|row| row.ends_with(&cells.concat()) && row.contains(&name));
+        assert!(row.is_some(), "docs/use/layouts.md: {name}{cells:?}");
     }
 }
 
