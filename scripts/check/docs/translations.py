@@ -1,6 +1,7 @@
 """Compares the Chinese pages with their English originals and follows the links in all documents.
 
-A translation has its original's headings, tables, lists and code in the same order; comments in code may differ.
+A translation has its original's headings, tables, lists and code in the same order; comments in code may differ. Each
+section names the same settings, commands and values.
 Files and tests that a document names must exist. A page of the book links to other pages only: it names files of the
 repository by their path. The SUMMARY.md of a book lists its pages, and no page but a generated one is longer than 350
 lines."""
@@ -45,6 +46,16 @@ def outline(path, abridged):
     return parts
 
 
+def named(path):
+    """The line of each heading, and what its section sets as code."""
+    sections = [(1, "")]
+    for number, line, language in lines_of(path):
+        if not language:
+            sections += [(number, "")] if line.startswith("#") else []
+            sections[-1] = sections[-1][0], f"{sections[-1][1]} {line.strip()}"
+    return [(number, set(re.findall("`[^`]+`", text))) for number, text in sections]
+
+
 def original(chinese):
     """The page that this one translates, or None."""
     if CHINESE in chinese.parents and chinese.name != SUMMARY:
@@ -63,6 +74,9 @@ def compare(chinese, english):
     for kind, a, b, c, d in matcher.get_opcodes():
         for path, parts, i, j in ((chinese, here, a, b), (english, there, c, d)) if kind != "equal" else ():
             yield f"{path}:{parts[min(i, len(parts) - 1)][0]}: {[part for _, part in parts[i:j]][:3]}"
+    for (a, ours), (b, theirs) in zip(named(chinese), named(english)) if not abridged else ():
+        if ours != theirs:
+            yield f"{chinese}:{a}: not as in {english}:{b}: {', '.join(sorted(ours ^ theirs))}"
 
 
 def wrapped(path):
