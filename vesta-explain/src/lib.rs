@@ -6,9 +6,8 @@
 //! use vesta_intf::{IdError, IdFormat};
 //!
 //! fn main() -> Result<(), IdError> {
-//!     let written = read("1WxWNOqQKdL")?;
-//!     let Written::Id { id, form } = written else { panic!("of more than 64 bits") };
-//!     assert_eq!((id, form), (1_285_482_222_412_933_127, Form::Format(IdFormat::Base62)));
+//!     let it = read("1WxWNOqQKdL").and_then(Written::one)?;
+//!     assert_eq!((it.id, it.form), (1_285_482_222_412_933_127, Form::Format(IdFormat::Base62)));
 //!     assert_eq!(layouts::named("discord")?, layouts::DISCORD);
 //!     Ok(())
 //! }
@@ -32,7 +31,7 @@ pub mod layouts;
 mod overlap;
 mod rounded;
 
-pub use any_form::{Form, Written, read};
+pub use any_form::{Around, Form, Reading, Written, read, read_as};
 pub use cosid::{friendly, is_friendly, parse_friendly};
 pub use design::design;
 pub use guess::{Guess, Guesses, guess};

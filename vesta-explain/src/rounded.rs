@@ -51,18 +51,29 @@ pub fn rounded(id: u64) -> Option<Rounded> {
     if !is_excels && (id < 1 << 56 || in_javascript(id) != id.to_string()) {
         return None;
     }
-    // A halfway case is rounded to the double whose lowest bit is 0.
-    let bits = double(id).to_bits();
-    let odd = u128::from(bits & 1);
-    let (from, mut until) = (halfway(bits - 1) + odd, halfway(bits) - odd);
+    let (from, mut until) = sharing_a_double(id);
     if is_excels {
-        until = until.max(u128::from(id) + u128::from(step) - 1);
+        until = until.max(id.saturating_add(step - 1));
     }
     let by = if is_excels { "Excel" } else { "JavaScript" };
+    Some(Rounded { by, from, until })
+}
+
+/// True if a double holds exactly this number: below 53 bits all lower ones are 0.
+pub(crate) const fn is_double(id: u64) -> bool {
+    id.trailing_zeros() + 53 >= u64::BITS - id.leading_zeros()
+}
+
+/// The smallest and the largest number that a double keeps as it keeps this one.
+pub(crate) fn sharing_a_double(id: u64) -> (u64, u64) {
+    if id < 1 << 53 {
+        return (id, id);
+    }
+    let bits = double(id).to_bits();
+    // A halfway case is rounded to the double whose lowest bit is 0.
+    let odd = u128::from(bits & 1);
+    let (from, until) = (halfway(bits - 1) + odd, halfway(bits) - odd);
     // Above u64::MAX there are no IDs.
-    Some(Rounded {
-        by,
-        from: from.try_into().ok()?,
-        until: until.try_into().unwrap_or(u64::MAX),
-    })
+    let within = |id: u128| u64::try_from(id).unwrap_or(u64::MAX);
+    (within(from), within(until))
 }

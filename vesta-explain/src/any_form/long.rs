@@ -1,6 +1,6 @@
 //! IDs of more than 64 bits.
 
-use super::{Form, Written, unknown};
+use super::{Form, Written, one, unknown};
 use vesta_intf::inside::{BASE62, id_of, parse_any};
 use vesta_intf::{IdError, IdFormat, UnixMillis, UuidV7};
 
@@ -96,12 +96,10 @@ fn uuid(text: &str) -> Result<Written, IdError> {
     let halves = parse_any(text).ok_or_else(unknown)??;
     let of_layout = |layout| Some((UuidV7::new(&layout).ok()?.id_of(halves)?, layout));
     if let Some(id) = id_of(halves) {
-        let form = Form::Format(IdFormat::Uuid);
-        return Ok(Written::Id { id, form });
+        return Ok(one(id, Form::Format(IdFormat::Uuid)));
     }
     if let Some((id, layout)) = layouts::all().find_map(of_layout) {
-        let form = Form::UuidV7(layout);
-        return Ok(Written::Id { id, form });
+        return Ok(one(id, Form::UuidV7(layout)));
     }
     let (high, _) = halves;
     let version = high >> 12 & 0xf;

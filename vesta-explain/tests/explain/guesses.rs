@@ -129,7 +129,7 @@ const UNLISTED: [(&str, u64); 22] = [
 
 fn number(text: &str) -> u64 {
     match read(text) {
-        Ok(Written::Id { id, .. }) => id,
+        Ok(Written::Ids(ids)) => ids[0].id,
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -288,10 +288,11 @@ fn machine_and_sequence_affect_the_guess() {
 
 #[test]
 fn a_tid_is_read_as_text_and_guessed_as_bluesky() {
-    let Ok(Written::Id { id, form }) = read("3kf2577exva2x") else {
+    let Ok(Written::Ids(ids)) = read("3kf2577exva2x") else {
         panic!("it is an ID")
     };
-    assert_eq!(form, Form::Tid);
+    let tid = ids.iter().find(|it| it.form == Form::Tid);
+    let id = tid.expect("one of its readings").id;
     assert_eq!(guess(id, NOW, None).candidates[0].layout, layouts::BLUESKY);
 }
 

@@ -2,6 +2,7 @@
 
 mod design;
 mod foreign;
+mod forms;
 mod friendly;
 mod guesses;
 mod overlap;

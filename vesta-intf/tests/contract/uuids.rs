@@ -88,7 +88,7 @@ fn a_uuid_from_elsewhere_is_refused() {
 #[test]
 fn a_uuid_of_an_id_is_recognised_without_its_layout() {
     let form = |text: &str| match read(text) {
-        Ok(Written::Id { id, form }) => Some((id, form.name())),
+        Ok(Written::Ids(ids)) => Some((ids[0].id, ids[0].form.name())),
         _ => None,
     };
     let (id, v8, v7) = (
