@@ -1,12 +1,7 @@
 //! Text formats of IDs by name, including those that need a layout or a key.
 
+use vesta_explain::layouts;
 use vesta_intf::{IdError, IdFormat, IdMeta, IdText, Shuffle, UnixMillis, UuidV7};
-
-/// Name of the format that hides the ID.
-const OPAQUE: &str = "opaque";
-
-/// IDs later than this are not plausible.
-const LEAD_MILLIS: u64 = 86_400_000;
 
 /// A text format of the IDs of one layout.
 #[derive(Debug, Clone)]
@@ -20,10 +15,13 @@ pub enum TextFormat<'a> {
 }
 
 impl<'a> TextFormat<'a> {
+    /// Name of the format that hides the ID.
+    pub const OPAQUE: &'static str = "opaque";
+
     /// All names.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let plain = IdFormat::ALL.into_iter().map(IdFormat::name);
-        plain.chain([UuidV7::NAME, OPAQUE])
+        plain.chain([UuidV7::NAME, Self::OPAQUE])
     }
 
     /// The format with this name, for IDs of this layout.
@@ -33,8 +31,8 @@ impl<'a> TextFormat<'a> {
     pub fn find(name: &str, layout: &IdMeta, key: Option<&'a Shuffle>) -> Result<Self, IdError> {
         match (name, key) {
             (UuidV7::NAME, _) => UuidV7::new(layout).map(Self::UuidV7),
-            (OPAQUE, Some(key)) => Ok(Self::Opaque(key, *layout)),
-            (OPAQUE, None) => {
+            (Self::OPAQUE, Some(key)) => Ok(Self::Opaque(key, *layout)),
+            (Self::OPAQUE, None) => {
                 let reason = "opaque needs a key: make one with `vesta key new FILE`, and set opaque.key_file \
                               (--opaque-key-file)";
                 Err(IdError::invalid("format", reason))
@@ -66,11 +64,9 @@ impl<'a> TextFormat<'a> {
             Self::UuidV7(uuids) => uuids.parse(text),
             Self::Opaque(key, layout) => {
                 let id = key.restore(IdFormat::Crockford.parse(text)?);
-                let layout = layout.explaining(id);
-                let made = layout.unpack(id).and_then(|id| layout.moment_of(id.time));
-                let is_plausible = made.is_ok_and(|made| made.0 <= now.0 + LEAD_MILLIS);
-                is_plausible.then_some(id).ok_or_else(|| {
-                    let name = layout.name();
+                let may_exist = layouts::may_exist(layout, id, now);
+                may_exist.then_some(id).ok_or_else(|| {
+                    let name = layout.explaining(id).name();
                     let reason = format!(
                         "with this key the text is not an ID that the layout {name} can have by now; was it made \
                          with another key?"
@@ -144,7 +140,7 @@ mod tests {
     fn a_plausible_id_is_at_most_a_day_ahead() {
         let (key, layout) = (key(3), IdMeta::SNOWFLAKE);
         let format = TextFormat::Opaque(&key, layout);
-        for (millis, is_read) in [(LEAD_MILLIS, true), (LEAD_MILLIS + 1, false)] {
+        for (millis, is_read) in [(86_400_000, true), (86_400_001, false)] {
             let id = layout
                 .lower_bound(UnixMillis(NOW.0 + millis), &layout.blank())
                 .expect("a bound");

@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use vesta_boot::commands::Format;
 use vesta_boot::{Api, TextFormat};
-use vesta_intf::{Field, GenMethod, Id, IdMeta, UnixMillis};
+use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, UnixMillis};
 
 use crate::values::{self, ServerUrl};
 
@@ -234,8 +234,10 @@ pub(crate) struct TopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// IDs in decimal, signed, hex, base62, Crockford, as UUIDs or in CosId's friendly form; `-` reads them from
-    /// standard input, one per line
+    /// IDs in any text format, as literals, UUIDs or in CosId's friendly form; `-` reads them from standard input, one
+    /// per line
+    ///
+    /// A text that fits several formats is explained in each of them.
     #[arg(required = true, value_name = "ID", allow_negative_numbers = true)]
     pub(crate) ids: Vec<String>,
     /// Layout: a name from `vesta layout list`, a file with a [layout.custom] table, or guess
@@ -253,12 +255,23 @@ pub(crate) struct ExplainArgs {
     /// 2016-04, 2016-04-30
     #[arg(long, value_name = "PERIOD", value_parser = vesta_boot::period)]
     pub(crate) made: Option<RangeInclusive<UnixMillis>>,
-    /// Key file of opaque IDs: the IDs are given as `format=opaque` writes them
+    /// Text format of the IDs, read exactly; hex, base36 and base62 also without leading zeros
+    #[arg(long, value_name = "FORMAT", value_parser = text_format())]
+    pub(crate) format: Option<String>,
+    /// Text format to write the IDs in; without -o nothing else is printed
+    #[arg(long, value_name = "FORMAT", value_parser = text_format())]
+    pub(crate) to: Option<String>,
+    /// Key file of opaque IDs. Without --format and --to, the IDs are given as opaque
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
     /// Time zone shown beside UTC [default: the system's], and of friendly IDs [default: UTC]
     #[arg(long, visible_alias = "tz", value_name = "ZONE")]
     pub(crate) zone: Option<String>,
+}
+
+/// A text format by its name.
+fn text_format() -> PossibleValuesParser {
+    PossibleValuesParser::new(TextFormat::names())
 }
 
 /// A layout, and the fields above its time.
@@ -448,6 +461,9 @@ pub(crate) struct TableArgs {
     /// one, or `id`]
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
+    /// Text format of the IDs, read exactly, as by `vesta explain --format` [default: each format that only one fits]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<IdFormat>,
     /// The column that orders the rows [default: the column with the IDs]
     #[arg(long = "order-by", value_name = "NAME")]
     pub(crate) order: Option<String>,

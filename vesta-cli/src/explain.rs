@@ -9,14 +9,13 @@ use vesta_boot::answers::{self, Ends, Rounding, in_utc};
 use vesta_boot::output::value;
 use vesta_boot::{Error, TextFormat, read_opaque_key};
 use vesta_explain::layouts;
-use vesta_explain::{
-    Form, Guess, Rounded, friendly, guess, in_javascript, is_friendly, parse_friendly, rounded,
-};
-use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, Shuffle, UnixMillis, UuidV7};
+use vesta_explain::{Guess, Rounded, Tally, friendly, guess, in_javascript, rounded};
+use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, UnixMillis};
 
 use crate::cli::ExplainArgs;
 use crate::output::{Output, csv_line, has_colour, print, say, written};
-use crate::values::{beside, day, id_and_form, in_zone, layout, moved, now, relative, zone};
+use crate::reading::{Read, Reader, note_of};
+use crate::values::{beside, day, in_zone, layout, moved, now, relative, zone};
 use crate::{Answer, Done};
 
 /// An ID with its layout.
@@ -49,9 +48,8 @@ impl Explained {
     }
 
     /// All about it, with its friendly form.
-    fn answer(&self, zone: &TimeZone) -> Result<answers::Explained, Error> {
-        let decimal = TextFormat::Plain(IdFormat::Decimal);
-        let answer = answers::Explained::new(self.raw, &self.layout, &decimal);
+    fn answer(&self, to: &TextFormat<'_>, zone: &TimeZone) -> Result<answers::Explained, Error> {
+        let answer = answers::Explained::new(self.raw, &self.layout, to);
         let mut answer = answer.map_err(Error::setting)?;
         let friendly = self.friendly(zone).map(|text| ("friendly", text));
         answer.forms.extend(friendly);
@@ -68,45 +66,12 @@ impl Explained {
     }
 }
 
-/// How IDs are written, beyond their layout.
-struct Reading<'a> {
-    /// Zone of the friendly form.
-    zone: &'a TimeZone,
-    /// Key of opaque IDs.
-    key: Option<&'a Shuffle>,
-}
-
-/// Parses an ID in any of its forms, or in the friendly one or the UUID of this layout; with a key, an opaque one.
-fn raw_of(text: &str, layout: &IdMeta, reading: &Reading<'_>) -> Result<u64, Error> {
-    let Reading { zone, key } = reading;
-    if let Some(key) = key {
-        let opaque = TextFormat::Opaque(key, *layout);
-        return opaque.parse(text, now()).map_err(Error::setting);
-    }
-    if let Ok(id) = UuidV7::new(layout).and_then(|uuids| uuids.parse(text)) {
-        return Ok(id);
-    }
-    if !is_friendly(text) {
-        return match id_and_form(text)? {
-            (_, Form::UuidV7(other)) => {
-                let (name, other) = (layout.name(), other.name());
-                Error::refuse(format!(
-                    "{text} is the UUID of an ID of the layout {other}, not of {name}; pass --layout {other}"
-                ))
-            }
-            (id, _) => Ok(id),
-        };
-    }
-    parse_friendly(layout, text, |local| moved(local, &TimeZone::UTC, zone)).map_err(Error::setting)
-}
-
 pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
     let guessed = args.layout == "guess";
     if args.made.is_some() && !guessed {
         return Error::refuse("--made is for a guess: add --layout guess");
     }
     let layout = (!guessed).then(|| layout(&args.layout)).transpose();
-    let layout = layout.map_err(Error::setting)?;
     let zone = args
         .zone
         .as_deref()
@@ -116,51 +81,149 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
         return Error::refuse("--key reads IDs of one layout; choose it with --layout");
     }
     let key = args.key.as_deref().map(read_opaque_key).transpose()?;
-    let reading = Reading {
-        zone: &zone,
+    let is_opaque = key.is_some() && args.to.is_none();
+    let reader = Reader {
+        layout: layout.map_err(Error::setting)?,
+        format: (args.format.as_deref()).or_else(|| is_opaque.then_some(TextFormat::OPAQUE)),
         key: key.as_ref(),
+        zone: &zone,
     };
-    if output == Output::Csv && layout.is_some() {
-        print(CSV_HEAD)?;
+    let to = args.to.as_deref().unwrap_or(IdFormat::Decimal.name());
+    let to = reader.format(to)?;
+    let writer = Writer {
+        output,
+        to: &to,
+        is_text_alone: args.to.is_some() && output == Output::Text,
+        zone: &zone,
+    };
+    if output == Output::Csv {
+        print(if guessed { GUESS_HEAD } else { CSV_HEAD })?;
     }
     let mut outcome = Answer::Yes;
     for text in &args.ids {
-        let (raw, layout) = match (text.as_str(), &layout) {
-            ("-", Some(layout)) => {
-                from_stdin(layout, output, &reading)?;
-                continue;
-            }
-            ("-", None) => {
+        if text == "-" {
+            if reader.layout.is_none() {
                 return Error::refuse("a guess takes one ID; choose a layout for a list");
             }
-            (text, Some(layout)) => (raw_of(text, layout, &reading)?, *layout),
-            (text, None) if is_friendly(text) => {
-                return Error::refuse(format!(
-                    "{text} does not contain its layout; choose one with --layout"
-                ));
-            }
-            (text, None) => match id_and_form(text)? {
-                (raw, Form::Tid) => (raw, layouts::BLUESKY),
-                (raw, Form::UuidV7(layout)) => (raw, layout),
-                (raw, _) => {
-                    outcome = guessing(raw, args, output)?;
-                    continue;
-                }
-            },
+            from_stdin(&reader, &writer)?;
+            continue;
+        }
+        let all = match args.to {
+            Some(_) => vec![reader.one(text)?],
+            None => reader.all(text)?,
         };
-        let explained = Explained::new(raw, &layout)?;
-        print(&match output {
-            Output::Text => in_full(&explained, args.zone.as_deref(), &zone)?,
-            _ => in_short(&explained, output, &zone)?,
-        })?;
+        if all.iter().any(|it| it.layout.is_none()) && !writer.is_text_alone {
+            for it in &all {
+                let form = (all.len() > 1).then_some(it.form);
+                outcome = guessing(it.raw, form, args, output)?;
+            }
+            continue;
+        }
+        print(&writer.answer(&all, args.zone.as_deref())?)?;
     }
     Ok(outcome)
 }
 
+/// How IDs are shown.
+struct Writer<'a> {
+    output: Output,
+    /// Format of the IDs.
+    to: &'a TextFormat<'a>,
+    /// Nothing but the ID is printed.
+    is_text_alone: bool,
+    zone: &'a TimeZone,
+}
+
+impl Writer<'_> {
+    /// A text with all its readings; a reading that the layout does not have only if it is the only one.
+    fn answer(&self, all: &[Read], beside: Option<&str>) -> Result<String, Error> {
+        let explained = |it: &Read| Explained::new(it.raw, &it.layout.unwrap_or(IdMeta::MAX_PEAK));
+        let (first, rest) = all.split_first().expect("at least one reading");
+        if self.is_text_alone {
+            return Ok(format!(
+                "{}\n",
+                self.to.text(first.raw).map_err(Error::setting)?
+            ));
+        }
+        match self.output {
+            Output::Text => {
+                let mut text = in_full(&explained(first)?, beside, self.zone)?;
+                for it in &first.around {
+                    let _ = writeln!(text, "  written  {}: {}", it.name, it.remedy);
+                }
+                if rest.is_empty() {
+                    return Ok(text);
+                }
+                let _ = writeln!(
+                    text,
+                    "  read as  {}; --format {0} reads no other",
+                    first.form
+                );
+                for it in rest {
+                    let made =
+                        explained(it).map_or_else(|error| error.to_string(), |of| of.moment());
+                    let _ = writeln!(text, "  or as    {} {}  {made}", it.form, it.raw);
+                }
+                Ok(text)
+            }
+            Output::Json => {
+                let mut json = value(&explained(first)?.answer(self.to, self.zone)?);
+                if !first.around.is_empty() {
+                    json["written"] = first.around.iter().map(|it| it.name).collect();
+                }
+                if !rest.is_empty() {
+                    let other = |it: &Read| {
+                        let moment = explained(it).map(|it| it.moment()).ok();
+                        json!({ "format": it.form, "id": it.raw.to_string(), "moment": moment })
+                    };
+                    json["format"] = first.form.into();
+                    json["otherReadings"] = rest.iter().map(other).collect();
+                }
+                Ok(format!("{json}\n"))
+            }
+            Output::Csv => {
+                let rows = all.iter().map(|it| Ok((explained(it)?, it.form)));
+                let rows: Vec<_> = rows
+                    .filter(|it: &Result<_, Error>| all.len() == 1 || it.is_ok())
+                    .collect();
+                rows.into_iter()
+                    .map(|row| row.and_then(|(it, form)| self.row(&it, form)))
+                    .collect()
+            }
+        }
+    }
+
+    /// One ID on one line.
+    fn row(&self, it: &Explained, form: &str) -> Result<String, Error> {
+        let Explained {
+            raw, layout, id, ..
+        } = it;
+        Ok(match self.output {
+            _ if self.is_text_alone => format!("{}\n", self.to.text(*raw).map_err(Error::setting)?),
+            Output::Text => {
+                let mut line = format!("{raw}  {}  {}", layout.name(), it.moment());
+                for (name, value) in beside(layout, id) {
+                    let _ = write!(line, "  {name} {value}");
+                }
+                line + "\n"
+            }
+            Output::Json => format!("{}\n", value(&it.answer(self.to, self.zone)?)),
+            Output::Csv => {
+                let text = self.to.text(*raw).map_err(Error::setting)?.to_string();
+                as_csv(it, text, form)
+            }
+        })
+    }
+}
+
 /// Prints a line for each ID of standard input; reports lines without one, and continues.
-fn from_stdin(layout: &IdMeta, output: Output, reading: &Reading<'_>) -> Result<(), Error> {
+fn from_stdin(reader: &Reader<'_>, writer: &Writer<'_>) -> Result<(), Error> {
+    let layout = reader.layout.as_ref().expect("no list is guessed");
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let (mut lines, mut bad) = (0u64, 0u64);
+    let mut tally = Tally::default();
+    let decimal = IdFormat::Decimal.name();
+    let is_decimal = reader.format.is_none_or(|format| format == decimal);
     for line in io::stdin().lock().lines() {
         lines += 1;
         let line = line.map_err(|error| Error::setting(format!("line {lines}: {error}")))?;
@@ -169,15 +232,19 @@ fn from_stdin(layout: &IdMeta, output: Output, reading: &Reading<'_>) -> Result<
             continue;
         }
         // Most of them are plain numbers.
-        let plain = text.parse().ok().filter(|_| reading.key.is_none());
-        let id = plain.map_or_else(|| raw_of(text, layout, reading), Ok);
-        let explained = id.and_then(|id| Explained::new(id, layout));
-        match explained.and_then(|it| in_short(&it, output, reading.zone)) {
+        let plain = text.parse().ok().filter(|_| is_decimal);
+        let it = match plain {
+            Some(raw) => Ok((raw, decimal)),
+            None => reader.one(text).map(|it| (it.raw, it.form)),
+        };
+        let explained = it.and_then(|(raw, form)| Ok((Explained::new(raw, layout)?, form)));
+        match explained.and_then(|(it, form)| Ok((writer.row(&it, form)?, it.raw))) {
             Err(error) => {
                 bad += 1;
                 say(&format!("line {lines}: {error}"));
             }
-            Ok(line) => {
+            Ok((line, raw)) => {
+                tally.check(raw);
                 let done = out.write_all(line.as_bytes());
                 if done.is_err() {
                     return written(done);
@@ -186,33 +253,18 @@ fn from_stdin(layout: &IdMeta, output: Output, reading: &Reading<'_>) -> Result<
         }
     }
     written(out.flush())?;
+    if let Some(format) = tally.checked().filter(|_| reader.format.is_none()) {
+        say(&note_of(format));
+    }
     match bad {
         0 => Ok(()),
         _ => Error::refuse(format!("{bad} of {lines} lines hold no ID of this layout")),
     }
 }
 
-/// One ID on one line.
-fn in_short(it: &Explained, output: Output, zone: &TimeZone) -> Result<String, Error> {
-    let Explained {
-        raw, layout, id, ..
-    } = it;
-    Ok(match output {
-        Output::Text => {
-            let mut line = format!("{raw}  {}  {}", layout.name(), it.moment());
-            for (name, value) in beside(layout, id) {
-                let _ = write!(line, "  {name} {value}");
-            }
-            line + "\n"
-        }
-        Output::Json => format!("{}\n", value(&it.answer(zone)?)),
-        Output::Csv => as_csv(it),
-    })
-}
+const CSV_HEAD: &str = "id,layout,moment,version,type,genMethod,time,seq,machine,format\n";
 
-const CSV_HEAD: &str = "id,layout,moment,version,type,genMethod,time,seq,machine\n";
-
-fn as_csv(it: &Explained) -> String {
+fn as_csv(it: &Explained, text: String, form: &str) -> String {
     let Id {
         version,
         id_type,
@@ -222,8 +274,8 @@ fn as_csv(it: &Explained) -> String {
         machine,
     } = it.id;
     let numbers = [version, id_type, gen_method, time, seq, machine].map(|it| it.to_string());
-    let head = [it.raw.to_string(), it.layout.name().to_owned(), it.moment()];
-    csv_line(&[&head[..], &numbers[..]].concat())
+    let head = [text, it.layout.name().to_owned(), it.moment()];
+    csv_line(&[&head[..], &numbers[..], &[form.to_owned()]].concat())
 }
 
 fn may_be(it: &Rounded) -> String {
@@ -263,7 +315,7 @@ fn in_full(it: &Explained, beside: Option<&str>, zone: &TimeZone) -> Result<Stri
             zone.iana_name().unwrap_or("UTC")
         );
     }
-    if let Some(Ends { lower, upper }) = it.answer(zone)?.tick {
+    if let Some(Ends { lower, upper }) = Ends::of_tick(id, layout) {
         let _ = writeln!(text, "  tick     {lower} .. {upper}");
     }
     if let Some(rounded) = rounded(*raw) {
@@ -330,7 +382,10 @@ const MOST: usize = 5;
 /// Name for the share of systems without a known layout.
 const OTHER: &str = "another system";
 
-fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
+/// Columns of a guess as CSV.
+const GUESS_HEAD: &str = "id,layout,probability,moment\n";
+
+fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output: Output) -> Done {
     let mut found = guess(raw, now(), args.made.clone());
     found.candidates.truncate(MOST);
     found.candidates.retain(|it| percent(it.probability) >= 1.0);
@@ -340,6 +395,9 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
     };
     let made = |it: &Guess| in_utc(it.moment, &it.layout);
     let is_certain = percent(first.probability) >= 100.0;
+    if let Some(form) = form.filter(|_| output == Output::Text) {
+        print(&format!("as {form} {raw}: "))?;
+    }
     print(&match output {
         Output::Json => {
             let one = |it: &Guess| {
@@ -352,13 +410,16 @@ fn guessing(raw: u64, args: &ExplainArgs, output: Output) -> Done {
             let guesses: Vec<_> = found.candidates.iter().map(one).collect();
             let mut json =
                 json!({ "id": raw.to_string(), "guesses": guesses, "other": share(found.other) });
+            if let Some(form) = form {
+                json["format"] = form.into();
+            }
             if let Some(rounding) = Rounding::of(raw) {
                 json["rounded"] = value(&rounding);
             }
             format!("{json}\n")
         }
         Output::Csv => {
-            let mut csv = String::from("id,layout,probability,moment\n");
+            let mut csv = String::new();
             for it in &found.candidates {
                 csv += &format!(
                     "{raw},{},{},{}\n",

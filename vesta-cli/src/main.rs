@@ -18,6 +18,7 @@ mod layout;
 mod manual;
 mod output;
 mod plan;
+mod reading;
 mod sql;
 mod values;
 

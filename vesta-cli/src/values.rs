@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use vesta_boot::Error;
 use vesta_boot::settings::{quoted, read_layout};
 use vesta_explain::layouts;
-use vesta_explain::{Form, Written, read};
+use vesta_explain::{Written, read};
 use vesta_intf::{Field, Id, IdMeta, UnixMillis};
 use vesta_service::clock::{Clock as _, SystemClock};
 
@@ -29,20 +29,10 @@ const UTC: [&str; 7] = [
     "UCT",
 ];
 
-/// An ID in any of its forms.
+/// An ID in any of its forms: digits alone are decimal, all other texts must fit one format.
 pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
-    id_and_form(text).map(|(id, _)| id)
-}
-
-/// An ID and its form.
-pub(crate) fn id_and_form(text: &str) -> Result<(u64, Form), Error> {
-    match read(text).map_err(Error::setting)? {
-        Written::Id { id, form } => Ok((id, form)),
-        Written::Long { kind, bits, moment } => {
-            let made = moment.map_or(String::new(), |moment| format!(", made {moment}"));
-            Error::refuse(format!("{text} has {bits} bits, not 64: {kind}{made}"))
-        }
-    }
+    let it = read(text).and_then(Written::one);
+    it.map(|it| it.id).map_err(Error::setting)
 }
 
 /// Address of a server. It cannot contain a secret, so it may be shown.

@@ -33,6 +33,16 @@ const fn foreign(
     )
 }
 
+/// Milliseconds by which the clock of a generator may be ahead: a day.
+const AHEAD: u64 = 86_400_000;
+
+/// True if an ID of this layout may exist by now.
+pub fn may_exist(layout: &IdMeta, raw: u64, now: UnixMillis) -> bool {
+    let layout = layout.explaining(raw);
+    let made = layout.unpack(raw).and_then(|id| layout.moment_of(id.time));
+    made.is_ok_and(|made| made.0 <= now.0.saturating_add(AHEAD))
+}
+
 /// `discord`: 42 bits of milliseconds since 2015-01-01T00:00:00Z, worker 5, process 5,
 /// increment 12 (Discord's API reference, "Snowflakes"). `machine` is `worker << 5 | process`.
 /// The time includes the highest bit: negative as signed numbers from 2084-09-06 on.

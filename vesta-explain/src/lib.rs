@@ -30,6 +30,7 @@ mod guess;
 pub mod layouts;
 mod overlap;
 mod rounded;
+mod tally;
 
 pub use any_form::{Around, Form, Reading, Written, read, read_as};
 pub use cosid::{friendly, is_friendly, parse_friendly};
@@ -37,3 +38,4 @@ pub use design::design;
 pub use guess::{Guess, Guesses, guess};
 pub use overlap::{IdSet, overlap};
 pub use rounded::{Rounded, in_javascript, rounded};
+pub use tally::{ColumnRounding, Tally};

@@ -79,7 +79,7 @@ endpoints! {
         "RFC 3339, to the millisecond: in UTC, or in the time zone `tz` with its offset.";
     Any "/makeid" READ vesta::makeid [TICKS, SEQ, MACHINE, GEN_METHOD, TYPE, VERSION, FORMAT, ONCE]
         -> [text("2407837855670862845")] "An ID assembled from its fields" NOT_NEW;
-    Get "/v1/ids/{id}" READ v1::explain [PATH_ID, FORMAT, LAYOUT] -> [json::<Explained>()]
+    Get "/v1/ids/{id}" READ v1::explain [PATH_ID, FORMAT, TO, LAYOUT] -> [json::<Explained>()]
         "The fields of an ID, and its time" BY_LAYOUT;
     Post "/v1/ids:make" READ v1::make [FORMAT, ONCE] body [json::<Parts>()] -> [one_id()]
         "An ID assembled from its fields" NOT_NEW;

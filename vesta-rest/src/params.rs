@@ -105,14 +105,20 @@ impl Params {
 
     /// The name of the format of IDs in request and response; decimal unless `format` names another.
     pub(crate) fn format(&self) -> Result<&str, Problem> {
-        let Some(name) = self.text("format") else {
-            return Ok(IdFormat::Decimal.name());
+        self.format_of("format")
+            .map(|name| name.unwrap_or(IdFormat::Decimal.name()))
+    }
+
+    /// The name of the format in a parameter, if present.
+    pub(crate) fn format_of(&self, parameter: &str) -> Result<Option<&str>, Problem> {
+        let Some(name) = self.text(parameter) else {
+            return Ok(None);
         };
         let names: Vec<_> = TextFormat::names().collect();
         if names.contains(&name) {
-            Ok(name)
+            Ok(Some(name))
         } else {
-            Err(none_of("format", &names, name))
+            Err(none_of(parameter, &names, name))
         }
     }
 

@@ -7,11 +7,12 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{self, Bytes};
 use serde::de::DeserializeOwned;
 use vesta_boot::{Caller, Denied, Running, Scopes, TextFormat};
+use vesta_explain::{Written, read};
 use vesta_intf::IdFormat;
 use vesta_service::clock::{Clock as _, SystemClock};
 
 use crate::params::{Params, missing};
-use crate::problem::Problem;
+use crate::problem::{Problem, quoted};
 use crate::values::number;
 
 /// The program that `app::configure` added to the application.
@@ -66,13 +67,19 @@ impl Call {
 
     /// The format of IDs in request and response.
     pub(crate) fn format(&self) -> Result<TextFormat<'_>, Problem> {
+        self.named(self.params.format()?)
+    }
+
+    /// The format of IDs in the response to a request that names one of its own in `to`.
+    pub(crate) fn to(&self) -> Result<TextFormat<'_>, Problem> {
+        let to = self.params.format_of("to")?;
+        self.named(to.unwrap_or(self.params.format()?))
+    }
+
+    fn named(&self, name: &str) -> Result<TextFormat<'_>, Problem> {
         let running = self.running();
         let key = running.security.opaque.as_ref();
-        Ok(TextFormat::find(
-            self.params.format()?,
-            running.service.meta(),
-            key,
-        )?)
+        Ok(TextFormat::find(name, running.service.meta(), key)?)
     }
 
     /// The parameter `id`, in the format named by `format`.
@@ -90,9 +97,27 @@ impl Call {
     /// The ID of a text. A decimal ID is a whole number like any other.
     pub(crate) fn id_of(&self, text: &str, format: &TextFormat<'_>) -> Result<u64, Problem> {
         match format {
-            TextFormat::Plain(IdFormat::Decimal) => number("id", text, 0, u64::MAX),
+            TextFormat::Plain(IdFormat::Decimal) => number("id", text, 0, u64::MAX)
+                .map_err(|problem| self.fitting(text).unwrap_or(problem)),
             format => Ok(format.parse(text, SystemClock::new().wall())?),
         }
+    }
+}
+
+impl Call {
+    /// Problem of a text that is not decimal, the default, but fits other formats.
+    fn fitting(&self, text: &str) -> Option<Problem> {
+        let ids = read(text).and_then(Written::ids).ok()?;
+        let fits = ids.iter().filter(|_| self.params.text("format").is_none());
+        let fits: Vec<_> = fits
+            .map(|it| format!("{} ({})", it.form.name(), it.id))
+            .collect();
+        let all = fits.join(", ");
+        let is = quoted(text);
+        let why = format!(
+            "id must be a whole number, but is {is}; it fits {all}: choose one with format="
+        );
+        (!fits.is_empty()).then(|| Problem::invalid("id", why))
     }
 }
 

@@ -233,7 +233,7 @@ pub struct Ends {
 
 impl Ends {
     /// Those of the tick of an ID, if the layout sorts by time.
-    fn of_tick(id: &Id, layout: &IdMeta) -> Option<Self> {
+    pub fn of_tick(id: &Id, layout: &IdMeta) -> Option<Self> {
         let bound = |seq, machine| {
             layout
                 .pack(&Id {

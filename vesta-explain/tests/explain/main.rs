@@ -7,3 +7,4 @@ mod friendly;
 mod guesses;
 mod overlap;
 mod rounded;
+mod tally;

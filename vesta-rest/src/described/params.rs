@@ -114,6 +114,7 @@ macro_rules! params {
 // name, required, kind, description, example
 params! {
     FORMAT = "format" false FORMATS, "Text format of IDs; default: decimal. `uuid-v7` needs a layout with the time on top, `opaque` a key in the server" "";
+    TO = "to" false FORMATS, "Text format of the ID in the response; default: that of `format`" "";
     ONCE = "once" false Kind::Text(ONCE_TEXT),
         "Random text, another one for each request: 1 to 64 letters, digits or `-._~`. The answer repeats it: as the member `once`, \
          or after the text and a blank. An answer without it is one to another request, out of a cache or a proxy: its IDs \

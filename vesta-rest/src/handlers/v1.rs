@@ -63,10 +63,10 @@ pub(crate) async fn runs(call: Call) -> Answer {
 }
 
 pub(crate) async fn explain(call: Call) -> Answer {
-    let format = call.format()?;
+    let (format, to) = (call.format()?, call.to()?);
     let raw = call.id_of(call.req.match_info().query("id"), &format)?;
     let meta = call.params.layout(call.running().service.meta(), raw)?;
-    Ok(json(&Explained::new(raw, &meta, &format)?))
+    Ok(json(&Explained::new(raw, &meta, &to)?))
 }
 
 pub(crate) async fn make(call: Call) -> Answer {

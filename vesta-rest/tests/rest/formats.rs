@@ -217,6 +217,26 @@ async fn an_unknown_format_is_refused_and_takes_no_id() {
     }
 }
 
+/// The default is decimal; another text is refused with all formats that it fits.
+#[actix_web::test]
+async fn a_text_without_its_format_is_refused_with_all_that_it_fits() {
+    let answer = get(&service(), "/v1/ids/0IAKJA8DRATQ5").await;
+    assert_eq!(
+        answer.problem(400, "INVALID"),
+        "id must be a whole number, but is `0IAKJA8DRATQ5`; it fits base36 (2407837855670862845), \
+         crockford (47976443015424741): choose one with format="
+    );
+    let answer = get(
+        &service(),
+        "/v1/ids/0IAKJA8DRATQ5?format=base36&to=crockford",
+    )
+    .await;
+    assert_eq!(answer.json()["id"], "22TJVRQ0000ZX");
+    let answer = get(&service(), "/v1/ids/1?to=base63").await;
+    let names = format!("to must be one of {NAMES}, but is `base63`");
+    assert_eq!(answer.problem(400, "INVALID"), names);
+}
+
 const MISTYPED: &str = "a character of it was mistyped, swapped, lost or added";
 
 /// vesta-intf describes and tests the faults of each format.
@@ -320,6 +340,11 @@ async fn uuids_of_version_7_and_opaque_ids_read_back() {
                     .to_string(),
             };
             assert_eq!(text, right);
+            // The existing ID, written so, and back.
+            let to = get_at(&state, &format!("/v1/ids/{id}?to={format}")).await;
+            assert_eq!(to.json()["id"], text);
+            let back = format!("/v1/ids/{text}?format={format}&to=decimal");
+            assert_eq!(get_at(&state, &back).await.json()["id"], id.to_string());
             assert_eq!(
                 get_at(&state, &format!("/expid?id={text}&format={format}"))
                     .await
