@@ -87,7 +87,20 @@ function verdict(it) {
   if (first && wanted) parts.push(t("monthDecides"));
   $("verdict").replaceChildren(...unbroken(parts.join(language === "zh" ? "" : " ")));
   $("made").classList.toggle("wanted", wanted);
-  $("rounded").textContent = it.rounded ? t("roundedBy", it.rounded) : "";
+  const notes = it.around.map(([name, remedy]) => t("written", { name: said(name), remedy: said(remedy) }));
+  if (it.rounded) notes.push(t("roundedBy", it.rounded));
+  $("rounded").textContent = notes.join(language === "zh" ? "" : " ");
+  readings(it);
+}
+// A text that fits several formats is shown by the first; a click shows another of its numbers.
+function readings(it) {
+  const others = it.readings.slice(1).map(([name, id]) => {
+    const button = el("button", { type: "button" }, el("b", { text: name }), ` ${id}`);
+    button.addEventListener("click", () => { $("text").value = id; showId(); });
+    return button;
+  });
+  const head = others.length ? [el("span", { text: t("orAs", { name: it.readings[0][0] }) })] : [];
+  $("readings").replaceChildren(...head, ...others);
 }
 // Candidate layouts of the ID. A click reads the ID by that layout; a second click returns to the guess.
 function chips(it) {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 use vesta_boot::Error;
 use vesta_boot::answers::in_utc;
-use vesta_intf::{Field, UnixMillis};
+use vesta_explain::{Around, ColumnRounding, Tally, Written, read_as};
+use vesta_intf::{Field, IdFormat, UnixMillis};
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_store::{Column, read_column};
 
@@ -17,7 +18,7 @@ use crate::Done;
 use crate::cli::TableArgs;
 use crate::csv_column;
 use crate::output::{Output, Table, answer, grouped, say};
-use crate::values::{id_of, now};
+use crate::values::now;
 
 /// IDs sorted in memory: 32 MB.
 const AT_ONCE: usize = 1 << 22;
@@ -76,27 +77,37 @@ struct Audit {
     future: Finding,
     back: Finding,
     unplanned: BTreeMap<u64, (u64, u64)>,
+    /// Rows whose notation lost digits.
+    lost: Finding,
+    /// Rows by the writing around their IDs.
+    forms: BTreeMap<&'static str, (u64, &'static Around)>,
+    tally: Tally,
     sorter: Sorter,
 }
 
 impl Audit {
     fn take(&mut self, text: Option<&str>, args: &TableArgs, now: UnixMillis) -> io::Result<()> {
         self.rows += 1;
-        let fields = text.and_then(|text| {
-            let raw = match text.parse() {
-                Ok(raw) => raw, // nearly always
-                Err(_) => id_of(text).ok()?,
-            };
-            let layout = args.layout.layout.explaining(raw);
-            let id = layout.unpack(raw).ok()?;
-            Some((raw, id.machine, layout.moment_of(id.time).ok()?))
-        });
+        let raw = match text {
+            Some(text) => self.read(text, args),
+            None => Row::Unreadable,
+        };
+        let fields = match raw {
+            Row::Lost => return Ok(()),
+            Row::Unreadable => None,
+            Row::Id(raw) => {
+                let layout = args.layout.layout.explaining(raw);
+                let id = layout.unpack(raw).ok();
+                id.and_then(|id| Some((raw, id.machine, layout.moment_of(id.time).ok()?)))
+            }
+        };
         let Some((raw, machine, made)) = fields else {
             let rows = self.rows;
             self.unreadable
                 .add(|| format!("row {rows}: {}", text.unwrap_or("null")));
             return Ok(());
         };
+        self.tally.add(raw, &args.layout.layout.explaining(raw));
         if made.0 < args.layout.layout.spec().epoch.0 + FIRST {
             let small = self.small.get_or_insert(Small {
                 count: 0,
@@ -134,6 +145,41 @@ impl Audit {
         line.is_back = lag > args.tolerance;
         line.latest = line.latest.max(made.0);
         self.sorter.push(raw)
+    }
+}
+
+/// A row as it is written.
+enum Row {
+    Id(u64),
+    /// Digits are lost.
+    Lost,
+    Unreadable,
+}
+
+impl Audit {
+    /// Reads a row, and counts its form.
+    fn read(&mut self, text: &str, args: &TableArgs) -> Row {
+        let is_decimal = args.format.is_none_or(|format| format == IdFormat::Decimal);
+        let id = match (text.parse(), args.format) {
+            (Ok(raw), _) if is_decimal => Ok(raw), // nearly always
+            (_, Some(format)) => read_as(text, format),
+            (_, None) => match vesta_explain::read(text) {
+                Ok(Written::Lost { by, from, until }) => {
+                    let row = self.rows;
+                    self.lost
+                        .add(|| format!("row {row}: {text} ({from} to {until})"));
+                    self.forms.entry(by.name).or_insert((0, by)).0 += 1;
+                    return Row::Lost;
+                }
+                written => written.and_then(Written::one).map(|it| {
+                    for by in it.around {
+                        self.forms.entry(by.name).or_insert((0, by)).0 += 1;
+                    }
+                    it.id
+                }),
+            },
+        };
+        id.map_or(Row::Unreadable, Row::Id)
     }
 }
 
@@ -299,7 +345,17 @@ fn report(
     for (machine, (first, count)) in &audit.unplanned {
         unplanned.add(|| format!("machine {machine}: {count} IDs, first {first}"));
     }
+    let rounding = audit.tally.rounding(repeated.count > 0);
+    let mut rounded = Finding {
+        count: audit.lost.count + rounding.map_or(0, |it| it.count),
+        examples: audit.lost.examples.clone(),
+    };
+    let first = first_of_all(audit, rounding);
+    if let Some(it) = rounding {
+        rounded.examples.insert(0, format!("by {}", it.by));
+    }
     let findings = [
+        ("rounded", "IDs that look rounded", &rounded),
         ("repeated", "IDs that occur more than once", repeated),
         (
             "clockBack",
@@ -335,6 +391,7 @@ fn report(
         text += &format!(", made from {first} to {last} by {by}");
     }
     text.push('\n');
+    text += &first;
     if let Some(Small { count, low, high }) = &audit.small {
         let [rows, from, until] = [count, low, high].map(|it| grouped(*it));
         let until = if low == high {
@@ -366,9 +423,32 @@ fn report(
     });
     let json = json!({
         "lookedAt": looked_at, "rows": audit.rows, "small": small, "moments": span, "machines": machines,
+        "forms": audit.forms.iter().map(|(name, (count, _))| (*name, *count)).collect::<BTreeMap<_, _>>(),
         "findings": list,
     });
     answer(output, is_clean, &text, &json, &table.render(Output::Csv))
+}
+
+/// What must be known before the findings: how the rows are written, and that they look rounded.
+fn first_of_all(audit: &Audit, rounding: Option<ColumnRounding>) -> String {
+    let mut text = String::new();
+    let of = grouped(audit.rows);
+    if let Some(ColumnRounding { by, count, is_sure }) = rounding {
+        let look = if is_sure { "look" } else { "may be" };
+        text += &format!(
+            "{} of {of} IDs {look} rounded by {by}: repetitions below may come from that; export the column as text\n",
+            grouped(count)
+        );
+    }
+    for (count, Around { name, remedy, .. }) in audit.forms.values() {
+        text += &format!("{} of {of} rows: {name}; {remedy}\n", grouped(*count));
+    }
+    if let Some(format) = audit.tally.checked() {
+        text += &format!(
+            "each row also fits {format}: pass --format {format} if its last digits are check digits\n"
+        );
+    }
+    text
 }
 
 /// Advice for continuing from here: machine IDs and a floor.

@@ -3,8 +3,7 @@
 use std::io::{BufRead, Read};
 
 use csv::{Reader, ReaderBuilder, StringRecord};
-
-use crate::values::id_of;
+use vesta_explain::{Written, read as read_id};
 
 /// The column that was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,12 +94,25 @@ fn column(first: &StringRecord, wanted: Option<&str>) -> Result<Found, String> {
         })?,
     };
     let name = Some(names[index])
-        .filter(|name| id_of(name).is_err())
+        .filter(|name| !is_id(name))
         .map(str::to_owned);
     Ok(Found {
         number: index + 1,
         name,
     })
+}
+
+/// True if the first cell of a column is an ID. A name such as `id_2` is none, nor is a word.
+fn is_id(cell: &str) -> bool {
+    let is_word = !cell.contains(|c: char| c.is_numeric());
+    !is_word
+        && match read_id(cell) {
+            Ok(Written::Ids(ids)) => {
+                let is_labelled = cell.starts_with(|c: char| c.is_alphabetic());
+                ids[0].around.is_empty() || !is_labelled || ids[0].id >= 1 << 32
+            }
+            other => other.is_ok(),
+        }
 }
 
 #[cfg(test)]

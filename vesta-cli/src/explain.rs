@@ -96,8 +96,8 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
         is_text_alone: args.to.is_some() && output == Output::Text,
         zone: &zone,
     };
-    if output == Output::Csv {
-        print(if guessed { GUESS_HEAD } else { CSV_HEAD })?;
+    if output == Output::Csv && !guessed {
+        print(CSV_HEAD)?;
     }
     let mut outcome = Answer::Yes;
     for text in &args.ids {
@@ -108,16 +108,21 @@ pub(crate) fn explain(args: &ExplainArgs, output: Output) -> Done {
             from_stdin(&reader, &writer)?;
             continue;
         }
-        let all = match args.to {
-            Some(_) => vec![reader.one(text)?],
-            None => reader.all(text)?,
+        // One line for each ID.
+        let is_list = args.to.is_some() || output == Output::Csv;
+        let all = match is_list {
+            true => vec![reader.one(text)?],
+            false => reader.all(text)?,
         };
-        if all.iter().any(|it| it.layout.is_none()) && !writer.is_text_alone {
+        if all[0].layout.is_none() && !writer.is_text_alone {
             for it in &all {
                 let form = (all.len() > 1).then_some(it.form);
                 outcome = guessing(it.raw, form, args, output)?;
             }
             continue;
+        }
+        if output == Output::Csv && guessed {
+            print(CSV_HEAD)?;
         }
         print(&writer.answer(&all, args.zone.as_deref())?)?;
     }
@@ -135,9 +140,18 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// A text with all its readings; a reading that the layout does not have only if it is the only one.
+    /// A text with all its readings.
     fn answer(&self, all: &[Read], beside: Option<&str>) -> Result<String, Error> {
-        let explained = |it: &Read| Explained::new(it.raw, &it.layout.unwrap_or(IdMeta::MAX_PEAK));
+        let guessed = |raw| {
+            guess(raw, now(), None)
+                .candidates
+                .first()
+                .map(|it| it.layout)
+        };
+        let explained = |it: &Read| {
+            let layout = it.layout.or_else(|| guessed(it.raw));
+            Explained::new(it.raw, &layout.unwrap_or(IdMeta::MAX_PEAK))
+        };
         let (first, rest) = all.split_first().expect("at least one reading");
         if self.is_text_alone {
             return Ok(format!(
@@ -181,15 +195,7 @@ impl Writer<'_> {
                 }
                 Ok(format!("{json}\n"))
             }
-            Output::Csv => {
-                let rows = all.iter().map(|it| Ok((explained(it)?, it.form)));
-                let rows: Vec<_> = rows
-                    .filter(|it: &Result<_, Error>| all.len() == 1 || it.is_ok())
-                    .collect();
-                rows.into_iter()
-                    .map(|row| row.and_then(|(it, form)| self.row(&it, form)))
-                    .collect()
-            }
+            Output::Csv => self.row(&explained(first)?, first.form),
         }
     }
 
@@ -382,9 +388,6 @@ const MOST: usize = 5;
 /// Name for the share of systems without a known layout.
 const OTHER: &str = "another system";
 
-/// Columns of a guess as CSV.
-const GUESS_HEAD: &str = "id,layout,probability,moment\n";
-
 fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output: Output) -> Done {
     let mut found = guess(raw, now(), args.made.clone());
     found.candidates.truncate(MOST);
@@ -419,7 +422,7 @@ fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output: Output) ->
             format!("{json}\n")
         }
         Output::Csv => {
-            let mut csv = String::new();
+            let mut csv = String::from("id,layout,probability,moment\n");
             for it in &found.candidates {
                 csv += &format!(
                     "{raw},{},{},{}\n",

@@ -40,11 +40,8 @@ impl Reader<'_> {
                 "{name} is for IDs of one layout; choose it with --layout"
             )),
             (None, Ok(plain)) => Ok(plain),
-            (Some(layout), _) if name == TextFormat::OPAQUE && self.key.is_none() => {
-                Error::refuse(format!(
-                    "opaque needs a key: --key FILE; the layout is {}",
-                    layout.name()
-                ))
+            (Some(_), _) if name == TextFormat::OPAQUE && self.key.is_none() => {
+                Error::refuse("opaque needs a key: --key FILE, which `vesta key new FILE` makes")
             }
             (Some(layout), _) => TextFormat::find(name, &layout, self.key).map_err(Error::setting),
         }

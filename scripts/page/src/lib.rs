@@ -42,15 +42,24 @@ fn explain(
     from: &str,
     until: &str,
 ) -> Result<String, IdError> {
-    let (raw, form) = match read(written)? {
-        Written::Id { id, form } => (id, form),
+    let now = UnixMillis(number("now", now)?);
+    let mut ids = match read(written)? {
         Written::Long { kind, bits, moment } => {
             let moment = moment.map_or("null".to_owned(), |moment| moment.0.to_string());
             let (kind, bits) = (text(&kind), bits.to_string());
             return Ok(object([("kind", kind), ("bits", bits), ("moment", moment)]));
         }
+        written => written.ids()?,
     };
-    let now = UnixMillis(number("now", now)?);
+    if let Ok(layout) = layouts::named(layout) {
+        ids.sort_by_key(|it| !layouts::may_exist(&layout, it.id, now));
+    }
+    let (raw, form) = (ids[0].id, ids[0].form);
+    let around = ids[0].around.iter();
+    let around = around.map(|it| list([text(it.name), text(it.remedy)]));
+    let readings = ids
+        .iter()
+        .map(|it| list([text(it.form.name()), text(&it.id.to_string())]));
     let made = match (from, until) {
         ("", _) | (_, "") => None,
         _ => Some(UnixMillis(number("made", from)?)..=UnixMillis(number("made", until)?)),
@@ -97,7 +106,8 @@ fn explain(
     Ok(object([
         ("id", text(&raw.to_string())),
         ("signed", text(&raw.cast_signed().to_string())),
-        ("form", text(form.name())),
+        ("readings", list(readings)),
+        ("around", list(around)),
         ("layout", text(layout.name())),
         ("moment", layout.moment_of(id.time)?.0.to_string()),
         ("ends", layout.end().0.to_string()),
@@ -255,6 +265,23 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_fits_several_formats_has_all_readings() {
+        let said = answer("explain\n| 0IAKJA8DRATQ5 |\n\n1795305600000\n\n");
+        for part in [
+            r#""id":"2407837855670862845""#,
+            r#""readings":[["base36","2407837855670862845"],["crockford","47976443015424741"]]"#,
+            r#""around":[["table border","#,
+        ] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+        let said = answer("explain\n1.7852234705859215e+18\n\n1795305600000\n\n");
+        assert!(
+            said.contains("between 1785223470585921408 and 1785223470585921664"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn the_month_decides() {
         let month = "1459468800000\n1462060799999";
         let said = answer(&format!(
@@ -283,7 +310,8 @@ mod tests {
     fn a_tid_is_explained_as_blueskys() {
         let said = answer("explain\n3k4duaz5vfs2b\n\n1795305600000\n\n");
         assert!(
-            said.contains(r#""form":"tid","layout":"bluesky","moment":1691386272411"#),
+            said.contains(r#""layout":"bluesky","moment":1691386272411"#)
+                && said.contains(r#""readings":[["tid","1731979542948864007"],["base36","16863608498488516307"]]"#),
             "{said}"
         );
     }

@@ -344,3 +344,132 @@ fn the_first_row_may_be_names_or_an_id_in_any_form() {
         assert_eq!(found["findings"]["repeated"]["count"], repeated, "{input}");
     }
 }
+
+/// 163,000 IDs of three machines, in bursts of up to 4,096 in a millisecond.
+fn bursts() -> Vec<u64> {
+    let layout = IdMeta::SNOWFLAKE;
+    let id = |n: u64| Id {
+        time: 425_630_443_235 + n / 4096 * 7,
+        seq: n % 4096,
+        machine: [44, 3, 876][usize::try_from(n % 3).expect("below 3")],
+        ..layout.blank()
+    };
+    let ids = (0..163_000).map(|n| layout.pack(&id(n)).expect("inside"));
+    ids.collect()
+}
+
+/// Three files from public data: integers that were doubles, pandas with a missing value, 15 digits of Excel.
+#[test]
+fn an_audit_of_rounded_ids_says_so_first() {
+    let ids = bursts();
+    #[allow(clippy::cast_precision_loss, reason = "as pandas does")]
+    let double = |id: &u64| *id as f64;
+    let lines = |name: &str, line: &dyn Fn(&u64) -> String| {
+        name.to_owned() + "\n" + &ids.iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    let python = |id: &u64| {
+        let text = format!("{:e}", double(id));
+        text.replace('e', "e+")
+    };
+    let excel = |id: &u64| (id / 10_000 * 10_000).to_string();
+    for (input, rows, first) in [
+        (
+            lines("id", &|id| format!("{:.0}", double(id))),
+            163_000,
+            "163,000 of 163,000 IDs look rounded by a program that keeps numbers as doubles: repetitions below may \
+             come from that",
+        ),
+        (
+            lines("id,name", &|id| python(id) + ",x") + "\n,missing\n",
+            163_000,
+            "163,000 of 163,001 rows: scientific notation; export the column as text",
+        ),
+        (
+            lines("id", &|id| format!("{:.1}", double(id))),
+            163_000,
+            "163,000 of 163,000 rows: decimal fraction; store the column as a whole number",
+        ),
+        (
+            lines("id", &excel),
+            163_000,
+            "163,000 of 163,000 IDs look rounded by Excel: repetitions below may",
+        ),
+        (
+            lines("id", &|id| vesta_explain::in_javascript(*id)),
+            163_000,
+            "IDs look rounded by JavaScript: repetitions below may",
+        ),
+    ] {
+        let args = ["-", "--layout", "snowflake"];
+        let (found, code) = audit(&args, Some(input.clone()));
+        let rounded = found["findings"]["rounded"]["count"]
+            .as_u64()
+            .expect("a count");
+        assert_eq!(code, 1);
+        assert!(rounded > rows * 19 / 20, "{rounded} of {rows}: {first}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vesta"));
+        command.args(["audit", "table"]).args(args);
+        let text = output_of(&mut command, &input);
+        let second = text.lines().nth(1).expect("two lines");
+        assert!(second.contains(first), "{text}");
+    }
+    let plain: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let (found, _) = audit(&["-", "--layout", "snowflake"], Some(plain));
+    assert_eq!(found["findings"]["rounded"]["count"], 0, "{found}");
+}
+
+/// Standard output of a command that reads this.
+fn output_of(command: &mut Command, input: &str) -> String {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(input.as_bytes()).expect("it reads");
+    drop(stdin);
+    let done = child.wait_with_output().expect("it ends");
+    String::from_utf8(done.stdout).expect("text")
+}
+
+#[test]
+fn an_audit_names_what_is_written_around_the_ids() {
+    let ids = [1_785_223_470_585_921_538u64, 1_785_223_470_585_921_539];
+    for (line, form) in [
+        ("=\"{}\"", "formula of a spreadsheet"),
+        ("ID_{}", "label"),
+        ("| {} |", "table border"),
+        ("{}L", "literal of a language"),
+        ("NumberLong('{}')", "constructor"),
+    ] {
+        let rows: String = ids
+            .iter()
+            .map(|id| line.replace("{}", &id.to_string()) + "\n")
+            .collect();
+        let (found, _) = audit(&["-", "--column", "1", "--layout", "snowflake"], Some(rows));
+        assert_eq!(
+            (&found["rows"], &found["forms"][form]),
+            (&json!(2), &json!(2)),
+            "{found}"
+        );
+        assert_eq!(found["machines"], json!([876]), "{line}");
+    }
+    // Base36 looks like Crockford's base32: it must be chosen.
+    let rows = "0IAKJA8DRATQ5\n0IAKJA8DRATQ6\n";
+    let (found, _) = audit(&["-"], Some(rows.to_owned()));
+    assert_eq!(found["findings"]["unreadable"]["count"], 2, "{found}");
+    let (found, _) = audit(&["-", "--format", "base36"], Some(rows.to_owned()));
+    assert_eq!(found["machines"], json!([1021, 1022]), "{found}");
+    // Each number ends in a check digit.
+    let damm = vesta_intf::IdFormat::DecimalDamm;
+    let rows: String = (0..9)
+        .map(|n| damm.encode(ids[0] / 16 + n) + "\n")
+        .collect();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vesta"));
+    command.args(["audit", "table", "-", "--layout", "snowflake"]);
+    let text = output_of(&mut command, &rows);
+    assert!(
+        text.contains("each row also fits decimal-damm: pass --format decimal-damm"),
+        "{text}"
+    );
+}

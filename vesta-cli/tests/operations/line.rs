@@ -46,6 +46,10 @@ impl Door for Line {
             .iter()
             .filter(|(name, _)| !first.contains(&name.as_str()));
         command.args(named.map(|(name, value)| format!("--{}={}", flag(name), text(value))));
+        // The default of the servers; the command line tries all.
+        if operation == "explain" && !arguments.contains_key("format") {
+            command.arg("--format=decimal");
+        }
         command.env("VESTA_STATE_DIR", self.0.path());
         command.env("VESTA_SEGMENT_STORE", "sqlite:tags.db");
         command.env("VESTA_SERIAL_STORE", "sqlite:tags.db");
