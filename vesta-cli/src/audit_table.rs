@@ -6,18 +6,17 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::time::Duration;
 
-use serde_json::json;
 use vesta_boot::Error;
-use vesta_boot::answers::in_utc;
-use vesta_explain::{Around, ColumnRounding, Tally, Written, read_as};
-use vesta_intf::{Field, IdFormat, UnixMillis};
+use vesta_explain::{Around, Tally, Written, read_as};
+use vesta_intf::{IdFormat, UnixMillis};
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_store::{Column, read_column};
 
 use crate::Done;
+use crate::audit_report;
 use crate::cli::TableArgs;
 use crate::csv_column;
-use crate::output::{Output, Table, answer, grouped, say};
+use crate::output::{Output, grouped, say};
 use crate::values::now;
 
 /// IDs sorted in memory: 32 MB.
@@ -31,13 +30,13 @@ const AHEAD: u64 = 60_000;
 
 /// One kind of finding: its count and examples.
 #[derive(Debug, Default)]
-struct Finding {
-    count: u64,
-    examples: Vec<String>,
+pub(crate) struct Finding {
+    pub(crate) count: u64,
+    pub(crate) examples: Vec<String>,
 }
 
 impl Finding {
-    fn add(&mut self, example: impl FnOnce() -> String) {
+    pub(crate) fn add(&mut self, example: impl FnOnce() -> String) {
         self.count += 1;
         if self.examples.len() < EXAMPLES {
             self.examples.push(example());
@@ -47,19 +46,19 @@ impl Finding {
 
 /// The IDs of one machine so far.
 #[derive(Debug)]
-struct Line {
+pub(crate) struct Line {
     /// The latest time so far.
-    latest: u64,
+    pub(crate) latest: u64,
     /// Set while its IDs have earlier times than that.
-    is_back: bool,
+    pub(crate) is_back: bool,
 }
 
 /// Numbers too small to be IDs, from before the table used IDs.
 #[derive(Debug)]
-struct Small {
-    count: u64,
-    low: u64,
-    high: u64,
+pub(crate) struct Small {
+    pub(crate) count: u64,
+    pub(crate) low: u64,
+    pub(crate) high: u64,
 }
 
 /// An ID whose time is this soon after the epoch counts as a small number, in milliseconds: no layout was
@@ -68,20 +67,20 @@ const FIRST: u64 = 3_600_000;
 
 /// An audit in progress.
 #[derive(Debug, Default)]
-struct Audit {
-    rows: u64,
-    span: Option<(u64, u64)>,
-    lines: BTreeMap<u64, Line>,
-    unreadable: Finding,
-    small: Option<Small>,
-    future: Finding,
-    back: Finding,
-    unplanned: BTreeMap<u64, (u64, u64)>,
+pub(crate) struct Audit {
+    pub(crate) rows: u64,
+    pub(crate) span: Option<(u64, u64)>,
+    pub(crate) lines: BTreeMap<u64, Line>,
+    pub(crate) unreadable: Finding,
+    pub(crate) small: Option<Small>,
+    pub(crate) future: Finding,
+    pub(crate) back: Finding,
+    pub(crate) unplanned: BTreeMap<u64, (u64, u64)>,
     /// Rows whose notation lost digits.
-    lost: Finding,
+    pub(crate) lost: Finding,
     /// Rows by the writing around their IDs.
-    forms: BTreeMap<&'static str, (u64, &'static Around)>,
-    tally: Tally,
+    pub(crate) forms: BTreeMap<&'static str, (u64, &'static Around)>,
+    pub(crate) tally: Tally,
     sorter: Sorter,
 }
 
@@ -283,7 +282,7 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
     if audit.rows == 0 {
         return Error::refuse(format!("{looked_at} has no rows: nothing was audited"));
     }
-    report(&audit, &repeated, &looked_at, args, output)
+    audit_report::report(&audit, &repeated, &looked_at, args, output)
 }
 
 /// Reads the IDs of a database or a CSV file, and returns their location.
@@ -332,139 +331,6 @@ fn read_ids(
     let read = url.parse().and_then(|url| read_column(&url, &column, each));
     read.map_err(Error::setting)?;
     Ok(format!("column `{}` of {table}", column.column))
-}
-
-fn report(
-    audit: &Audit,
-    repeated: &Finding,
-    looked_at: &str,
-    args: &TableArgs,
-    output: Output,
-) -> Done {
-    let mut unplanned = Finding::default();
-    for (machine, (first, count)) in &audit.unplanned {
-        unplanned.add(|| format!("machine {machine}: {count} IDs, first {first}"));
-    }
-    let rounding = audit.tally.rounding(repeated.count > 0);
-    let mut rounded = Finding {
-        count: audit.lost.count + rounding.map_or(0, |it| it.count),
-        examples: audit.lost.examples.clone(),
-    };
-    let first = first_of_all(audit, rounding);
-    if let Some(it) = rounding {
-        rounded.examples.insert(0, format!("by {}", it.by));
-    }
-    let findings = [
-        ("rounded", "IDs that look rounded", &rounded),
-        ("repeated", "IDs that occur more than once", repeated),
-        (
-            "clockBack",
-            "times that the clock of a machine went back",
-            &audit.back,
-        ),
-        ("unplanned", "machines that were not planned", &unplanned),
-        ("future", "IDs from the future", &audit.future),
-        (
-            "unreadable",
-            "rows that hold no ID of this layout",
-            &audit.unreadable,
-        ),
-    ];
-    let moment = |millis: u64| in_utc(UnixMillis(millis), &args.layout.layout);
-    let span = audit
-        .span
-        .map(|(first, last)| (moment(first), moment(last)));
-    let machines: Vec<_> = audit.lines.keys().copied().collect();
-    let (name, count) = (args.layout.layout.name(), grouped(audit.rows));
-    let is_clean = findings.iter().all(|finding| finding.2.count == 0) && !machines.is_empty();
-    let (mut text, mut table) = (
-        format!("{count} rows of {looked_at}"),
-        Table::new(["finding", "count", "first"]),
-    );
-    if let (Some((first, last)), [low, .., high] | [low @ high]) = (&span, &machines[..]) {
-        let count = machines.len();
-        let by = if count == 1 {
-            format!("machine {low}")
-        } else {
-            format!("{count} machines, {low} to {high}")
-        };
-        text += &format!(", made from {first} to {last} by {by}");
-    }
-    text.push('\n');
-    text += &first;
-    if let Some(Small { count, low, high }) = &audit.small {
-        let [rows, from, until] = [count, low, high].map(|it| grouped(*it));
-        let until = if low == high {
-            String::new()
-        } else {
-            format!(" to {until}")
-        };
-        text += &format!("{rows:>9}  rows are {from}{until}: not IDs of the layout {name}\n");
-    }
-    if machines.is_empty() {
-        text += &format!("           no row holds an ID of the layout {name}\n");
-    }
-    let mut list = json!({});
-    for (name, what, finding) in findings {
-        text += &format!("{:>9}  {what}\n", grouped(finding.count));
-        text.extend(
-            finding
-                .examples
-                .iter()
-                .map(|it| format!("           {it}\n")),
-        );
-        let first = finding.examples.first().cloned().unwrap_or_default();
-        table.row([name.into(), finding.count.into(), first.into()]);
-        list[name] = json!({ "count": finding.count, "examples": finding.examples });
-    }
-    text += &advice(audit, args, &machines);
-    let small = audit.small.as_ref().map(|Small { count, low, high }| {
-        json!({ "count": count, "from": low.to_string(), "until": high.to_string() })
-    });
-    let json = json!({
-        "lookedAt": looked_at, "rows": audit.rows, "small": small, "moments": span, "machines": machines,
-        "forms": audit.forms.iter().map(|(name, (count, _))| (*name, *count)).collect::<BTreeMap<_, _>>(),
-        "findings": list,
-    });
-    answer(output, is_clean, &text, &json, &table.render(Output::Csv))
-}
-
-/// What must be known before the findings: how the rows are written, and that they look rounded.
-fn first_of_all(audit: &Audit, rounding: Option<ColumnRounding>) -> String {
-    let mut text = String::new();
-    let of = grouped(audit.rows);
-    if let Some(ColumnRounding { by, count, is_sure }) = rounding {
-        let look = if is_sure { "look" } else { "may be" };
-        text += &format!(
-            "{} of {of} IDs {look} rounded by {by}: repetitions below may come from that; export the column as text\n",
-            grouped(count)
-        );
-    }
-    for (count, Around { name, remedy, .. }) in audit.forms.values() {
-        text += &format!("{} of {of} rows: {name}; {remedy}\n", grouped(*count));
-    }
-    if let Some(format) = audit.tally.checked() {
-        text += &format!(
-            "each row also fits {format}: pass --format {format} if its last digits are check digits\n"
-        );
-    }
-    text
-}
-
-/// Advice for continuing from here: machine IDs and a floor.
-fn advice(audit: &Audit, args: &TableArgs, machines: &[u64]) -> String {
-    let Some((_, last)) = audit.span else {
-        return String::new();
-    };
-    let highest = machines.last().copied().unwrap_or(0);
-    let (layout, most) = (&args.layout.layout, args.layout.layout.max(Field::Machine));
-    let range = match highest < most {
-        true => format!("machine.range = \"{}-{most}\", or ", highest + 1),
-        false => String::new(),
-    };
-    // One tick later, so that it is above every one of them.
-    let floor = in_utc(UnixMillis(last + layout.spec().unit.millis()), layout);
-    format!("to continue from here: {range}a floor: vesta store raise-floor --to {floor}\n")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod audit_report;
 mod audit_table;
 mod bench;
 mod chaos;
@@ -13,6 +14,7 @@ mod csv_column;
 mod doctor;
 mod explain;
 mod generate;
+mod guessing;
 mod http;
 mod layout;
 mod manual;

@@ -128,8 +128,8 @@ impl Form {
 /// Hexadecimal, base36 and base62 may lack their leading zeros if 9 characters are left, at least one of them a letter.
 /// Letters of one text have one case, except those of base62.
 ///
-/// Also recognises longer IDs: UUID, ULID, KSUID, XID and MongoDB's `ObjectId`. What programs write around a number is
-/// taken off and named: see [`Around`].
+/// Also recognises longer IDs: UUID, ULID, KSUID, XID and MongoDB's `ObjectId`. The writing of other programs around a
+/// number is taken off and named: see [`Around`].
 ///
 /// Digits alone are decimal first. Of other texts, those first that their format would write in the same way.
 ///
@@ -208,7 +208,7 @@ fn may_be(format: IdFormat, text: &str) -> bool {
     let is_decimal = is_decimal(text);
     let is_unpadded =
         (UNPADDED..least).contains(&text.len()) && !is_decimal && !text.starts_with('0');
-    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(|byte| is(byte));
+    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let has_one_case = !has(u8::is_ascii_lowercase) || !has(u8::is_ascii_uppercase);
     match format {
         IdFormat::PaddedDecimal => is_decimal && text.starts_with('0') && text.len() == least,

@@ -1,4 +1,4 @@
-//! What the IDs of a column have in common: that a program rounded them, or that each ends in a check digit.
+//! Properties of a whole column of IDs: rounded by a program, or each with a check digit.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ impl Looking {
         self.odd += u64::from(is_rounded && digits % 2 == 1);
     }
 
-    /// True if these are more than IDs show that nobody rounded: a quarter, and 2 / √n for the luck of n rows.
+    /// True if these are more than true IDs show: a quarter, and 2 / √n for the luck of n rows.
     ///
     /// At most one in eight of such IDs prints unchanged in JavaScript without being a double, at most one in five has 15
     /// digits and zeros, whichever of their lowest bits are always 0; at most one in sixteen is a double, if these bits
@@ -182,7 +182,7 @@ impl Tally {
 }
 
 /// The sequence of an ID if a double would cut it in two and it is not 0, and how many of its bits would be lost.
-/// Sequences that nobody rounded have other values, too; machine IDs may be multiples by choice.
+/// True sequences have other values, too; machine IDs may be multiples by choice.
 fn half(id: u64, layout: &IdMeta) -> Option<(u64, u32)> {
     let lost = (u64::BITS - id.leading_zeros()).saturating_sub(53);
     let (at, bits): (u32, u32) = (

@@ -8,7 +8,7 @@ mod moments;
 #[cfg(feature = "otel")]
 mod traces;
 
-use vesta_intf::IdMeta;
+use vesta_intf::{IdFormat, IdMeta};
 
 #[test]
 fn every_example_of_the_guide_works() {
@@ -123,6 +123,13 @@ fn ids_are_read_as_languages_and_other_systems_write_them() {
         code == 0 && said.contains("\"moment\":\"2020-06-30T21:47:17.622Z\""),
         "{said}"
     );
+    // Every format reads what it wrote.
+    for name in IdFormat::ALL.map(IdFormat::name) {
+        let id = "1785223470585921538";
+        let (text, _) = explain(&[id, "--layout", "guess", "--to", name]);
+        let back = explain(&[text.trim_end(), "--format", name, "--to", "decimal"]);
+        assert_eq!(back, (format!("{id}\n"), 0), "{name} {text}");
+    }
     // A TID names its system.
     let (said, code) = explain(&["3k4duaz5vfs2b", "--layout", "guess", "-o", "json"]);
     assert!(
@@ -216,6 +223,13 @@ fn opaque_ids_and_uuids_are_made_and_read_back() {
         assert_eq!((code, ids.len()), (0, 2), "{said}");
         assert_eq!(ids[1] - ids[0], IdMeta::JS_SAFE.step(), "{format}: {said}");
         assert!(!said.contains(texts[0]), "{said}");
+        // The existing ID, written so.
+        let id = ids[0].to_string();
+        let to = [
+            "explain", &id, "--layout", "js-safe", "--to", format, "--format", "decimal",
+        ];
+        let again = vesta(folder.path(), &[&to, more].concat());
+        assert_eq!(again, (format!("{}\n", texts[0]), 0));
     }
     // Another key: in this layout no text of the first reads as an ID.
     let other = folder.path().join("other.key").display().to_string();

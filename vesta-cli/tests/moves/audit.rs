@@ -372,41 +372,30 @@ fn an_audit_of_rounded_ids_says_so_first() {
         text.replace('e', "e+")
     };
     let excel = |id: &u64| (id / 10_000 * 10_000).to_string();
-    for (input, rows, first) in [
+    for (input, first) in [
         (
             lines("id", &|id| format!("{:.0}", double(id))),
-            163_000,
             "163,000 of 163,000 IDs look rounded by a program that keeps numbers as doubles: repetitions below may \
              come from that",
         ),
         (
             lines("id,name", &|id| python(id) + ",x") + "\n,missing\n",
-            163_000,
             "163,000 of 163,001 rows: scientific notation; export the column as text",
         ),
         (
             lines("id", &|id| format!("{:.1}", double(id))),
-            163_000,
             "163,000 of 163,000 rows: decimal fraction; store the column as a whole number",
         ),
         (
             lines("id", &excel),
-            163_000,
             "163,000 of 163,000 IDs look rounded by Excel: repetitions below may",
         ),
         (
             lines("id", &|id| vesta_explain::in_javascript(*id)),
-            163_000,
             "IDs look rounded by JavaScript: repetitions below may",
         ),
     ] {
         let args = ["-", "--layout", "snowflake"];
-        let (found, code) = audit(&args, Some(input.clone()));
-        let rounded = found["findings"]["rounded"]["count"]
-            .as_u64()
-            .expect("a count");
-        assert_eq!(code, 1);
-        assert!(rounded > rows * 19 / 20, "{rounded} of {rows}: {first}");
         let mut command = Command::new(env!("CARGO_BIN_EXE_vesta"));
         command.args(["audit", "table"]).args(args);
         let text = output_of(&mut command, &input);

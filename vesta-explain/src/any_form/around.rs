@@ -7,12 +7,12 @@ use crate::rounded::{is_double, sharing_a_double};
 pub struct Around {
     /// Its name.
     pub name: &'static str,
-    /// What to do about it.
+    /// The remedy, for people.
     pub remedy: &'static str,
     rule: Rule,
 }
 
-/// What a text is without the outermost writing, if it has that.
+/// Takes the outermost writing off a text that has it.
 type Peel = fn(&str) -> Option<Peeled>;
 
 #[derive(Debug, Clone, Copy)]

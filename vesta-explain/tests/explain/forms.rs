@@ -1,7 +1,7 @@
 //! IDs as people, programs and exports write them.
 
-use vesta_explain::{Form, Written, layouts, read, read_as};
-use vesta_intf::{IdFormat, IdMeta, UnixMillis, UuidV7};
+use vesta_explain::{Written, layouts, read, read_as};
+use vesta_intf::{IdFormat, UnixMillis, UuidV7};
 
 const ID: u64 = 2_407_837_855_670_862_845;
 
@@ -57,6 +57,24 @@ fn every_format_is_among_the_readings_and_read_exactly_by_its_name() {
             }
         }
     }
+}
+
+#[test]
+fn uuids_of_version_7_are_read_as_ids_of_their_layout() {
+    let (samples, mut read) = (samples(), 0);
+    for layout in layouts::all() {
+        let Ok(uuids) = UuidV7::new(&layout) else {
+            continue;
+        };
+        for id in &samples {
+            if let Ok(text) = uuids.format(*id) {
+                // Other layouts may have the same UUID, of the same ID.
+                assert_eq!(ids(text.as_str()), [("uuid-v7", *id)], "{layout}");
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 500, "{read}");
 }
 
 /// `Radix36IdConverter` and `Radix62IdConverter`, padded and not: digits, upper-case and lower-case letters.

@@ -180,7 +180,7 @@ fn files_of_rounded_ids_are_recognised() {
 
 /// Rounded to doubles, IDs of one machine are IDs of another: only repeated ones are suspicious.
 #[test]
-fn what_cannot_be_known_is_not_sure() {
+fn rounding_that_looks_like_another_machine_is_not_sure() {
     let ids: Vec<_> = file(IdMeta::MIN_GRANULARITY, 5, &[3, 4], 2, 900)
         .ids()
         .into_iter()

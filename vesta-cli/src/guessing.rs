@@ -1,0 +1,108 @@
+//! `explain --layout guess`: the layouts that may have made an ID.
+
+use serde_json::json;
+use vesta_boot::answers::{Rounding, in_utc};
+use vesta_boot::output::value;
+use vesta_explain::{Guess, guess, rounded};
+use vesta_intf::Field;
+
+use crate::cli::ExplainArgs;
+use crate::explain::may_be;
+use crate::output::{Output, print, say};
+use crate::values::{beside, day, now};
+use crate::{Answer, Done};
+
+/// Maximum candidates shown.
+const MOST: usize = 5;
+
+/// Name for the share of systems without a known layout.
+const OTHER: &str = "another system";
+
+pub(crate) fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output: Output) -> Done {
+    let mut found = guess(raw, now(), args.made.clone());
+    found.candidates.truncate(MOST);
+    found.candidates.retain(|it| percent(it.probability) >= 1.0);
+    let Some(first) = found.candidates.first() else {
+        say("no known layout is likely to have made this ID");
+        return Ok(Answer::No);
+    };
+    let made = |it: &Guess| in_utc(it.moment, &it.layout);
+    let is_certain = percent(first.probability) >= 100.0;
+    if let Some(form) = form.filter(|_| output == Output::Text) {
+        print(&format!("as {form} {raw}: "))?;
+    }
+    print(&match output {
+        Output::Json => {
+            let one = |it: &Guess| {
+                let (made, share) = (made(it), share(it.probability));
+                json!({
+                    "layout": it.layout.name(), "moment": made, "probability": share,
+                    "machine": it.id.machine, "seq": it.id.seq
+                })
+            };
+            let guesses: Vec<_> = found.candidates.iter().map(one).collect();
+            let mut json =
+                json!({ "id": raw.to_string(), "guesses": guesses, "other": share(found.other) });
+            if let Some(form) = form {
+                json["format"] = form.into();
+            }
+            if let Some(rounding) = Rounding::of(raw) {
+                json["rounded"] = value(&rounding);
+            }
+            format!("{json}\n")
+        }
+        Output::Csv => {
+            let mut csv = String::from("id,layout,probability,moment\n");
+            for it in &found.candidates {
+                csv += &format!(
+                    "{raw},{},{},{}\n",
+                    it.layout.name(),
+                    share(it.probability),
+                    made(it)
+                );
+            }
+            csv + &format!("{raw},{OTHER},{},\n", share(found.other))
+        }
+        Output::Text if is_certain => {
+            let mut line = format!("{} 100 %  {}", first.layout.name(), made(first));
+            let is_above = |(name, _): &(&str, u64)| *name == Field::GenMethod.name();
+            for (name, value) in beside(&first.layout, &first.id).skip_while(is_above) {
+                line += &format!("  {name} {value}");
+            }
+            line + "\n"
+        }
+        Output::Text => {
+            let one = |it: &Guess| {
+                let (name, day) = (it.layout.name(), day(it.moment));
+                format!("{name} {} % {day}", percent(it.probability))
+            };
+            let last = format!("{OTHER} {} %\n", percent(found.other));
+            found
+                .candidates
+                .iter()
+                .map(one)
+                .chain([last])
+                .collect::<Vec<_>>()
+                .join(" · ")
+        }
+    })?;
+    if let Some(rounded) = rounded(raw).filter(|_| output == Output::Text) {
+        say(&may_be(&rounded));
+    }
+    if args.made.is_none() && output == Output::Text {
+        let example = day(first.moment);
+        say(&format!(
+            "not certain: the bits fit several layouts. About when was it made? --made {example:.7}"
+        ));
+    }
+    Ok(Answer::Yes)
+}
+
+fn percent(probability: f64) -> f64 {
+    (probability * 100.0).round()
+}
+
+/// Four digits: no guess is more precise.
+fn share(probability: f64) -> f64 {
+    (probability * 10_000.0).round() / 10_000.0
+}
