@@ -8,11 +8,16 @@ use vesta_explain::{Around, ColumnRounding};
 use vesta_intf::{Field, UnixMillis};
 
 use crate::Done;
-use crate::audit_table::{Audit, Finding, Small};
+use crate::audit_table::{Audit, Finding, Small, audited};
 use crate::cli::TableArgs;
 use crate::output::{Output, Table, answer, grouped};
 
-pub(crate) fn report(
+pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
+    let (audit, repeated, looked_at) = audited(args)?;
+    report(&audit, &repeated, &looked_at, args, output)
+}
+
+fn report(
     audit: &Audit,
     repeated: &Finding,
     looked_at: &str,
@@ -101,7 +106,7 @@ pub(crate) fn report(
     });
     let json = json!({
         "lookedAt": looked_at, "rows": audit.rows, "small": small, "moments": span, "machines": machines,
-        "forms": audit.forms.iter().map(|(name, (count, _))| (*name, *count)).collect::<BTreeMap<_, _>>(),
+        "written": audit.forms.iter().map(|(name, (count, _))| (*name, *count)).collect::<BTreeMap<_, _>>(),
         "findings": list,
     });
     answer(output, is_clean, &text, &json, &table.render(Output::Csv))

@@ -12,11 +12,9 @@ use vesta_intf::{IdFormat, UnixMillis};
 use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_store::{Column, read_column};
 
-use crate::Done;
-use crate::audit_report;
 use crate::cli::TableArgs;
 use crate::csv_column;
-use crate::output::{Output, grouped, say};
+use crate::output::{grouped, say};
 use crate::values::now;
 
 /// IDs sorted in memory: 32 MB.
@@ -253,7 +251,8 @@ impl Sorter {
     }
 }
 
-pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
+/// Audits a column: the audit, its repeated IDs, and the location of the column.
+pub(crate) fn audited(args: &TableArgs) -> Result<(Audit, Finding, String), Error> {
     let (mut audit, now, clock) = (Audit::default(), now(), SystemClock::new());
     let (began, mut next) = (clock.monotonic(), Duration::from_secs(2));
     let no_room =
@@ -282,7 +281,7 @@ pub(crate) fn run(args: &TableArgs, output: Output) -> Done {
     if audit.rows == 0 {
         return Error::refuse(format!("{looked_at} has no rows: nothing was audited"));
     }
-    audit_report::report(&audit, &repeated, &looked_at, args, output)
+    Ok((audit, repeated, looked_at))
 }
 
 /// Reads the IDs of a database or a CSV file, and returns their location.

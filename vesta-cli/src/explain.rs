@@ -9,11 +9,11 @@ use vesta_boot::answers::{self, Ends, in_utc};
 use vesta_boot::output::value;
 use vesta_boot::{Error, TextFormat, read_opaque_key};
 use vesta_explain::layouts;
-use vesta_explain::{Rounded, Tally, friendly, guess, in_javascript, rounded};
+use vesta_explain::{Tally, friendly, guess, in_javascript, rounded};
 use vesta_intf::{Field, GenMethod, Id, IdFormat, IdMeta, UnixMillis};
 
 use crate::cli::ExplainArgs;
-use crate::guessing::guessing;
+use crate::guessing::{guessing, may_be};
 use crate::output::{Output, csv_line, has_colour, print, say, written};
 use crate::reading::{Read, Reader, note_of};
 use crate::values::{beside, in_zone, layout, moved, now, relative, zone};
@@ -283,11 +283,6 @@ fn as_csv(it: &Explained, text: String, form: &str) -> String {
     let numbers = [version, id_type, gen_method, time, seq, machine].map(|it| it.to_string());
     let head = [text, it.layout.name().to_owned(), it.moment()];
     csv_line(&[&head[..], &numbers[..], &[form.to_owned()]].concat())
-}
-
-pub(crate) fn may_be(it: &Rounded) -> String {
-    let Rounded { by, from, until } = it;
-    format!("may be rounded by {by}: the ID lies between {from} and {until}")
 }
 
 /// Everything about one ID, as a drawing.

@@ -3,11 +3,10 @@
 use serde_json::json;
 use vesta_boot::answers::{Rounding, in_utc};
 use vesta_boot::output::value;
-use vesta_explain::{Guess, guess, rounded};
+use vesta_explain::{Guess, Rounded, guess, rounded};
 use vesta_intf::Field;
 
 use crate::cli::ExplainArgs;
-use crate::explain::may_be;
 use crate::output::{Output, print, say};
 use crate::values::{beside, day, now};
 use crate::{Answer, Done};
@@ -105,4 +104,10 @@ fn percent(probability: f64) -> f64 {
 /// Four digits: no guess is more precise.
 fn share(probability: f64) -> f64 {
     (probability * 10_000.0).round() / 10_000.0
+}
+
+/// The IDs that a number in the shape of a rounded one may have been.
+pub(crate) fn may_be(it: &Rounded) -> String {
+    let Rounded { by, from, until } = it;
+    format!("may be rounded by {by}: the ID lies between {from} and {until}")
 }

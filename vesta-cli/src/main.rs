@@ -107,7 +107,7 @@ fn run(args: Vec<OsString>) -> Done {
         Command::Audit(AuditArgs {
             command: Some(AuditCommand::Table(args)),
             ..
-        }) => audit_table::run(&args, output),
+        }) => audit_report::run(&args, output),
         Command::Audit(AuditArgs { id, .. }) => {
             audit::audit_id(&id.unwrap_or_default(), &settings()?, output)
         }

@@ -7,7 +7,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{self, Bytes};
 use serde::de::DeserializeOwned;
 use vesta_boot::{Caller, Denied, Running, Scopes, TextFormat};
-use vesta_explain::{Written, read};
+use vesta_explain::{Form, Reading, Written, read};
 use vesta_intf::IdFormat;
 use vesta_service::clock::{Clock as _, SystemClock};
 
@@ -108,7 +108,9 @@ impl Call {
     /// Problem of a text that is not decimal, the default, but fits other formats.
     fn fitting(&self, text: &str) -> Option<Problem> {
         let ids = read(text).and_then(Written::ids).ok()?;
-        let fits = ids.iter().filter(|_| self.params.text("format").is_none());
+        let is_guessed = self.params.text("format").is_none();
+        let is_format = |it: &&Reading| it.around.is_empty() && matches!(it.form, Form::Format(_));
+        let fits = ids.iter().filter(|it| is_guessed && is_format(it));
         let fits: Vec<_> = fits
             .map(|it| format!("{} ({})", it.form.name(), it.id))
             .collect();

@@ -437,7 +437,7 @@ fn an_audit_names_what_is_written_around_the_ids() {
             .collect();
         let (found, _) = audit(&["-", "--column", "1", "--layout", "snowflake"], Some(rows));
         assert_eq!(
-            (&found["rows"], &found["forms"][form]),
+            (&found["rows"], &found["written"][form]),
             (&json!(2), &json!(2)),
             "{found}"
         );
