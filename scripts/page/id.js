@@ -73,7 +73,7 @@ function showId() {
   fill("forms", forms.map(([name, text]) => form(name, text)));
 }
 const methodName = (field) => {
-  const name = field.name === "genMethod" && ["embed", "central", "rest"][field.value];
+  const name = field.name === "genMethod" && ["embed", "central", "rest", "database"][field.value];
   return name ? `${t(name)}: ` : "";
 };
 function verdict(it) {
