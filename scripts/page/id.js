@@ -77,14 +77,14 @@ const methodName = (field) => {
   return name ? `${t(name)}: ` : "";
 };
 function verdict(it) {
-  const first = it.guesses[0];
+  const first = it.unknown ? undefined : it.guesses[0];
   const known = $("chosen").value !== "";
   const sure = known || first?.probability >= 0.995;
   const wanted = !sure && !$("made").value.trim();
   const read = { layout: it.layout, moment: utc(it.moment) };
   const parts = [known || first ? t(known ? "isA" : sure ? "isLikely" : "mayBe", read) : t("fitsNone")];
   if (first && !sure) parts.push(t("notCertain"));
-  if (first && wanted) parts.push(t("monthDecides"));
+  if (it.guesses.length && wanted) parts.push(t("monthDecides"));
   $("verdict").replaceChildren(...unbroken(parts.join(language === "zh" ? "" : " ")));
   $("made").classList.toggle("wanted", wanted);
   $("rounded").textContent = it.rounded ? t("roundedBy", it.rounded) : "";

@@ -110,6 +110,7 @@ fn explain(
             rounded(raw).map_or("null".to_owned(), |it| bounds(&it)),
         ),
         ("guesses", list(found.candidates.iter().map(candidate))),
+        ("unknown", found.likeliest().is_none().to_string()),
         ("other", format!("{:.4}", found.other)),
     ]))
 }
