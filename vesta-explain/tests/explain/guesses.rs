@@ -234,7 +234,10 @@ fn a_layout_below_5_percent_is_unknown() {
     // The first candidate has 3.6 %, 0.7 % and 5.3 %.
     assert_eq!(likeliest(12_345_678_901_234_567_890), None);
     assert_eq!(likeliest(7_960_286_522_194_355_700), None);
-    assert_eq!(likeliest(7_199_081_390_080_409_600), Some(layouts::CLICKHOUSE));
+    assert_eq!(
+        likeliest(7_199_081_390_080_409_600),
+        Some(layouts::CLICKHOUSE)
+    );
 }
 
 #[test]

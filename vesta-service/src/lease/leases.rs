@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use super::codec::{Entry, Marks, SCHEMA};
 use super::state::Write;
 use super::writer::judge;
-use super::{Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, StoreError};
+use super::{Amendment, Area, Cas, Doubt, HostGuard, KvStore, Namespace, Record, StoreError};
 pub use snapshot::Snapshot;
 
 pub(super) const NAMESPACE: &str = "namespace";
@@ -391,6 +391,12 @@ impl Leases {
             }
         }
     }
+}
+
+/// True if this process guards a machine ID of a namespace on this host.
+pub(crate) fn is_own(namespace: &str, machine: u64) -> bool {
+    let area = area_of(namespace, block_of(machine));
+    HostGuard::is_own(&area, &machine.to_string())
 }
 
 /// Key of the bucket that holds the mark of a machine ID.
