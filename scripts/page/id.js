@@ -73,18 +73,18 @@ function showId() {
   fill("forms", forms.map(([name, text]) => form(name, text)));
 }
 const methodName = (field) => {
-  const name = field.name === "genMethod" && ["embed", "central", "rest"][field.value];
+  const name = field.name === "genMethod" && ["embed", "central", "rest", "database"][field.value];
   return name ? `${t(name)}: ` : "";
 };
 function verdict(it) {
-  const first = it.guesses[0];
+  const first = it.unknown ? undefined : it.guesses[0];
   const known = $("chosen").value !== "";
   const sure = known || first?.probability >= 0.995;
   const wanted = !sure && !$("made").value.trim();
   const read = { layout: it.layout, moment: utc(it.moment) };
   const parts = [known || first ? t(known ? "isA" : sure ? "isLikely" : "mayBe", read) : t("fitsNone")];
   if (first && !sure) parts.push(t("notCertain"));
-  if (first && wanted) parts.push(t("monthDecides"));
+  if (it.guesses.length && wanted) parts.push(t("monthDecides"));
   $("verdict").replaceChildren(...unbroken(parts.join(language === "zh" ? "" : " ")));
   $("made").classList.toggle("wanted", wanted);
   const notes = it.around.map(([name, remedy]) => t("written", { name: said(name), remedy: said(remedy) }));

@@ -67,7 +67,10 @@ impl Error {
     pub fn report(&self, program: &str) -> ExitCode {
         let _ = match self {
             Error::Usage(explained) => write!(io::stderr(), "{explained}"),
-            error => writeln!(io::stderr(), "{program}: {error}"),
+            error => {
+                let sentence = as_called(&error.to_string(), program);
+                writeln!(io::stderr(), "{program}: {sentence}")
+            }
         };
         ExitCode::from(self.exit_code())
     }
@@ -79,5 +82,23 @@ impl Error {
             Error::Unavailable(_) => 69,
             Error::Software(_) => 70,
         }
+    }
+}
+
+/// The sentence with the commands of the called program: libraries name those of `vesta`, which each server has, too.
+fn as_called(sentence: &str, program: &str) -> String {
+    sentence.replace("`vesta ", &format!("`{program} "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_those_of_the_called_program() {
+        let said = "vesta: create it with `vesta store init`";
+        assert_eq!(as_called(said, "vesta"), said);
+        let called = "vesta: create it with `vesta-rest store init`";
+        assert_eq!(as_called(said, "vesta-rest"), called);
     }
 }

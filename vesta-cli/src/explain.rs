@@ -348,12 +348,8 @@ fn drawing(id: &Id, layout: &IdMeta) -> String {
             true => format!(" \u{1b}[{colour_of}m{digits}\u{1b}[0m"),
             false => format!(" {digits}"),
         };
-        let note = match (field, GenMethod::from_value(id.gen_method)) {
-            (Field::GenMethod, Some(GenMethod::Embed)) => " (embedded)",
-            (Field::GenMethod, Some(GenMethod::Central)) => " (gRPC)",
-            (Field::GenMethod, Some(GenMethod::Rest)) => " (REST)",
-            _ => "",
-        };
+        let method = GenMethod::from_value(id.gen_method).filter(|_| field == Field::GenMethod);
+        let note = method.map_or(String::new(), |it| format!(" ({})", it.name()));
         labels.insert(
             0,
             (

@@ -16,6 +16,7 @@ use crate::output::{Output, Table, print, record, say};
 use crate::sql::condition;
 use crate::values::ServerUrl;
 use crate::{Answer, Done};
+use ureq::http::StatusCode;
 
 /// IDs taken per call: as many as a server returns in one.
 const BATCH: u64 = 1000;
@@ -64,9 +65,11 @@ type Take = Box<dyn FnMut(usize) -> Result<Vec<u64>, Error>>;
 /// A server, by REST or by gRPC.
 pub(crate) fn remote(url: &ServerUrl, access: &Access) -> Result<Take, Error> {
     let http = Http::new(url, access)?;
-    // A gRPC server does not speak HTTP/1.1 and closes the connection.
-    let Err(error) = http.get("/") else {
-        return Ok(Box::new(move |count| http.ids(count)));
+    // A gRPC server answers HTTP/1.1 with this status alone.
+    let error = match http.get("/") {
+        Ok((StatusCode::MISDIRECTED_REQUEST, said)) => Error::lasting(false, said),
+        Ok(_) => return Ok(Box::new(move |count| http.ids(count))),
+        Err(error) => error,
     };
     let mut client = Client::builder().endpoint(url.to_string());
     if let Some(token) = &access.token {

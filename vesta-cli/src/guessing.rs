@@ -19,19 +19,15 @@ const OTHER: &str = "another system";
 
 pub(crate) fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output: Output) -> Done {
     let mut found = guess(raw, now(), args.made.clone());
+    let likeliest = found.likeliest().cloned();
     found.candidates.truncate(MOST);
     found.candidates.retain(|it| percent(it.probability) >= 1.0);
-    let Some(first) = found.candidates.first() else {
-        say("no known layout is likely to have made this ID");
-        return Ok(Answer::No);
-    };
     let made = |it: &Guess| in_utc(it.moment, &it.layout);
-    let is_certain = percent(first.probability) >= 100.0;
     if let Some(form) = form.filter(|_| output == Output::Text) {
         print(&format!("as {form} {raw}: "))?;
     }
-    print(&match output {
-        Output::Json => {
+    print(&match (output, &likeliest) {
+        (Output::Json, _) => {
             let one = |it: &Guess| {
                 let (made, share) = (made(it), share(it.probability));
                 json!({
@@ -50,7 +46,7 @@ pub(crate) fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output:
             }
             format!("{json}\n")
         }
-        Output::Csv => {
+        (Output::Csv, _) => {
             let mut csv = String::from("id,layout,probability,moment\n");
             for it in &found.candidates {
                 csv += &format!(
@@ -62,7 +58,10 @@ pub(crate) fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output:
             }
             csv + &format!("{raw},{OTHER},{},\n", share(found.other))
         }
-        Output::Text if is_certain => {
+        (Output::Text, None) => {
+            "unknown: no known layout is likely to have made this ID\n".to_owned()
+        }
+        (Output::Text, Some(first)) if percent(first.probability) >= 100.0 => {
             let mut line = format!("{} 100 %  {}", first.layout.name(), made(first));
             let is_above = |(name, _): &(&str, u64)| *name == Field::GenMethod.name();
             for (name, value) in beside(&first.layout, &first.id).skip_while(is_above) {
@@ -70,7 +69,7 @@ pub(crate) fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output:
             }
             line + "\n"
         }
-        Output::Text => {
+        (Output::Text, Some(_)) => {
             let one = |it: &Guess| {
                 let (name, day) = (it.layout.name(), day(it.moment));
                 format!("{name} {} % {day}", percent(it.probability))
@@ -88,13 +87,17 @@ pub(crate) fn guessing(raw: u64, form: Option<&str>, args: &ExplainArgs, output:
     if let Some(rounded) = rounded(raw).filter(|_| output == Output::Text) {
         say(&may_be(&rounded));
     }
-    if args.made.is_none() && output == Output::Text {
-        let example = day(first.moment);
-        say(&format!(
-            "not certain: the bits fit several layouts. About when was it made? --made {example:.7}"
-        ));
+    // Never the month of a candidate: that would confirm itself.
+    if output == Output::Text && args.made.is_none() {
+        say(
+            "the bits alone are not certain: if you know from elsewhere about when it was made, add --made YYYY-MM",
+        );
     }
-    Ok(Answer::Yes)
+    Ok(if likeliest.is_some() {
+        Answer::Yes
+    } else {
+        Answer::No
+    })
 }
 
 fn percent(probability: f64) -> f64 {

@@ -11,7 +11,7 @@ use ureq::Agent;
 use ureq::http::StatusCode;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use vesta_boot::Error;
-use vesta_client::scheme_hint;
+use vesta_intf::grpc::transport_hint;
 use vesta_net::Address;
 
 use crate::cli::Access;
@@ -118,7 +118,7 @@ impl Http {
             request = request.header("authorization", authorization);
         }
         let failed = |error: ureq::Error| {
-            let hint = scheme_hint(&self.base.to_string(), &error.to_string());
+            let hint = transport_hint(&error.to_string());
             Error::lasting(
                 false,
                 format!("{} does not answer ({error}){hint}", self.base),

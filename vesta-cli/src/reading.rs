@@ -79,7 +79,7 @@ impl Reader<'_> {
         }
         let mut ids = read(text).and_then(Written::ids).map_err(Error::setting)?;
         if let Some(layout) = &self.layout {
-            ids.sort_by_key(|it| !layouts::may_exist(layout, it.id, now()));
+            Reading::likely_first(&mut ids, layout, now());
         }
         ids.into_iter().map(|it| self.of_layout(text, it)).collect()
     }

@@ -57,7 +57,6 @@ pub use builder::Builder;
 pub use client::{Client, Segment, SerialTag, Stats};
 pub use endpoints::Order;
 pub use prefetch::{Prefetch, SegmentStats};
-pub use remote::scheme_hint;
 pub use retry::Retry;
 pub use serial::Serial;
 

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 use tonic::{Code, Extensions, Request, Status, TimeoutExpired};
+use vesta_intf::grpc::transport_hint;
 use vesta_intf::{ErrorKind, IdError};
 
 pub(crate) use calls::check_count;
@@ -177,7 +178,7 @@ impl Remote {
         }
         if status.source().is_some() || status.code() == Code::Unknown {
             let cause = root_cause(&status);
-            let hint = scheme_hint(&endpoint.name, &cause);
+            let hint = transport_hint(&cause);
             let reason = format!("no response from {}: {cause}{hint}", endpoint.name);
             let reason = self.redact(&reason).into();
             let source = Some(Arc::new(status) as _);
@@ -258,16 +259,6 @@ impl Remote {
             Some(token) => text.replace(&*token.text.0, "[redacted]"),
             None => text.to_owned(),
         }
-    }
-}
-
-/// Hint for an error of h2, httparse or rustls that a listener of another protocol causes.
-pub fn scheme_hint(url: &str, error: &str) -> &'static str {
-    match url.split_once("://") {
-        Some(("https", _)) if error.contains("InvalidContentType") => "; is it http?",
-        Some(("http", _)) if error.contains("frame with invalid size") => "; is it https?",
-        Some(("http", _)) if error.contains("invalid HTTP version") => "; is it https, or gRPC?",
-        _ => "",
     }
 }
 

@@ -6,6 +6,8 @@ mod long;
 use vesta_intf::inside::Digits;
 use vesta_intf::{IdError, IdFormat, IdMeta, UnixMillis, UuidV7};
 
+use crate::layouts;
+
 pub use around::Around;
 use around::Peeled;
 
@@ -49,6 +51,14 @@ pub struct Reading {
     pub form: Form,
     /// Writing around it that was taken off, from the outside.
     pub around: Vec<&'static Around>,
+}
+
+impl Reading {
+    /// Moves readings that cannot be IDs of this layout by now behind the others; digits alone stay decimal first.
+    pub fn likely_first(ids: &mut [Self], layout: &IdMeta, now: UnixMillis) {
+        let is_decimal = |it: &Self| it.form == Form::Format(IdFormat::Decimal);
+        ids.sort_by_key(|it| !is_decimal(it) && !layouts::may_exist(layout, it.id, now));
+    }
 }
 
 impl Written {

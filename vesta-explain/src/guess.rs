@@ -17,6 +17,14 @@ pub struct Guesses {
     pub other: f64,
 }
 
+impl Guesses {
+    /// The likeliest layout; `None` if even that is unlikely: its probability is below 5 %.
+    pub fn likeliest(&self) -> Option<&Guess> {
+        let first = self.candidates.first();
+        first.filter(|it| it.probability >= LIKELY)
+    }
+}
+
 /// A layout that an ID may have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guess {
@@ -29,6 +37,9 @@ pub struct Guess {
     /// The moment at which the ID was made, by its time field.
     pub moment: UnixMillis,
 }
+
+/// Below this probability a guess says more about the list of layouts than about the ID.
+const LIKELY: f64 = 0.05;
 
 /// Milliseconds of a day.
 const DAY: u64 = 86_400_000;

@@ -63,6 +63,27 @@ impl From<IdError> for Status {
     }
 }
 
+/// Advice for a person about an error of h2, httparse or rustls: another scheme, another port or another certificate.
+pub fn transport_hint(error: &str) -> &'static str {
+    let has = |part| error.contains(part);
+    if has("requires HTTP/1.1") || has("HTTP_1_1_REQUIRED") {
+        "; this port speaks REST: take that of gRPC, grpc.listen (50051 by default)"
+    } else if has("InvalidContentType") {
+        "; this port has no TLS: write http:// (a pool: vesta://)"
+    } else if has("frame with invalid size") || has("invalid HTTP version") {
+        "; this port has TLS: write https:// (a pool: vestas://)"
+    } else if has("CaUsedAsEndEntity") {
+        "; the server shows a CA as its own certificate: make it one with basicConstraints CA:FALSE, signed by itself or \
+         by that CA"
+    } else if has("UnknownIssuer") {
+        "; its CA is not trusted here: name the file of that CA (--ca; a pool: ?ca=FILE)"
+    } else if has("NotValidForName") {
+        "; the certificate is for another host name: connect by a name that it has"
+    } else {
+        ""
+    }
+}
+
 /// The error kind of a status: from its details, or, for a status without them (from a proxy or the
 /// transport), from its code.
 #[must_use]

@@ -117,6 +117,16 @@ impl GenMethod {
         self as u64
     }
 
+    /// The method, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            GenMethod::Embed => "embedded",
+            GenMethod::Central => "gRPC",
+            GenMethod::Rest => "REST",
+            GenMethod::Database => "database",
+        }
+    }
+
     /// The method with this value, if there is one.
     pub const fn from_value(value: u64) -> Option<Self> {
         match value {

@@ -33,6 +33,17 @@ pub struct Limits {
     pub unused: Duration,
     /// The age at which a connection ends, whatever it does.
     pub lifetime: Duration,
+    /// Clients of the other version of HTTP; `None` leaves them to the server.
+    pub misdirected: Option<Misdirected>,
+}
+
+/// Clients that take a port for another one, and their answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Misdirected {
+    /// True for the first bytes of such a client.
+    pub begins: fn(&[u8]) -> bool,
+    /// The answer, in the protocol of the client. The connection then ends.
+    pub answer: &'static [u8],
 }
 
 /// An accepted connection that returns an error when its peer stalls. The first read or write sets
@@ -44,6 +55,15 @@ pub struct Connection {
     watch: Watch,
     unused: IdleWatch,
     end: Option<Pin<Box<Sleep>>>,
+    /// Until they are passed on.
+    first: Option<First>,
+}
+
+/// The first bytes, which are judged before anything is written.
+struct First {
+    misdirected: Misdirected,
+    unread: Vec<u8>,
+    is_refused: bool,
 }
 
 /// The right to stay open: until the connection ends, or until it gives way to another one.
@@ -67,6 +87,11 @@ impl Connection {
             watch: Watch::new(limits),
             unused: IdleWatch::new(limits.unused, requests),
             end: (limits.lifetime < Duration::MAX).then(|| Box::pin(sleep(limits.lifetime))),
+            first: limits.misdirected.map(|misdirected| First {
+                misdirected,
+                unread: Vec::new(),
+                is_refused: false,
+            }),
         }
     }
 
@@ -97,12 +122,44 @@ impl Connection {
         Poll::Ready(io::ErrorKind::TimedOut.into())
     }
 
+    /// Ready once the first bytes are those of a client of this port. Another one gets its answer, and what it sends
+    /// is discarded until it closes: closing before that would reset the connection, and the answer with it.
+    fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(first) = self.first.as_mut().filter(|first| first.unread.is_empty()) else {
+            return Poll::Ready(Ok(()));
+        };
+        let mut stream = ready!(self.stream.poll_open(cx))?;
+        loop {
+            let mut bytes = [0; 64];
+            let mut bytes = ReadBuf::new(&mut bytes);
+            ready!(stream.as_mut().poll_read(cx, &mut bytes))?;
+            let bytes = bytes.filled();
+            if bytes.is_empty() && first.is_refused {
+                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+            } else if bytes.is_empty() {
+                self.first = None; // the end, which the server reads
+                return Poll::Ready(Ok(()));
+            } else if first.is_refused {
+                continue;
+            } else if (first.misdirected.begins)(bytes) {
+                first.is_refused = true;
+                // A fresh socket has room for it.
+                let _ = stream.as_mut().poll_write(cx, first.misdirected.answer);
+                let _ = stream.as_mut().poll_shutdown(cx);
+            } else {
+                first.unread = bytes.to_vec();
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
     fn poll_written(
         &mut self,
         cx: &mut Context<'_>,
         write: impl FnOnce(Pin<&mut Bytes>, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(stream) = self.stream.poll_open(cx)?
+        if self.poll_first(cx)?.is_ready()
+            && let Poll::Ready(stream) = self.stream.poll_open(cx)?
             && let Poll::Ready(written) = write(stream, cx)
         {
             self.watch.paid();
@@ -127,6 +184,18 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
+        if this.poll_first(cx)?.is_pending() {
+            return this.poll_stalled(cx).map(Err);
+        }
+        if let Some(first) = this.first.take() {
+            let taken = first.unread.len().min(buf.remaining());
+            let (taken, rest) = first.unread.split_at(taken);
+            buf.put_slice(taken);
+            this.watch.read(taken.len());
+            let unread = rest.to_vec();
+            this.first = (!rest.is_empty()).then_some(First { unread, ..first });
+            return Poll::Ready(Ok(()));
+        }
         if let Poll::Ready(stream) = this.stream.poll_open(cx)?
             && let Poll::Ready(result) = stream.poll_read(cx, buf)
         {
@@ -310,6 +379,7 @@ mod tests {
         idle: LIMIT,
         unused: Duration::MAX,
         lifetime: Duration::MAX,
+        misdirected: None,
     };
 
     /// A watch whose first bytes have arrived and were answered.

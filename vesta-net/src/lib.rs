@@ -26,7 +26,7 @@ use std::time::Duration;
 pub use address::{Accepted, Acceptor, Address, Bound, Listening};
 pub use auth::{Auth, Denied, Scopes, Token, checked_name, checked_namespace, sha256};
 pub use caller::Caller;
-pub use connection::{Connection, Limits};
+pub use connection::{Connection, Limits, Misdirected};
 pub use connections::Connections;
 pub use error::Error;
 pub use hosts::{Hosts, names_this};

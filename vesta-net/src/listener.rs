@@ -215,6 +215,7 @@ mod tests {
         idle: LIMIT,
         unused: Duration::MAX,
         lifetime: Duration::MAX,
+        misdirected: None,
     };
 
     async fn serving(tls: Option<Tls>) -> SocketAddr {

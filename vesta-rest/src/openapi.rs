@@ -16,6 +16,7 @@ use crate::described::content::{Schemas, named};
 
 use crate::endpoint::Endpoint;
 use crate::endpoints::ENDPOINTS;
+use crate::handlers::uid::is_uid;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -48,24 +49,37 @@ struct Api;
 /// Name of the security scheme.
 const TOKEN: &str = "token";
 
-/// Section of the endpoints that exist only with `compat = tinyid`.
-const TINYID: &str = "tinyid";
-
 /// Name of the operation that explains an ID.
 const EXPLAIN: &str = "v1_explain";
 
-/// The document of a server as JSON: with the bounds of its layout, with tokens if it has any, and with
-/// Tinyid's endpoints if it serves Tinyid's clients.
+/// True if an endpoint works with the settings of this server: those of segments and serials need their store, others
+/// the clients or the layout of another system.
+fn is_offered(endpoint: &Endpoint, running: &Running) -> bool {
+    let (needs, has_serials) = (endpoint.needs, running.serials.is_some());
+    match endpoint.tag {
+        "tinyid" => running.config.compat == Compat::Tinyid,
+        "uid" => is_uid(running.service.meta()),
+        "serials" if needs == Scopes::ADMIN => has_serials && running.security.auth.is_some(),
+        "serials" => has_serials,
+        _ if needs == Scopes::SEGMENTS => running.segments.is_some(),
+        _ => true,
+    }
+}
+
+/// The document of a server as JSON: the endpoints that it offers, with the bounds of its layout, and with tokens if it
+/// has any.
 pub(crate) fn document(running: &Running) -> Bytes {
     let (layout, tokens) = (running.service.meta(), running.security.auth.is_some());
     let mut document = Api::openapi();
     let mut schemas = Schemas::new();
     named::<answers::Problem>(&mut schemas);
-    let offered = |tag: &str| tag != TINYID || running.config.compat == Compat::Tinyid;
+    let documented = |it: &&Endpoint| !it.summary.is_empty() && is_offered(it, running);
     if let Some(tags) = &mut document.tags {
-        tags.retain(|tag| offered(&tag.name));
+        tags.retain(|tag| {
+            let mut offered = ENDPOINTS.iter().filter(documented);
+            offered.any(|endpoint| endpoint.tag == tag.name)
+        });
     }
-    let documented = |endpoint: &&Endpoint| !endpoint.summary.is_empty() && offered(endpoint.tag);
     for endpoint in ENDPOINTS.iter().filter(documented) {
         let mut item = PathItem::default();
         // GET implies HEAD.

@@ -14,7 +14,9 @@ use futures_util::{Stream, StreamExt as _, TryFutureExt};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use vesta_boot::{Config, Metrics, Running, Security, not_ready_because};
-use vesta_net::{self as net, Accepted, Connection, Hosts, Incoming, Limiter, Listening};
+use vesta_net::{
+    self as net, Accepted, Connection, Hosts, Incoming, Limiter, Listening, Misdirected,
+};
 
 use crate::app::configure;
 use crate::cors::Cors;
@@ -120,6 +122,10 @@ pub(crate) fn limiter(
         idle: Duration::MAX, // left to actix-http, which closes it properly
         unused: Duration::MAX,
         lifetime: Duration::MAX,
+        misdirected: Some(Misdirected {
+            begins: |first| first.starts_with(b"PRI * HTTP/2.0"),
+            answer: GRPC_CLIENT,
+        }),
     };
     Limiter::new(
         allowed.max_connections,
@@ -254,6 +260,10 @@ const FULL: &str = concat!(
     r#""kind":"UNAVAILABLE","retryAfterMs":1000}"#
 );
 
+/// Answer to a client of gRPC: empty SETTINGS, and a GOAWAY with `HTTP_1_1_REQUIRED` and this text, which clients show.
+const GRPC_CLIENT: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x69\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d\
+    this port speaks REST (HTTP/1.1); gRPC has another one: the setting grpc.listen, 50051 by default";
+
 #[cfg(test)]
 mod tests {
     use futures_util::stream::pending;
@@ -321,6 +331,15 @@ mod tests {
                 assert_eq!(client.read(&mut answer).await.unwrap(), 0, "closed");
             })
             .await;
+    }
+
+    #[test]
+    fn the_answer_to_grpc_is_two_whole_frames() {
+        let (settings, goaway) = GRPC_CLIENT.split_at(9);
+        assert_eq!(settings, [0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        let length = usize::from(goaway[2]);
+        assert_eq!(&goaway[3..17], [7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13]);
+        assert_eq!(length, goaway.len() - 9);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The methods of the server: service, name and scope.
 
 use vesta_boot::Scopes;
+use vesta_intf::plain;
 
 /// A method of the protocol.
 pub(crate) struct Method {
@@ -66,9 +67,57 @@ pub(crate) fn at(path: &str) -> Option<usize> {
         .position(|method| method.service == service && method.name == name)
 }
 
+/// Refusal of a path that no service has.
+pub(crate) fn unknown(path: &str) -> String {
+    let (service, method) = path
+        .trim_start_matches('/')
+        .split_once('/')
+        .unwrap_or_default();
+    let own = service.strip_prefix("vesta.v1.").unwrap_or_default();
+    let known = TABLE.iter().filter(|it| it.service == own);
+    let known: Vec<_> = known.map(|it| it.name).collect();
+    if !known.is_empty() {
+        let (method, known) = (plain(method), known.join(", "));
+        return format!("unknown method `{method}` of {service}; it has {known}");
+    }
+    let mut services: Vec<_> = TABLE.iter().map(|it| it.service).collect();
+    services.sort_unstable();
+    services.dedup();
+    format!(
+        "unknown service or method `{}`; this server has vesta.v1.{}, grpc.health.v1.Health and \
+         grpc.reflection.v1.ServerReflection (`grpcurl HOST:PORT list` shows them)",
+        plain(path.trim_start_matches('/')),
+        services.join(", vesta.v1."),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_lists_what_there_is() {
+        let said = unknown("/vesta.v1.IdService/GenID");
+        assert!(
+            said.starts_with("unknown method `GenID` of vesta.v1.IdService; it has GenId, GenIds"),
+            "{said}"
+        );
+        for path in [
+            "/vesta.IdService/GenId",
+            "/v1/id",
+            "/",
+            "",
+            "/grpc.health.v1.Health/Chek",
+        ] {
+            let said = unknown(path);
+            assert!(said.starts_with("unknown service or method `"), "{said}");
+            assert!(
+                said.contains("vesta.v1.PoolService, vesta.v1.SegmentService"),
+                "{said}"
+            );
+            assert_eq!(said.matches("SerialService").count(), 1, "{said}");
+        }
+    }
 
     #[test]
     fn the_page_about_security_has_the_scope_of_every_method() {

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::service::Routes;
+use tonic::{Code, Status};
 use tonic_health::pb::health_server::HealthServer;
 use tower::Service;
 use vesta_boot::{Running, Span};
@@ -107,9 +108,9 @@ impl Service<Request<Body>> for Services {
             .unwrap_or_default();
         let in_flight = Some(connection.begin());
         let path = request.uri().path();
-        if path.starts_with("/vesta.v1.IdService/") {
+        if method.is_some() && path.starts_with("/vesta.v1.IdService/") {
             Answer::new(self.ids.call(request), in_flight, span)
-        } else if path.starts_with("/vesta.v1.SegmentService/") {
+        } else if method.is_some() && path.starts_with("/vesta.v1.SegmentService/") {
             Answer::new(self.segments.call(request), in_flight, span)
         } else if method.is_some() {
             Answer::new(self.others.call(request), in_flight, span)
@@ -117,11 +118,23 @@ impl Service<Request<Body>> for Services {
             // Health may be watched, and reflection is a stream.
             let caller = deadline::in_headers(request.headers());
             let limit = self.running.config.limits.request_timeout;
-            Answer::new(
-                opened(self.others.call(request), connection, caller, limit),
-                in_flight,
-                span,
-            )
+            let path = path.to_owned();
+            let work = opened(self.others.call(request), connection, caller, limit);
+            Answer::new(explained(work, path), in_flight, span)
         }
     }
+}
+
+/// tonic refuses an unknown service or method without a text.
+async fn explained(
+    work: impl Future<Output = Result<Response<Body>, Infallible>>,
+    path: String,
+) -> Result<Response<Body>, Infallible> {
+    let Ok(response) = work.await;
+    let status = Status::from_header_map(response.headers());
+    let is_bare = |it: &Status| it.code() == Code::Unimplemented && it.message().is_empty();
+    Ok(match status.is_some_and(|it| is_bare(&it)) {
+        true => Status::unimplemented(methods::unknown(&path)).into_http(),
+        false => response,
+    })
 }

@@ -10,7 +10,7 @@ use tonic::codegen::http::{Request, Response};
 use tonic::transport::Server;
 use tower::Service;
 use vesta_boot::{Config, Metrics, Running, Security};
-use vesta_net::{self as net, Incoming, Limiter, Limits, Listening, Threads};
+use vesta_net::{self as net, Incoming, Limiter, Limits, Listening, Misdirected, Threads};
 
 use crate::routes::Services;
 
@@ -115,6 +115,13 @@ where
             Duration::MAX => age,
             age => net::oldest(age) + config.limits.max_connection_age_grace,
         },
+        misdirected: Some(Misdirected {
+            // A method and a path; TLS begins with another byte, and HTTP/2 with its preface.
+            begins: |first| {
+                first.first().is_some_and(u8::is_ascii_uppercase) && !first.starts_with(b"PRI")
+            },
+            answer: REST_CLIENT,
+        }),
     };
     let limiter = Limiter::new(
         config.limits.max_connections,
@@ -142,3 +149,13 @@ where
     };
     net::serve(listener, threads, &limiter, drop, work)
 }
+
+/// Answer to a client of HTTP/1.
+const REST_CLIENT: &[u8] = concat!(
+    "HTTP/1.1 421 Misdirected Request\r\ncontent-type: application/problem+json\r\n",
+    "content-length: 196\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
+    r#"{"type":"urn:vesta:problem:not-found","title":"Not found","status":421,"#,
+    r#""detail":"this port speaks gRPC (HTTP/2); REST has another one: the setting http.listen, 8088 by default","#,
+    r#""kind":"NOT_FOUND"}"#
+)
+.as_bytes();

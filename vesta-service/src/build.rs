@@ -12,6 +12,7 @@ use crate::file_system::check_local;
 use crate::lease::{
     CLAIM_TIMEOUT, Choice, HeldLeaseFactory, HostGuard, HostState, Keeper, KvStore, Leases,
     MachineSlot, Own, Plan, Rounds, Signals, Slots, Standby, StateFolder, Timing, check_namespace,
+    is_own,
 };
 use crate::machine::{self, MachineSource, Resolved, WorkerNodeStore};
 use crate::number::{millis, number};
@@ -258,10 +259,14 @@ impl Builder {
             && plan.standby.is_none()
             && let Ok(None) = ask_store(|| leases.lock(machine))
         {
-            return Err(BuildError::InUseHere {
-                namespace: namespace.clone(),
-                machine,
-                users: HostGuard::users(namespace),
+            let (namespace, users) = (namespace.clone(), HostGuard::users(namespace));
+            return Err(match is_own(&namespace, machine) {
+                true => BuildError::BuiltTwice { namespace, machine },
+                false => BuildError::InUseHere {
+                    namespace,
+                    machine,
+                    users,
+                },
             });
         }
         // A service with a custom clock is a simulated process, with its own memory.

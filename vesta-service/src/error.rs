@@ -125,8 +125,14 @@ pub enum BuildError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// The state file of a fixed machine ID is in use by another process, or by another service in
-    /// this one.
+    /// Another service of this process holds the fixed machine ID.
+    BuiltTwice {
+        /// The namespace.
+        namespace: String,
+        /// The machine ID.
+        machine: u64,
+    },
+    /// The state file of a fixed machine ID is in use by another process.
     InUse(PathBuf),
     /// Another process of this host holds the fixed machine ID, with another state directory.
     InUseHere {
@@ -261,6 +267,7 @@ impl BuildError {
             Self::Setting(_)
             | Self::Fingerprint { .. }
             | Self::Time(IdError::TimeExhausted)
+            | Self::BuiltTwice { .. }
             | Self::InUse(_)
             | Self::InUseHere { .. }
             | Self::WorkerNodeOutside { .. }
@@ -288,6 +295,11 @@ impl fmt::Display for BuildError {
         match self {
             Self::Setting(error) | Self::Time(error) => error.fmt(f),
             Self::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+            Self::BuiltTwice { namespace, machine } => write!(
+                f,
+                "machine ID {machine} of namespace `{namespace}` is in use by another service of this very process; build \
+                 one and share it (an `Arc`), or give this one another machine ID or namespace"
+            ),
             Self::InUse(path) => write!(
                 f,
                 "the machine ID of state file {} is in use by another process; give this one \

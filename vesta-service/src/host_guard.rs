@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
 use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
@@ -15,7 +14,8 @@ use crate::os;
 
 /// Names that one process takes at most; each costs a file descriptor.
 const MOST: usize = 64;
-static HELD: AtomicUsize = AtomicUsize::new(0);
+/// Names of the guards of this process, guarded or not, each as often as it was taken.
+static HELD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static UNGUARDED: Once = Once::new();
 /// Names found to be held by another process, until they are free, with its user. Each user is logged once, however
 /// many names there are and however often this process tries them.
@@ -30,14 +30,18 @@ static ELSEWHERE: Mutex<BTreeMap<String, Option<u32>>> = Mutex::new(BTreeMap::ne
 /// systems all of them are unguarded.
 #[derive(Debug)]
 #[must_use = "the machine ID is guarded until this is dropped"]
-pub struct HostGuard(Option<os::Name>);
+pub struct HostGuard {
+    name: String,
+    _taken: Option<os::Name>,
+}
 
 impl HostGuard {
     /// Takes the guard of an entry of an area, such as `lease/orders` and `7`; `None` if another holder on
     /// this host has it.
     pub fn take(area: &str, key: &str) -> Option<Self> {
-        let (mut guard, name) = (Self(None), format!("vesta/{area}/{key}"));
-        let taken = match HELD.fetch_add(1, Relaxed) {
+        let name = named(area, key);
+        let (count, mut guarded) = (HELD.lock().len(), None);
+        let taken = match count {
             ..MOST => os::take_name(&name),
             _ => Err(Error::other(
                 "limit of 64 guarded machine IDs per process reached",
@@ -46,7 +50,7 @@ impl HostGuard {
         match taken {
             Ok(taken) => {
                 ELSEWHERE.lock().remove(&name);
-                guard.0 = Some(taken);
+                guarded = Some(taken);
             }
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
                 let user = os::user_of(&name);
@@ -63,11 +67,18 @@ impl HostGuard {
                 tracing::warn!(name, %error, "not guarded against other users and state directorys on this host");
             }),
         }
-        Some(guard)
+        HELD.lock().push(name.clone());
+        Some(Self {
+            name,
+            _taken: guarded,
+        })
     }
-}
 
-impl HostGuard {
+    /// True if a guard of this process has an entry.
+    pub(crate) fn is_own(area: &str, key: &str) -> bool {
+        HELD.lock().contains(&named(area, key))
+    }
+
     /// Users of this host that were found to hold names of a namespace, for people: `user 1000`.
     pub(crate) fn users(namespace: &str) -> Vec<String> {
         let of = ["lease", "block"].map(|kind| format!("vesta/{kind}/{namespace}/"));
@@ -80,6 +91,10 @@ impl HostGuard {
     }
 }
 
+fn named(area: &str, key: &str) -> String {
+    format!("vesta/{area}/{key}")
+}
+
 fn shown(user: Option<u32>) -> String {
     user.map_or_else(
         || "a user that does not show".to_owned(),
@@ -89,7 +104,10 @@ fn shown(user: Option<u32>) -> String {
 
 impl Drop for HostGuard {
     fn drop(&mut self) {
-        HELD.fetch_sub(1, Relaxed);
+        let mut held = HELD.lock();
+        if let Some(index) = held.iter().position(|name| *name == self.name) {
+            held.swap_remove(index);
+        }
     }
 }
 

@@ -56,6 +56,7 @@ pub use history::Origin;
 pub(crate) use host_state::{HostState, Local, Own, StateFolder};
 pub use identity::{FilePlace, StoreIdentity, adopt, identity, note_older, refusal};
 pub use kv::{KvStore, Put};
+pub(crate) use leases::is_own;
 pub use leases::{Leases, Snapshot};
 use leases::{Look, block_of, machines_of};
 pub use pool_server::{PROOFS, Place, Refusal, Seen};

@@ -16,7 +16,7 @@ pub(crate) use worker_node::{doubt, use_up_number};
 
 use crate::BuildError;
 use crate::clock::AnyClock;
-use crate::lease::{Choice, KvStore, StateFolder};
+use crate::lease::{Choice, KvStore, StateFolder, is_own};
 
 /// Source of a service's machine ID. It has no default: two services that both think they are
 /// machine 1 are the most common cause of duplicate IDs.
@@ -102,7 +102,15 @@ impl MachineSource {
         let check = |machine| IdError::check("machine ID", machine, first, last);
         let fixed = |machine, origin: String| {
             check(machine)?;
-            let file = folder.open(machine, &**clock)?;
+            let file = folder
+                .open(machine, &**clock)
+                .map_err(|error| match error {
+                    BuildError::InUse(_) if is_own(&folder.namespace, machine) => {
+                        let namespace = folder.namespace.clone();
+                        BuildError::BuiltTwice { namespace, machine }
+                    }
+                    error => error,
+                })?;
             let shown = format!("{origin}, {}", file.describe());
             let (is_damaged, alone) = (file.is_damaged, true);
             let choice = Choice::Only { machine, alone };

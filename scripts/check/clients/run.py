@@ -421,46 +421,6 @@ def find_a_planted_duplicate(clients: dict) -> None:
     print("a planted duplicate is found through each client")
 
 
-PAGES = {
-    "python": ("python", "docs/use/python.md", "clients/python/README.md"),
-    "node": ("js", "docs/use/node.md", "clients/node/README.md"),
-    "java": ("java", "docs/use/java.md", "clients/java/README.md"),
-    "go": ("go", "docs/use/go.md", "clients/go/README.md"),
-}
-
-
-def run_example(name: str, command: str, example: str, folder: Path) -> str:
-    """What the first program of a page prints."""
-    words, root = shlex.split(command), HERE.parents[2]
-    if name == "python":
-        file, run = "example.py", [words[0], "example.py"]
-    elif name == "node":
-        (folder / "node_modules").mkdir()
-        (folder / "node_modules/vesta-id").symlink_to(os.environ["PACKAGE_OF_NODE"])
-        file, run = "example.mjs", [words[0], "example.mjs"]
-    elif name == "java":
-        file, run = "Example.java", [*words[:-1], "Example.java"]
-    else:
-        module = "github.com/vesta-id/vesta/clients/go"
-        (folder / "go.mod").write_text(f"module example\ngo 1.21\nrequire {module} v0.1.0\nreplace {module} => {root}/clients/go\n")
-        file, run = "main.go", [os.environ.get("GO", "go"), "run", "."]
-    (folder / file).write_text(example)
-    return subprocess.run(run, cwd=folder, check=True, capture_output=True, text=True).stdout
-
-
-def examples(url: str, clients: dict) -> None:
-    for name, command in clients.items():
-        language, *pages = PAGES[name]
-        for page in pages:
-            text = (HERE.parents[2] / page).read_text()
-            blocks = [block.split("```", 1)[0] for block in text.split(f"```{language}\n")[1:]]
-            example = next(block for block in blocks if "http://10.0.0.7:8088" in block)
-            with tempfile.TemporaryDirectory() as folder:
-                printed = run_example(name, command, example.replace("http://10.0.0.7:8088", url), Path(folder))
-            assert int(printed.split()[0]) > 2**60, f"{page}: {printed}"
-    print("the first program of each page prints an ID")
-
-
 PAGE = """<script type="module">
 import { VestaClient, decode, encode } from "./vesta.mjs";
 const say = (text) => fetch(`/said?${encodeURIComponent(text)}`);
@@ -542,8 +502,6 @@ def test(programs: Path, clients: dict, folder: Path) -> None:
         with ThreadPoolExecutor() as pool:
             played = pool.map(lambda it: play_all(*it, table, shared), clients.items())
             results = dict(zip(clients, played))
-        if only == "*":
-            examples(shared["real"].url, clients)
     failures = [failure for _, list_ in results.values() for failure in list_]
     if failures:
         sys.exit(1)

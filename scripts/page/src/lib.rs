@@ -4,7 +4,7 @@
 //! because JavaScript would round them. An error in the question is in the field `error`.
 
 use vesta_explain::layouts;
-use vesta_explain::{Form, Guess, Rounded, Written, guess, read, rounded};
+use vesta_explain::{Form, Guess, Reading, Rounded, Written, guess, read, rounded};
 use vesta_intf::{
     Field, FieldOrder, Id, IdError, IdFormat, IdMeta, LayoutSpec, TimeUnit, UnixMillis, UuidV7,
 };
@@ -52,7 +52,7 @@ fn explain(
         written => written.ids()?,
     };
     if let Ok(layout) = layouts::named(layout) {
-        ids.sort_by_key(|it| !layouts::may_exist(&layout, it.id, now));
+        Reading::likely_first(&mut ids, &layout, now);
     }
     let (raw, form) = (ids[0].id, ids[0].form);
     let around = ids[0].around.iter();
@@ -120,6 +120,7 @@ fn explain(
             rounded(raw).map_or("null".to_owned(), |it| bounds(&it)),
         ),
         ("guesses", list(found.candidates.iter().map(candidate))),
+        ("unknown", found.likeliest().is_none().to_string()),
         ("other", format!("{:.4}", found.other)),
     ]))
 }

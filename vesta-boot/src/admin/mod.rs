@@ -76,6 +76,7 @@ const LIMITS: Limits = Limits {
     idle: Duration::from_secs(5),
     unused: Duration::MAX,
     lifetime: Duration::MAX,
+    misdirected: None,
 };
 
 /// Serves until the process exits: while a stop drains requests, `/readyz` must still report it.

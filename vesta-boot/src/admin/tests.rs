@@ -376,6 +376,7 @@ async fn requests_are_counted_by_method_and_outcome() {
         idle: Duration::MAX,
         unused: Duration::MAX,
         lifetime: Duration::MAX,
+        misdirected: None,
     };
     let limiter = Limiter::new(1, 1, limits, None, counted);
     drop(limiter.try_permit(None));

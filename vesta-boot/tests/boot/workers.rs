@@ -71,6 +71,7 @@ fn a_panicked_worker_gets_no_connection_and_without_workers_serving_ends() {
         idle: hour,
         unused: hour,
         lifetime: hour,
+        misdirected: None,
     };
     let limiter = Limiter::new(
         99,

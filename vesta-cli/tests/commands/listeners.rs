@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tonic::transport::Endpoint;
 use vesta_client::Client;
-use vesta_testkit::certificates::Authority;
+use vesta_testkit::certificates::{Authority, Issued};
 use vesta_testkit::programs::{FREE_PORTS, Program};
 
 fn vesta(folder: &Path) -> Command {
@@ -108,8 +108,8 @@ fn a_health_check_needs_no_authority_and_reports_the_cause() {
     assert_eq!(healthcheck(folder, &asked), (Some(0), "ready\n".to_owned()));
 
     for (url, hint) in [
-        (format!("http://{admin}"), "is it https, or gRPC?"),
-        (format!("https://{}", running.address()), "is it http?"),
+        (format!("http://{admin}"), "write https://"),
+        (format!("https://{}", running.address()), "write http://"),
     ] {
         let asked = vesta(folder)
             .args(["gen", "--server", &url])
@@ -151,4 +151,69 @@ fn a_health_check_needs_no_authority_and_reports_the_cause() {
         code == Some(1) && said.starts_with("not ready: "),
         "{code:?} {said}"
     );
+}
+
+#[test]
+fn a_wrong_port_scheme_or_certificate_is_named_with_its_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let authority = Authority::new("vesta");
+    authority.write(folder.join("ca.pem"));
+    let start = |name: &str, shown: Option<Issued>| {
+        let folder = folder.join(name);
+        std::fs::create_dir(&folder).expect("a folder");
+        let mut serve = vesta(&folder);
+        serve.arg("serve").args(FREE_PORTS);
+        if let Some(shown) = shown {
+            shown.write(&folder, |cert, key| {
+                serve.arg("--tls-cert").arg(cert).arg("--tls-key").arg(key);
+            });
+        }
+        let running = Program::serve(&mut serve).expect("it starts");
+        let grpc = running.grpc().expect("a listener");
+        (running.address(), grpc, running)
+    };
+    let (rest, grpc, _plain) = start("plain", None);
+    let (secure_rest, secure_grpc, _secure) = start("secure", Some(authority.server()));
+    let (itself_rest, itself_grpc, _itself) = start("itself", Some(authority.itself()));
+    let pool = |url: String| ["store", "show", "--machine-store", &url].map(str::to_owned);
+    let top = |url: String| ["top", "-n=1", &url, "--ca=ca.pem"].map(str::to_owned);
+    // `gen` finds out by itself what a port speaks.
+    let done = vesta(folder)
+        .args(["gen", "--server", &format!("http://{grpc}")])
+        .output();
+    assert!(done.expect("it runs").status.success());
+    for (args, hint) in [
+        (
+            top(format!("http://{grpc}")),
+            "this port speaks gRPC (HTTP/2)",
+        ),
+        (pool(format!("vesta://{rest}")), "this port speaks REST"),
+        (top(format!("https://{rest}")), "this port has no TLS"),
+        (
+            pool(format!("vestas://{grpc}?ca=ca.pem")),
+            "this port has no TLS",
+        ),
+        (top(format!("http://{secure_rest}")), "this port has TLS"),
+        (pool(format!("vesta://{secure_grpc}")), "this port has TLS"),
+        (
+            pool(format!("vestas://{secure_grpc}")),
+            "its CA is not trusted here",
+        ),
+        (
+            top(format!("https://{itself_rest}")),
+            "shows a CA as its own certificate",
+        ),
+        (
+            pool(format!("vestas://{itself_grpc}?ca=ca.pem")),
+            "shows a CA as its own certificate",
+        ),
+    ] {
+        let done = vesta(folder).args(&args).output().expect("it runs");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            done.status.code() != Some(0) && said.contains(hint),
+            "{args:?}: {said}"
+        );
+    }
 }

@@ -171,6 +171,48 @@ fn generated_ids_are_explained_and_attributed() {
 }
 
 #[test]
+fn an_id_of_a_reserved_machine_id_is_attributed_to_its_holder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let run = |words: &[&str]| vesta(folder, words);
+    // What `vesta_id()` of PostgreSQL makes.
+    let made = |time: u64, machine| {
+        let (time, machine) = (time.to_string(), format!("--machine={machine}"));
+        let (id, _) = run(&["make", "--time", &time, &machine, "--gen-method", "3"]);
+        id.trim().to_owned()
+    };
+    let audit = |id: &str| run(&["audit", id, "-o", "json"]);
+    let time = run(&["gen"]).0.trim().parse::<u64>().expect("an ID") >> 30;
+    let holder = "PostgreSQL of the shop";
+    let reserve = ["store", "reserve", "1000", "--for", holder];
+    assert_eq!(run(&reserve).1, 0);
+
+    let later = made(time + 1_000_000, 1000);
+    let (said, _) = run(&["explain", &later]);
+    assert!(said.contains("genMethod 3 (database)"), "{said}");
+    let (said, code) = audit(&later);
+    assert!(
+        code == 0
+            && said.contains(r#""by":{"host":"PostgreSQL of the shop","reserved":""#)
+            && said.contains("machine 1000 is reserved for PostgreSQL of the shop since "),
+        "{said}"
+    );
+    assert_eq!(run(&["store", "free", "1000", "--yes"]).1, 0);
+    let (said, code) = audit(&later);
+    assert!(code == 1 && said.contains("has reserved IDs"), "{said}");
+    let (unplanned, code) = audit(&made(time, 777));
+    assert!(
+        code == 1 && unplanned.contains("genMethod 3 is of a database"),
+        "{unplanned}"
+    );
+    let (said, code) = audit(&made(time - 3600, 777));
+    assert!(code == 1 && said.contains("leaves no record"), "{said}");
+    assert_eq!(run(&["store", "reserve", "777", "--for", holder]).1, 0);
+    let (said, code) = audit(&made(time - 3600, 777));
+    assert!(code == 1 && said.contains("only later, 20"), "{said}");
+}
+
+#[test]
 fn opaque_ids_and_uuids_are_made_and_read_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let key = folder.path().join("ids.key").display().to_string();

@@ -283,6 +283,16 @@ fn a_guess_reads_each_form() {
 }
 
 #[test]
+fn a_guess_asks_for_the_month_and_proposes_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let args = ["explain", "175928847299117063", "--layout", "guess"];
+    let (said, asked, _) = vesta(folder.path(), &args);
+    assert!(said.contains("discord") && said.contains("2016"), "{said}");
+    let names_a_year = asked.contains("20");
+    assert!(asked.contains("--made YYYY-MM") && !names_a_year, "{asked}");
+}
+
+#[test]
 fn raise_floor_reads_each_form() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

@@ -229,6 +229,18 @@ fn an_id_of_an_unlisted_system_matches_no_listed_one() {
 }
 
 #[test]
+fn a_layout_below_5_percent_is_unknown() {
+    let likeliest = |raw| guess(raw, NOW, None).likeliest().map(|it| it.layout);
+    // The first candidate has 3.6 %, 0.7 % and 5.3 %.
+    assert_eq!(likeliest(12_345_678_901_234_567_890), None);
+    assert_eq!(likeliest(7_960_286_522_194_355_700), None);
+    assert_eq!(
+        likeliest(7_199_081_390_080_409_600),
+        Some(layouts::CLICKHOUSE)
+    );
+}
+
+#[test]
 fn only_an_agreeing_time_makes_a_guess_nearly_certain() {
     let id = 175_928_847_299_117_063;
     let moment = UnixMillis(1_462_015_105_796);

@@ -45,7 +45,7 @@ fn layout(call: &Call) -> Result<&IdMeta, Problem> {
 }
 
 /// True for any widths that uid-generator's `timeBits`, `workerBits` and `seqBits` choose, and any epoch.
-fn is_uid(meta: &IdMeta) -> bool {
+pub(crate) fn is_uid(meta: &IdMeta) -> bool {
     let spec = meta.spec();
     (spec.type_bits, spec.gen_method_bits) == (0, 0)
         && (spec.order, spec.unit) == (FieldOrder::TimeMachineSeq, TimeUnit::Second)

@@ -48,6 +48,39 @@ async fn a_new_id_has_the_servers_time_machine_and_method() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_unknown_service_or_method_is_told_what_there_is() {
+    let server = Server::start(IdMeta::MAX_PEAK);
+    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", server.address));
+    let channel = endpoint.expect("a URL").connect().await.expect("a server");
+    for (path, said) in [
+        (
+            "/vesta.v1.IdService/GenID",
+            "unknown method `GenID` of vesta.v1.IdService; it has GenId, ",
+        ),
+        ("/vesta.v1.SerialService/Gen", "it has Next, Parse, Create"),
+        (
+            "/vesta.IdService/GenId",
+            "this server has vesta.v1.IdService, ",
+        ),
+        (
+            "/grpc.health.v1.Health/Chek",
+            "this server has vesta.v1.IdService, ",
+        ),
+    ] {
+        let mut grpc = tonic::client::Grpc::new(channel.clone());
+        grpc.ready().await.expect("a connection");
+        let codec = tonic_prost::ProstCodec::<v1::GenIdRequest, v1::GenIdResponse>::default();
+        let path = tonic::codegen::http::uri::PathAndQuery::from_static(path);
+        let answer = grpc
+            .unary(Request::new(v1::GenIdRequest {}), path, codec)
+            .await;
+        let status = answer.expect_err("there is none");
+        assert_eq!(status.code(), Code::Unimplemented);
+        assert!(status.message().contains(said), "{status}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn batches_ascend_and_runs_add_up() {
     let server = Server::start(IdMeta::MIN_GRANULARITY);
     let mut client = server.client().await;

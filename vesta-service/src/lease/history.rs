@@ -24,6 +24,9 @@ const AT_ONCE: usize = 128;
 pub enum Origin {
     /// The position belongs to this claim alone, given as its record last stood.
     Claim(Record),
+    /// No process of Vesta: the machine ID was reserved for the host of this record, which ends at its bound or at the
+    /// next claim. While [`Record::FOREIGN`] owns it, it has no end.
+    Foreign(Record),
     /// None: the position is at or above the bound, up to which the last claim, given here, has reserved.
     NotReserved(Record),
     /// None: the position lies between two claims, or before the first. The claim given here is the next one
@@ -42,14 +45,17 @@ impl Origin {
         let Some(last) = claims.last() else {
             return Self::NeverClaimed;
         };
-        if position >= last.bound.max(last.from) {
+        let nexts = claims.iter().skip(1).map(Some).chain([None]);
+        let ends = nexts.zip(claims).map(|(next, claim)| match claim.owner {
+            // Its holder extends no bound.
+            Record::FOREIGN => next.map_or(u64::MAX, |next| next.from),
+            _ => claim.bound,
+        });
+        let Some((_, above)) = ends.zip(claims).find(|(end, _)| position < *end) else {
             return Self::NotReserved(last.clone());
-        }
-        let above = claims
-            .iter()
-            .find(|claim| position < claim.bound)
-            .unwrap_or(last);
+        };
         match (position >= above.from, claims.first()) {
+            (true, _) if above.was_reserved() => Self::Foreign(above.clone()),
             (true, _) => Self::Claim(above.clone()),
             (false, Some(first)) if above == first && first.epoch > 1 => {
                 Self::Forgotten(above.clone())
@@ -85,7 +91,7 @@ impl Leases {
             let claim: Record = past.read(&key, &text)?;
             claims.insert(claim.epoch, claim);
         }
-        let current = self.record(machine)?.filter(was_claimed);
+        let current = self.record(machine)?.filter(|record| record.epoch > 0);
         claims.extend(current.map(|current| (current.epoch, current)));
         Ok(claims.into_values().collect())
     }
@@ -124,14 +130,9 @@ pub(super) fn ended(write: &Write) -> Option<&Record> {
         Write::Record {
             old: Some(old),
             new,
-        } if new.epoch > old.epoch => Some(old).filter(|old| was_claimed(old)),
+        } if new.epoch > old.epoch && old.epoch > 0 => Some(old),
         _ => None,
     }
-}
-
-/// False for a record that was created but never claimed, and for one of another system.
-fn was_claimed(record: &Record) -> bool {
-    record.epoch > 0 && record.owner != Record::FOREIGN
 }
 
 pub(super) fn key(machine: u64, claim: &Record) -> String {
@@ -167,6 +168,7 @@ mod tests {
             from,
             bound,
             owner: epoch.into(),
+            pid: 1,
             ..Record::default()
         }
     }
@@ -196,6 +198,57 @@ mod tests {
             Origin::of(&claims[1..], 99),
             Origin::Forgotten(claims[1].clone())
         );
+    }
+
+    #[test]
+    fn a_reservation_lasts_until_it_is_freed_or_claimed() {
+        let reserved = |owner| Record {
+            owner,
+            pid: 0,
+            ..claim(2, 200, 210)
+        };
+        let (held, freed) = (reserved(Record::FOREIGN), reserved(0));
+        let (first, next) = (claim(1, 100, 200), claim(3, 900, 950));
+        for (claims, position, origin) in [
+            (
+                vec![first.clone(), held.clone()],
+                199,
+                Origin::Claim(first.clone()),
+            ),
+            (
+                vec![first.clone(), held.clone()],
+                200,
+                Origin::Foreign(held.clone()),
+            ),
+            (
+                vec![first.clone(), held.clone()],
+                1 << 40,
+                Origin::Foreign(held.clone()),
+            ),
+            (
+                vec![first.clone(), held.clone(), next.clone()],
+                899,
+                Origin::Foreign(held.clone()),
+            ),
+            (
+                vec![first.clone(), held, next.clone()],
+                900,
+                Origin::Claim(next.clone()),
+            ),
+            (
+                vec![first.clone(), freed.clone()],
+                209,
+                Origin::Foreign(freed.clone()),
+            ),
+            (
+                vec![first.clone(), freed.clone()],
+                210,
+                Origin::NotReserved(freed.clone()),
+            ),
+            (vec![first, freed, next.clone()], 899, Origin::Skipped(next)),
+        ] {
+            assert_eq!(Origin::of(&claims, position), origin, "{position}");
+        }
     }
 
     #[test]

@@ -22,8 +22,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::codec::{Entry, Marks, SCHEMA};
+use super::state::Write;
 use super::writer::judge;
-use super::{Amendment, Area, Cas, Doubt, KvStore, Namespace, Record, StoreError};
+use super::{Amendment, Area, Cas, Doubt, HostGuard, KvStore, Namespace, Record, StoreError};
 pub use snapshot::Snapshot;
 
 pub(super) const NAMESPACE: &str = "namespace";
@@ -322,7 +323,8 @@ impl Leases {
         self.block(block_of(machine)).get(&machine.to_string())
     }
 
-    /// Replaces a record in one atomic step, if it still is the old one; `None` stands for no record.
+    /// Replaces a record in one atomic step, if it still is the old one; `None` stands for no record. A claim that it
+    /// ends is archived first.
     ///
     /// # Errors
     /// [`StoreError`] if it is not known whether the change happened.
@@ -332,8 +334,15 @@ impl Leases {
         old: Option<&Record>,
         new: &Record,
     ) -> Result<Cas<Record>, StoreError> {
-        if old.is_none() {
-            self.name_block(block_of(machine))?;
+        match old.cloned() {
+            None => self.name_block(block_of(machine))?,
+            old => self.archive(&[(
+                machine,
+                Write::Record {
+                    old,
+                    new: new.clone(),
+                },
+            )])?,
         }
         self.block(block_of(machine))
             .put(&machine.to_string(), old, new)
@@ -382,6 +391,12 @@ impl Leases {
             }
         }
     }
+}
+
+/// True if this process guards a machine ID of a namespace on this host.
+pub(crate) fn is_own(namespace: &str, machine: u64) -> bool {
+    let area = area_of(namespace, block_of(machine));
+    HostGuard::is_own(&area, &machine.to_string())
 }
 
 /// Key of the bucket that holds the mark of a machine ID.

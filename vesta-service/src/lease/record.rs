@@ -37,7 +37,7 @@ pub struct Record {
     pub released: bool,
     /// Host of the last owner, for people.
     pub host: String,
-    /// Process ID of the last owner, for people.
+    /// Process ID of the last owner, for people; 0 if it was not a process of Vesta.
     pub pid: u32,
     /// Version of Vesta that the last owner ran, for people.
     pub version: String,
@@ -195,6 +195,12 @@ impl Record {
     /// system has epoch 1.
     pub(crate) const fn was_ever_claimed(&self) -> bool {
         self.epoch > (self.owner == Self::FOREIGN) as u64
+    }
+
+    /// True if the last claim was not made by a process of Vesta: an operator reserved the machine ID, or imported it
+    /// from another system. It may have been freed since.
+    pub(crate) const fn was_reserved(&self) -> bool {
+        self.epoch > 0 && self.pid == 0
     }
 
     /// Time for which the record must stay unchanged before another process takes it over, measured by that

@@ -240,7 +240,15 @@ fn the_same_fixed_id_twice_is_refused_even_within_a_process() {
     let clock = ManualClock::at(START);
     let first = start(folder.path(), &clock).unwrap();
     let error = start(folder.path(), &clock).unwrap_err();
-    assert!(matches!(error, BuildError::InUse(_)), "{error}");
+    assert!(
+        matches!(error, BuildError::BuiltTwice { machine: 7, .. }),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("of this very process; build one and share it")
+    );
     assert!(error.is_configuration());
     drop(first);
     start(folder.path(), &clock).unwrap();
@@ -266,8 +274,7 @@ fn a_fixed_id_in_two_state_folders_of_a_host_is_refused() {
     let error = start(two, &namespace).unwrap_err();
     assert!(error.is_configuration());
     let expected = format!(
-        "machine ID 7 of namespace `{namespace}` is in use on this host by another process (another user \
-         or state directory: user "
+        "machine ID 7 of namespace `{namespace}` is in use by another service of this very process"
     );
     assert!(error.to_string().starts_with(&expected), "{error}");
     start(two, &namespace_of(two)).expect("another namespace");
@@ -292,7 +299,7 @@ fn a_fixed_id_with_a_moved_folder_is_refused_while_its_owner_lives() {
         }
         let error = start(folder.path(), &clock).unwrap_err();
         assert!(
-            matches!(error, BuildError::InUseHere { machine: 7, .. }),
+            matches!(error, BuildError::BuiltTwice { machine: 7, .. }),
             "{error}"
         );
     }

@@ -277,7 +277,10 @@ fn the_same_fixed_id_twice_in_one_process_is_refused() {
     };
     let first = service().unwrap();
     let second = service();
-    assert!(matches!(second, Err(BuildError::InUse(_))), "{second:?}");
+    assert!(
+        matches!(second, Err(BuildError::BuiltTwice { machine: 7, .. })),
+        "{second:?}"
+    );
     first.gen_id().unwrap();
     drop(first);
     service().unwrap().gen_id().unwrap();
@@ -383,7 +386,7 @@ fn a_fixed_id_reserved_in_two_databases_of_one_host_is_refused_in_the_second() {
     let first = reserved(one).unwrap();
     let error = reserved(two).unwrap_err();
     assert!(
-        matches!(error, BuildError::InUseHere { machine: 7, .. }),
+        matches!(error, BuildError::BuiltTwice { machine: 7, .. }),
         "{error}"
     );
     drop(first);

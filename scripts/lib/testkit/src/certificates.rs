@@ -53,6 +53,15 @@ impl Authority {
         path
     }
 
+    /// Its own certificate and key, as a server shows them by mistake.
+    #[must_use]
+    pub fn itself(&self) -> Issued {
+        Issued {
+            cert: self.pem(),
+            key: self.0.key().serialize_pem(),
+        }
+    }
+
     /// Opens a TLS connection to the server at this address, without any HTTP.
     ///
     /// # Errors

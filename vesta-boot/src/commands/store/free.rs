@@ -15,9 +15,15 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     let snapshot = opened.snapshot()?;
     let now = opened.position_at(opened.now()?)?;
     let record = snapshot.records.get(&machine).cloned().unwrap_or_default();
-    let bound = opened.layout.moment_at(record.bound);
+    let state = State::all(&snapshot, now).get(&machine).copied();
+    // The holder of a reservation extends no bound.
+    let bound = match state {
+        Some(State::Foreign) => record.bound.max(now),
+        _ => record.bound,
+    };
+    let until = opened.layout.moment_at(bound);
     let host = plain(&record.host);
-    let who = match State::all(&snapshot, now).get(&machine) {
+    let who = match state {
         None => {
             return Err(Error::No(format!(
                 "machine ID {machine} has no record in namespace {name}: no process ever had it; nothing \
@@ -37,7 +43,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
         Some(State::Held) => {
             return Error::refuse(format!(
                 "machine ID {machine} is in use by {host} (pid {}): it was renewed less than a window \
-                 ago; stop that process, or if it is gone, retry after {bound}",
+                 ago; stop that process, or if it is gone, retry after {until}",
                 record.pid
             ));
         }
@@ -52,7 +58,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     let plan = format!(
         "Freeing machine ID {machine} of namespace {name} in {}:\n\
          - confirm only if {who} is gone for good;\n\
-         - the pool may hand the machine ID out again, from {bound} on and never below.\n",
+         - the pool may hand the machine ID out again, from {until} on and never below.\n",
         opened.store().describe(),
     );
     if !console.agrees(&plan, "Is it gone?")? {
@@ -61,6 +67,7 @@ pub(super) fn run(opened: &Opened, machine: u64, console: &mut Console) -> Resul
     let free = Record {
         owner: 0,
         released: true,
+        bound,
         attempt: attempt(),
         info_time: opened.clock.wall(),
         ..record.clone()
@@ -88,10 +95,11 @@ mod tests {
     }
 
     #[test]
-    fn expired_and_foreign_owners_are_freed_and_the_bound_stays() {
-        for (owner, who) in [
-            (5, "web-1 (pid 4711), expired since"),
-            (Record::FOREIGN, "web-1, a process of"),
+    fn expired_and_foreign_owners_are_freed_and_no_bound_falls() {
+        for (owner, who, bound) in [
+            (5, "web-1 (pid 4711), expired since", at(-1)),
+            // Its IDs end now.
+            (Record::FOREIGN, "web-1, a process of", at(0)),
         ] {
             let world = World::new();
             let record = Record {
@@ -112,9 +120,10 @@ mod tests {
                 info_time: NOW,
                 owner: 0,
                 released: true,
+                bound,
                 ..record
             };
-            assert_eq!(after, same, "epoch, bound and the names stay");
+            assert_eq!(after, same, "epoch and the names stay");
         }
     }
 

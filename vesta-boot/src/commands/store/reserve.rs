@@ -176,6 +176,8 @@ mod tests {
         let record = world.record(8);
         assert_eq!((record.owner, record.epoch), (Record::FOREIGN, 4));
         assert_eq!((record.from, record.bound), (at(-5), at(10)));
+        let claims = world.leases().claims(8).expect("memory");
+        assert_eq!(claims, [world.own(released(at(-5))), world.own(record)]);
         world.leases().raise_floor(at(60)).expect("memory");
         let refused = reserve(&world, 9, "x").expect_err("below the floor");
         assert!(refused.contains("retry after that moment"), "{refused}");

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 
 use tonic::{Code, Status};
+use vesta_intf::grpc::transport_hint;
 use vesta_service::lease::{StoreError, TWO_STORES};
 
 use crate::backends::ServerMessage;
@@ -10,10 +11,12 @@ use crate::backends::channel::whole_story;
 
 /// Maps a status to the error for the caller.
 pub(super) fn explain(server: &str, status: &Status) -> StoreError {
-    let what = format!(
-        "{server}: {}",
-        whole_story(status.message(), status.source())
-    );
+    let story = whole_story(status.message(), status.source());
+    let hint = match status.source() {
+        Some(_) => transport_hint(&story),
+        None => "",
+    };
+    let what = format!("{server}: {story}{hint}");
     let advice = match status.code() {
         Code::Unauthenticated => {
             return StoreError::permanent(format!("{what}; write vesta://:TOKEN@host"));
