@@ -84,6 +84,7 @@ FAULTS = {
     "another genMethod in prose": (TOLD, "genMethod 2", "genMethod 1"),
     "another machine in a column": (TABLE, "| 7 |", "| 8 |"),
     "another time in prose": (TOLD, "02:08:23", "10:08:23"),
+    "a test's sign for any text": (TOLD, "2018-01-04", "[..]"),
     "an unknown flag": (TOLD, "--machine-id", "--machine-number"),
     "an unknown variable": (TOLD, "VESTA_MACHINE_ID", "VESTA_MACHINE_NUMBER"),
     "an unknown key": (TOLD, "machine.id", "machine.number"),

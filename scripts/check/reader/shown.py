@@ -23,9 +23,8 @@ DIFFERENT = (
     ("layout", r'(?<="makesIds":true,"machine":)\d+', r"(\d+)"),
     ("process", r": \S+ \(pid \d+\), ", r": \S+ \(pid \d+\), "),
     ("moment", r"\b20(?:2[6-9]|[3-9]\d)-\d\d-\d\dT[\d:.]+Z", r"20\d\d-\d\d-\d\dT[\d:.]+Z"),
-    ("years", r"\b\d+ years\b", r"\d+ years"),
+    ("age", r"\b\d+ (?:day|month|year)s?\b", r"\d+ (?:day|month|year)s?"),
     ("debug", r" \(debug build: [^)]*\)", r"(?: \(debug build: [^)]*\))?"),
-    ("some", r"\[\.\.\]", ".*"),
 )
 ANY = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern, _ in DIFFERENT))
 INSTEAD = {name: instead for name, _, instead in DIFFERENT}

@@ -149,3 +149,4 @@ def faults(name, text):
     if not name.startswith("docs/inside/") and not name.endswith("CHANGELOG.md"):  # names of files, and of the past
         yield from settings(text)
     yield from rust(name, text)
+    yield from (f"line {number}: [..] is a test's sign, not an output" for number, line in enumerate(text.splitlines(), 1) if "[..]" in line)
