@@ -402,7 +402,15 @@ fn exhausted(
         (
             format!("machine ID {first}"),
             "that process",
-            "use another machine ID",
+            // A container's next process may have the same name and number, so this is no proof.
+            match holders {
+                [(_, host, pid)]
+                    if (host, *pid) == (&crate::os::host_name(), std::process::id()) =>
+                {
+                    "if this program built it twice, build one and share it (an `Arc`)"
+                }
+                _ => "use another machine ID",
+            },
         )
     } else {
         (
@@ -475,16 +483,19 @@ mod tests {
 
     #[test]
     fn advice_about_machine_ids_in_use_fits_a_fixed_one() {
-        let said = |range| {
-            let holders = vec![(7, "a".to_owned(), 42)];
+        let said_of = |holder, range| {
             BuildError::Exhausted {
-                holders,
+                holders: vec![holder],
                 range,
                 ahead: None,
                 users: Vec::new(),
             }
             .to_string()
         };
+        let said = |range| said_of((7, "a".to_owned(), 42), range);
+        let ours = (7, crate::os::host_name(), std::process::id());
+        let twice = said_of(ours, 7..=7);
+        assert!(twice.contains("build one and share it"), "{twice}");
         assert_eq!(
             said(7..=7),
             "machine ID 7 is in use: 7 by a (pid 42), stop that process, or use another machine ID"
