@@ -2,7 +2,7 @@
 
 const PAUSE = 2000;
 const MOST_CELLS = 4096;
-let started = "", before = null, rates = [], events = [], lastEvent = 0, polling = 0;
+let started = "", before = null, events = [], lastEvent = 0, polling = 0;
 let answered = null; // when the server last answered
 
 // Lines `name{label="value"} number`.
@@ -76,17 +76,16 @@ function showStale() {
 }
 
 function showConsole(status, now, pool, tags, serials) {
-  const then = before;
+  const then = before && now.at - before.at < 2 * PAUSE ? before : null; // not that from before a pause
   before = now;
   const seconds = then ? (now.at - then.at) / 1000 : 0;
-  const rate = then && (now.issued - then.issued) / seconds; // unknown before the second reading
+  const rate = showRates(status.rates);
   const source = said(status.machineSource ?? "");
   $("what").textContent = [`${status.program} ${status.version}`, status.namespace, status.layout, source].filter(Boolean).join(" · ");
-  const used = then && status.layout ? `${few(rate / status.capacityPerSecond * 100)} %` : "–";
+  const used = rate !== null && status.layout ? `${few(rate / status.capacityPerSecond * 100)} %` : "–";
   const ready = status.ready ? t("yes") : `${t("no")}: ${said(status.notReadyBecause)}`;
-  const tiles = [["ready", ready, status.ready ? "good" : "bad"], ["rate", then ? few(rate) : "–"], ["p99", p99(now, then)], ["capacity", used], ["issued", now.issued.toLocaleString(language)]];
+  const tiles = [["ready", ready, status.ready ? "good" : "bad"], ["rate", rate === null ? "–" : few(rate)], ["p99", p99(now, then)], ["capacity", used], ["issued", now.issued.toLocaleString(language)]];
   $("tiles").replaceChildren(...tiles.map(([key, text, mood = ""]) => el("div", { id: `tile-${key}` }, el("dt", { text: t(key) }), el("dd", { text, class: mood }))));
-  showRates(rate);
   showMachines(status.machines ?? []);
   $("pool").hidden = !pool;
   if (pool) showPool(pool, status.pool);
@@ -104,17 +103,25 @@ function showConsole(status, now, pool, tags, serials) {
 }
 const TROUBLES = new Set(["not-claimed", "not-renewed", "fenced", "went-back", "sealed", "clock", "doubt"]);
 
-const LOOKS = 60; // shown by the chart: two minutes
-function showRates(rate) {
-  if (rate !== null) rates = [...rates, rate].slice(-LOOKS);
-  const highest = Math.max(...rates, 10);
-  const power = 10 ** Math.floor(Math.log10(highest));
+const EVERY = 2000; // between two rates of the server
+// False if unknown time lies between them.
+const areNext = (older, newer) => older.ageMs - newer.ageMs < 2 * EVERY;
+// Draws the rates, each at its time, and returns the current one, if it is known.
+function showRates(rates) {
+  const last = rates.at(-1);
+  const rate = last && areNext(last, { ageMs: 0 }) ? last.perSecond : null;
+  const highest = Math.max(...rates.map((it) => it.perSecond), 0);
+  const power = 10 ** Math.floor(Math.log10(Math.max(highest, 10)));
   const top = [1, 2, 5, 10].find((it) => it * power >= highest) * power; // a round number
-  $("scale").replaceChildren(`${t("rates")}: `, el("b", { text: rate === null ? "–" : few(rate) }), t("atMost", { n: few(Math.max(...rates, 0)) }));
+  $("scale").replaceChildren(`${t("rates")}: `, el("b", { text: rate === null ? "–" : few(rate) }), last ? t("atMost", { n: few(highest) }) : "");
   $("axis").replaceChildren(...[top, top / 2, 0].map((it) => el("span", { text: few(it) })));
-  const points = rates.map((it, at) => `${(LOOKS - rates.length + at) * 120 / (LOOKS - 1)},${40 - it / top * 40}`);
-  $("rates").querySelector("polyline").setAttribute("points", points.join(" "));
+  const line = rates.map((it, at) => {
+    const x = 120 - it.ageMs / 1000, y = 40 - it.perSecond / top * 40;
+    return at && areNext(rates[at - 1], it) ? `L${x} ${y}` : `M${x - EVERY / 1000} ${y}H${x}`;
+  });
+  $("rates").lastElementChild.setAttribute("d", line.join(""));
   $("rates").setAttribute("aria-label", $("scale").textContent);
+  return rate;
 }
 function bar(value, most, text) {
   return el("span", {}, el("progress", { value, max: most, "aria-label": text }), ` ${text}`);

@@ -24,7 +24,7 @@ pub use layouts::{Bits, KnownLayout, KnownLayouts, Layout, NamedLayout, Shape};
 pub use pool::{Doubt, MachineRecord, Pool};
 pub use problem::Problem;
 pub(crate) use status::window_left;
-pub use status::{Lease, LeaseOfAll, MachineNow, ServiceNow, Status};
+pub use status::{Lease, LeaseOfAll, MachineNow, Rate, ServiceNow, Status};
 pub use tags::{Outcomes, Supply, Whole};
 pub(crate) use tags::{left, length};
 

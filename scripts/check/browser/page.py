@@ -542,9 +542,8 @@ def the_console_is_live_and_right(context) -> None:
             last = seen[-1] if seen else issued()
             page.until(lambda: issued() > last)
             seen.append(issued())
-        rate = page.text("tile-rate").splitlines()[-1]
-        assert rate != "0", "IDs a second"
-        assert "ms" in page.text("tile-p99"), page.text("tile-p99")
+        rate = page.until(lambda: re.search(r"^[\d,.]*[1-9][\d,.]*$", page.text("tile-rate"), re.M))[0]
+        page.until(lambda: "ms" in page.text("tile-p99"))
     assert seen == sorted(seen)
     # Once no requests arrive, the figures are those of /metrics.
     total = metric(context.server.admin, 'vesta_ids_issued_total{token=""}')
@@ -563,22 +562,68 @@ def the_console_is_live_and_right(context) -> None:
     assert len(cells) == 1024 and len(held) == 1, held
     held = held[0]
     assert held.startswith(f"{machine}: held, ") and f"PID {pool['records'][0]['pid']}" in held, held
-    rows, labels, axis, heights = page.driver.execute_script("""
+    rows, labels, axis = page.driver.execute_script("""
         const rows = new Map();
         for (const it of document.querySelectorAll('#grid i')) rows.set(it.offsetTop, (rows.get(it.offsetTop) ?? 0) + 1);
         const labels = [...document.querySelectorAll('#grid b')].filter((it) => it.textContent && it.offsetWidth);
-        const points = document.querySelector('#rates polyline').getAttribute('points').split(' ');
         return [[...rows.values()], labels.map((it) => [it.textContent, rows.has(it.offsetTop)]),
-          [...document.querySelectorAll('#axis span')].map((it) => it.textContent), points.map((it) => Number(it.split(',')[1]))]""")
+          [...document.querySelectorAll('#axis span')].map((it) => it.textContent)]""")
     assert rows == [64] * 16, rows
     assert labels == [[str(at), True] for at in range(0, 1024, 64)], labels
     top, half, zero = (float(number.replace(",", "")) for number in axis)
     assert top == 2 * half and zero == 0 and top >= float(rate.replace(",", "")), (axis, rate)
+    heights = [height for line in drawn(page) for _, height in line]
     assert min(heights) < 40 and all(0 <= height <= 40 for height in heights), heights
     assert "claimed" in page.text("events"), page.text("events")
     page.shot("console")
     page.accessible("console")
     page.close()
+
+
+def drawn(page: Page) -> list[list[tuple[float, float]]]:
+    """The lines of the chart, each from its first to its last point; 120 is now."""
+    lines = []
+    for start in page.driver.execute_script("return document.querySelector('#rates').lastElementChild.getAttribute('d')").split("M")[1:]:
+        (x, y), (end, *others) = start.split("H")[0].split(" "), start.split("H")[1].split("L")
+        points = [(x, y), (end, y), *(it.split(" ") for it in others)]
+        lines.append([(float(x), float(y)) for x, y in points])
+    return lines
+
+
+def the_chart_shows_only_time_that_the_server_knows(context) -> None:
+    began = time.monotonic()
+    server = Server(context.program)
+    page = context.page(server.admin)
+    page.until(lambda: len(json.loads(read(server.admin + "status"))["rates"]) >= 2)
+    # The first answer fills the chart: nothing from before the start, all that is known since.
+    page.driver.execute_script("""
+        const show = showRates;
+        showRates = (rates) => { const rate = show(rates); window.asked = (window.asked ?? 0) + 1; return rate; };""")
+    page.go("console")
+    page.until(lambda: page.driver.execute_script("return window.asked"))
+    (line,) = drawn(page)
+    assert len(line) > 2 and line[0][0] >= 120 - (time.monotonic() - began), line
+    assert all(0 < right - left < 4 for (left, _), (right, _) in zip(line, line[1:])), line
+
+    # The server knows the time in which the page asked nothing, not that in which it was stopped itself.
+    page.go("id")
+    before = len(line)
+    page.until(lambda: len(json.loads(read(server.admin + "status"))["rates"]) > before)
+    page.go("console")
+    page.until(lambda: len(drawn(page)) == 1 and len(drawn(page)[0]) > before)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    stopped = time.monotonic()
+    try:
+        page.until(lambda: time.monotonic() - stopped > 5)
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    page.until(lambda: len(drawn(page)) == 2)
+    page.until(lambda: len(drawn(page)[1]) > 2)
+    known, again = drawn(page)
+    assert len(known) > before and again[0][0] - known[-1][0] > 4, (known, again)
+    page.shot("gap")
+    page.close()
+    server.stop()
 
 
 def troubles_are_red_and_in_the_language(context) -> None:
@@ -789,6 +834,7 @@ TESTS = [
     the_keyboard_is_enough,
     light_and_dark_from_360_pixels_on,
     the_console_is_live_and_right,
+    the_chart_shows_only_time_that_the_server_knows,
     troubles_are_red_and_in_the_language,
     a_hidden_console_asks_nothing,
     the_console_survives_its_process,

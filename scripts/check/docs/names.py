@@ -52,7 +52,7 @@ def without_tests(text):
 # How a member is written in JSON, by its Rust type.
 WRITTEN = {
     "String": "text", "&str": "text", "Cow<str>": "text", "Long": "text", "IdText": "text", "Value": "number",
-    "Verbatim": "number", "bool": "truth", "u8": "number", "u16": "number", "u32": "number", "u64": "number", "usize": "number",
+    "Verbatim": "number", "bool": "truth", "u8": "number", "u16": "number", "u32": "number", "u64": "number", "usize": "number", "f64": "number",
 }
 
 

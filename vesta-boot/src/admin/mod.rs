@@ -4,6 +4,7 @@ mod format;
 mod gauges;
 mod origin;
 mod page;
+mod rates;
 mod responses;
 mod segments;
 mod serials;
@@ -89,10 +90,12 @@ pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<
         Arc::default(),
     );
     let hosts = Hosts::of(&listener, &state.security.admin_hosts);
-    let router = router(state).layer(middleware::from_fn_with_state(hosts, check_host));
-    Listener::new(Acceptor::try_from(listener)?, limiter)
-        .serve(router)
-        .await
+    let router = router(state.clone()).layer(middleware::from_fn_with_state(hosts, check_host));
+    let listener = Listener::new(Acceptor::try_from(listener)?, limiter);
+    tokio::select! {
+        served = listener.serve(router) => served,
+        never = rates::watch(&state) => never,
+    }
 }
 
 /// Refuses a request whose `Host` does not name this listener.

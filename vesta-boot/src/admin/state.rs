@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use vesta_intf::{IdError, UnixMillis};
 use vesta_numbers::segment::SegmentService;
@@ -9,6 +10,7 @@ use vesta_numbers::serial::SerialService;
 use vesta_service::LocalIdService;
 use vesta_service::clock::{Clock as _, SystemClock};
 
+use super::rates::Rates;
 use crate::assemble::Assembled;
 use crate::metrics::Metrics;
 use crate::running::{NOT_STARTED, not_ready_because};
@@ -28,6 +30,8 @@ pub(crate) struct AdminState {
     waiting_for: Arc<str>,
     /// One per public listener.
     pub(super) metrics: Arc<[Arc<Metrics>]>,
+    /// IDs that they issued per second of late.
+    pub(super) rates: Arc<Mutex<Rates>>,
     /// Cancelled when a stop is requested.
     pub(crate) leaving: CancellationToken,
     pub(crate) security: Security,
@@ -51,6 +55,7 @@ impl AdminState {
             started,
             waiting_for: waiting_for.into(),
             metrics,
+            rates: Arc::default(),
             leaving,
             security,
         }

@@ -1,5 +1,6 @@
 //! Status of the program and its machine IDs, behind `/status`.
 
+use tokio::time::Instant;
 use vesta_service::LocalIdService;
 
 use super::state::AdminState;
@@ -19,6 +20,7 @@ pub(super) fn status(state: &AdminState) -> Status {
         ready: not_ready_because.is_none(),
         not_ready_because,
         service: state.service().map(|service| service_now(service, state)),
+        rates: state.rates.lock().recent(Instant::now()),
     }
 }
 

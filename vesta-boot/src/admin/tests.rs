@@ -29,12 +29,14 @@ use crate::{
 
 mod access;
 mod health;
+mod rates;
 mod tags;
 
 struct Admin {
     service: Arc<LocalIdService>,
     metrics: Arc<Metrics>,
     shutdown: CancellationToken,
+    state: AdminState,
     router: Router,
 }
 
@@ -79,7 +81,8 @@ fn admin_of(assembled: Assembled) -> Admin {
         service: assembled.service,
         metrics,
         shutdown,
-        router: router(state),
+        router: router(state.clone()),
+        state,
     }
 }
 

@@ -27,6 +27,18 @@ pub struct Status {
     /// The service, once it has started.
     #[serde(flatten)]
     pub service: Option<ServiceNow>,
+    /// IDs issued per second in the last two minutes, the oldest first; unknown times are left out.
+    pub rates: Vec<Rate>,
+}
+
+/// IDs issued per second, on average over two seconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rate {
+    /// Time since the end of the two seconds.
+    pub age_ms: u64,
+    /// IDs issued per second.
+    pub per_second: f64,
 }
 
 /// Status of the service.
