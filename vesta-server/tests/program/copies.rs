@@ -39,7 +39,7 @@ fn a_copied_file_is_served_as_a_pool_server_only_after_it_is_adopted() {
     assert_eq!(refused.status.code(), Some(64), "{said}");
     for part in [
         "SQLite copy.db: the file was moved or copied",
-        "vesta store adopt",
+        "vesta-server store adopt",
     ] {
         assert!(said.contains(part), "{part} in {said}");
     }

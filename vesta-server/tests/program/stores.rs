@@ -89,7 +89,7 @@ fn a_machine_id_for_each_start_is_never_used_again() {
 #[test]
 fn only_init_creates_missing_tables_and_databases() {
     let folder = folder();
-    let missing = "the database does not exist; create it with `vesta store init`";
+    let missing = "the database does not exist; create it with `vesta-server store init`";
     for args in [
         &["show"][..],
         &["free", "7", "--yes"],

@@ -51,14 +51,6 @@ const MYSQL: &[Check] = &[
         expects: |rows| texts(rows) == (0..200).map(host).collect::<Vec<_>>(),
     },
     Check {
-        begins: "CREATE TABLE leaf_alloc",
-        tables: || "DROP TABLE leaf_alloc;".to_owned(),
-        values: &[],
-        then: "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('orders', 1000); \
-               SELECT CONCAT(biz_tag, ' ', max_id) FROM leaf_alloc",
-        expects: |rows| texts(rows) == ["orders 1"],
-    },
-    Check {
         begins: "UPDATE tiny_id_info SET max_id = LAST_INSERT_ID(",
         tables: tinyid,
         values: &["1000", "'tag7'", "1000", "1", "0"],
