@@ -94,7 +94,7 @@ pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<
     let listener = Listener::new(Acceptor::try_from(listener)?, limiter);
     tokio::select! {
         served = listener.serve(router) => served,
-        never = rates::watch(&state) => never,
+        never = rates::watch(&state.rates, || state.issued()) => never,
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::state::AdminState;
 use crate::answers::Rate;
 use crate::ticks::millis;
 
@@ -53,15 +53,14 @@ fn is_recent(at: Instant, now: Instant) -> bool {
     now - at <= SPAN - EVERY
 }
 
-/// Samples the IDs issued by all public listeners, for as long as it is polled.
-pub(super) async fn watch(state: &AdminState) -> ! {
+/// Samples a counter of issued IDs, for as long as it is polled.
+pub(super) async fn watch(rates: &Mutex<Rates>, issued: impl Fn() -> u64) -> ! {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let issued = state.metrics.iter().flat_map(|metrics| metrics.issued());
-        let issued = issued.map(|(_, count)| count).sum();
-        state.rates.lock().sample(Instant::now(), issued);
+        let issued = issued();
+        rates.lock().sample(Instant::now(), issued);
     }
 }
 

@@ -38,6 +38,12 @@ pub(crate) struct AdminState {
 }
 
 impl AdminState {
+    /// IDs issued by all public listeners so far.
+    pub(super) fn issued(&self) -> u64 {
+        let of_tokens = self.metrics.iter().flat_map(|metrics| metrics.issued());
+        of_tokens.map(|(_, count)| count).sum()
+    }
+
     /// State of a program without a machine ID: the source it waits for, its counters, the token that
     /// signals a stop, and the protection of its listeners.
     pub(crate) fn new(

@@ -19,7 +19,7 @@ async fn status_has_the_rates_since_the_start_and_none_for_a_pause() {
         rates.into_iter().map(pair).collect::<Vec<_>>()
     };
     let state = admin.state.clone();
-    let watching = tokio::spawn(async move { watch(&state).await });
+    let watching = tokio::spawn(async move { watch(&state.rates, || state.issued()).await });
     let moment = Duration::from_millis(1); // lets the watch run
     sleep(moment).await;
     assert_eq!(rates().await, []);
