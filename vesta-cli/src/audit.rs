@@ -5,7 +5,7 @@ use vesta_boot::answers::in_utc;
 use vesta_boot::commands::leases;
 use vesta_boot::settings::Values;
 use vesta_boot::{Config, Error};
-use vesta_intf::{Field, GenMethod, plain};
+use vesta_intf::{Field, GenMethod, IdMeta, plain};
 use vesta_service::lease::{Origin, Record, StoreError};
 
 use crate::Done;
@@ -31,90 +31,12 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
             position,
         )),
     };
-    // The start time of a position's tick.
-    let when = |position: u64| in_utc(layout.moment_at(position), &layout);
-    // Whether the reservation came first is known to the tick.
-    let is_older = |holder: &Record| {
-        let reserved = layout.position_at(holder.claimed);
-        reserved.is_ok_and(|reserved| position < reserved)
-    };
     let (said, maker) = match &origin {
+        Some(origin) => verdict(origin, machine, position, &layout),
         None => {
             let (name, own) = (layout.name(), own.name());
             let said = format!(
                 "no: its layout is {name}, and this namespace is for {own}; choose both with --layout and --namespace"
-            );
-            (said, None)
-        }
-        Some(Origin::Claim(claim)) => {
-            let (claimed, until) = (in_utc(claim.claimed, &layout), when(claim.bound));
-            let Record {
-                epoch,
-                pid,
-                version,
-                ..
-            } = claim;
-            let host = plain(&claim.host);
-            let ended = if claim.owner == 0 {
-                "released"
-            } else {
-                "reserved"
-            };
-            let said = format!(
-                "only claim {epoch} can have made it: {host} (pid {pid}), vesta {version}, claimed {claimed}, \
-                 {ended} up to {until}"
-            );
-            let json = json!({
-                "claim": epoch, "host": claim.host, "pid": pid, "version": version,
-                "claimed": claim.claimed.to_string(), "until": until,
-            });
-            let cells = [epoch.to_string(), host, pid.to_string()];
-            (said, Some((json, cells)))
-        }
-        Some(Origin::Foreign(holder)) if is_older(holder) => {
-            let (host, since) = (plain(&holder.host), in_utc(holder.claimed, &layout));
-            let said =
-                format!("unknown: machine {machine} was reserved for {host} only later, {since}");
-            (said, None)
-        }
-        Some(Origin::Foreign(holder)) => {
-            let (host, since) = (plain(&holder.host), in_utc(holder.claimed, &layout));
-            let until = match holder.owner {
-                Record::FOREIGN => String::new(),
-                _ => format!(" until {}", when(holder.bound)),
-            };
-            let said = format!(
-                "no process of Vesta: machine {machine} is reserved for {host} since {since}{until}"
-            );
-            let json = json!({ "host": holder.host, "reserved": holder.claimed.to_string() });
-            (said, Some((json, [String::new(), host, String::new()])))
-        }
-        Some(Origin::NotReserved(last)) => {
-            let bound = when(last.bound);
-            let said = format!(
-                "no: no process of this namespace has reserved IDs of machine {machine} from {bound} on"
-            );
-            (said, None)
-        }
-        Some(Origin::Skipped(next)) => {
-            let (epoch, from) = (next.epoch, when(next.from));
-            let said = format!(
-                "no: it is below the start of claim {epoch} of machine {machine}, {from}, and above everything \
-                 reserved before"
-            );
-            (said, None)
-        }
-        Some(Origin::NeverClaimed) => {
-            let said = format!(
-                "no: machine {machine} was never claimed in this namespace; a process with a fixed machine ID and no \
-                 store leaves no record"
-            );
-            (said, None)
-        }
-        Some(Origin::Forgotten(first)) => {
-            let (epoch, from) = (first.epoch, when(first.from));
-            let said = format!(
-                "unknown: the history of machine {machine} begins with claim {epoch}, {from}"
             );
             (said, None)
         }
@@ -152,4 +74,83 @@ pub(crate) fn audit_id(text: &str, settings: &Values, output: Output) -> Done {
     ]);
     let csv = format!("id,machine,moment,claim,host,pid,answer\n{csv}");
     answer(output, is_known, &text, &json, &csv)
+}
+
+/// The maker of an ID: a sentence, and if it is known, its JSON and its cells.
+type Verdict = (String, Option<(Value, [String; 3])>);
+
+fn verdict(origin: &Origin, machine: u64, position: u64, layout: &IdMeta) -> Verdict {
+    // The start time of a position's tick.
+    let when = |position: u64| in_utc(layout.moment_at(position), layout);
+    let said = match origin {
+        Origin::Claim(claim) => return claimed(claim, &when(claim.bound), layout),
+        Origin::Foreign(holder) => {
+            let until = match holder.owner {
+                Record::FOREIGN => String::new(),
+                _ => format!(" until {}", when(holder.bound)),
+            };
+            return reserved(holder, &until, machine, position, layout);
+        }
+        Origin::NotReserved(last) => format!(
+            "no: no process of this namespace has reserved IDs of machine {machine} from {} on",
+            when(last.bound)
+        ),
+        Origin::Skipped(next) => format!(
+            "no: it is below the start of claim {} of machine {machine}, {}, and above everything reserved before",
+            next.epoch,
+            when(next.from)
+        ),
+        Origin::NeverClaimed => format!(
+            "no: machine {machine} was never claimed in this namespace; a process with a fixed machine ID and no store \
+             leaves no record"
+        ),
+        Origin::Forgotten(first) => format!(
+            "unknown: the history of machine {machine} begins with claim {}, {}",
+            first.epoch,
+            when(first.from)
+        ),
+    };
+    (said, None)
+}
+
+fn claimed(claim: &Record, until: &str, layout: &IdMeta) -> Verdict {
+    let Record {
+        epoch,
+        pid,
+        version,
+        ..
+    } = claim;
+    let (host, claimed) = (plain(&claim.host), in_utc(claim.claimed, layout));
+    let ended = if claim.owner == 0 {
+        "released"
+    } else {
+        "reserved"
+    };
+    let said = format!(
+        "only claim {epoch} can have made it: {host} (pid {pid}), vesta {version}, claimed {claimed}, {ended} up to {until}"
+    );
+    let json = json!({
+        "claim": epoch, "host": claim.host, "pid": pid, "version": version,
+        "claimed": claim.claimed.to_string(), "until": until,
+    });
+    (
+        said,
+        Some((json, [epoch.to_string(), host, pid.to_string()])),
+    )
+}
+
+fn reserved(holder: &Record, until: &str, machine: u64, position: u64, layout: &IdMeta) -> Verdict {
+    let (host, since) = (plain(&holder.host), in_utc(holder.claimed, layout));
+    // Whether the reservation came first is known to the tick.
+    let at = layout.position_at(holder.claimed);
+    if at.is_ok_and(|at| position < at) {
+        let said =
+            format!("unknown: machine {machine} was reserved for {host} only later, {since}");
+        return (said, None);
+    }
+    let said = format!(
+        "no process of Vesta: machine {machine} is reserved for {host} since {since}{until}"
+    );
+    let json = json!({ "host": holder.host, "reserved": holder.claimed.to_string() });
+    (said, Some((json, [String::new(), host, String::new()])))
 }

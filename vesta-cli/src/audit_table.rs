@@ -168,7 +168,7 @@ impl Audit {
                     self.forms.entry(by.name).or_insert((0, by)).0 += 1;
                     return Row::Lost;
                 }
-                written => written.and_then(Written::one).map(|it| {
+                written => written.and_then(|it| it.one("--format")).map(|it| {
                     for by in it.around {
                         self.forms.entry(by.name).or_insert((0, by)).0 += 1;
                     }

@@ -188,8 +188,11 @@ impl Writer<'_> {
                 }
                 if !rest.is_empty() {
                     let other = |it: &Read| {
-                        let moment = explained(it).map(|it| it.moment()).ok();
-                        json!({ "format": it.form, "id": it.raw.to_string(), "moment": moment })
+                        let mut other = json!({ "format": it.form, "id": it.raw.to_string() });
+                        if let Ok(it) = explained(it) {
+                            other["moment"] = it.moment().into();
+                        }
+                        other
                     };
                     json["format"] = first.form.into();
                     json["otherReadings"] = rest.iter().map(other).collect();

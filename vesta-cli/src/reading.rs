@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use vesta_boot::{Error, TextFormat};
 use vesta_explain::layouts;
 use vesta_explain::{Around, Form, Reading, Written, is_friendly, parse_friendly, read, read_as};
-use vesta_intf::{IdError, IdFormat, IdMeta, Shuffle, UuidV7};
+use vesta_intf::{IdFormat, IdMeta, Shuffle, UuidV7};
 
 use crate::values::{moved, now};
 
@@ -49,33 +49,8 @@ impl Reader<'_> {
 
     /// All readings of a text, the likely ones first.
     pub(crate) fn all(&self, text: &str) -> Result<Vec<Read>, Error> {
-        let one = |form, raw| {
-            vec![Read {
-                raw,
-                form,
-                layout: self.layout,
-                around: Vec::new(),
-            }]
-        };
-        if let Some(name) = self.format {
-            let name = TextFormat::names()
-                .find(|it| *it == name)
-                .unwrap_or_default();
-            return self.exactly(text, name).map(|raw| one(name, raw));
-        }
-        if let Some(layout) = &self.layout {
-            if let Ok(raw) = UuidV7::new(layout).and_then(|uuids| uuids.parse(text)) {
-                return Ok(one(UuidV7::NAME, raw));
-            }
-            if is_friendly(text) {
-                let moment = |local| moved(local, &TimeZone::UTC, self.zone);
-                let raw = parse_friendly(layout, text, moment).map_err(Error::setting)?;
-                return Ok(one("friendly", raw));
-            }
-        } else if is_friendly(text) {
-            return Error::refuse(format!(
-                "{text} does not contain its layout; choose one with --layout"
-            ));
+        if let Some(it) = self.chosen(text)? {
+            return Ok(vec![it]);
         }
         let mut ids = read(text).and_then(Written::ids).map_err(Error::setting)?;
         if let Some(layout) = &self.layout {
@@ -86,14 +61,46 @@ impl Reader<'_> {
 
     /// The one reading of a text in a list: digits alone are decimal, all other texts must fit one format.
     pub(crate) fn one(&self, text: &str) -> Result<Read, Error> {
-        let mut all = self.all(text)?;
-        if all.len() > 1 {
-            let it = read(text)
-                .and_then(Written::one)
-                .map_err(|error| ambiguous(&error))?;
-            all.retain(|read| read.form == it.form.name());
+        if let Some(it) = self.chosen(text)? {
+            return Ok(it);
         }
-        Ok(all.swap_remove(0))
+        let it = read(text).and_then(|written| written.one("--format"));
+        self.of_layout(text, it.map_err(Error::setting)?)
+    }
+
+    /// The reading in the chosen format, or in a form that only the chosen layout has.
+    fn chosen(&self, text: &str) -> Result<Option<Read>, Error> {
+        let one = |form, raw| {
+            Some(Read {
+                raw,
+                form,
+                layout: self.layout,
+                around: Vec::new(),
+            })
+        };
+        if let Some(name) = self.format {
+            let name = TextFormat::names()
+                .find(|it| *it == name)
+                .unwrap_or_default();
+            return self.exactly(text, name).map(|raw| one(name, raw));
+        }
+        let Some(layout) = &self.layout else {
+            return match is_friendly(text) {
+                true => Error::refuse(format!(
+                    "{text} does not contain its layout; choose one with --layout"
+                )),
+                false => Ok(None),
+            };
+        };
+        if let Ok(raw) = UuidV7::new(layout).and_then(|uuids| uuids.parse(text)) {
+            return Ok(one(UuidV7::NAME, raw));
+        }
+        if !is_friendly(text) {
+            return Ok(None);
+        }
+        let moment = |local| moved(local, &TimeZone::UTC, self.zone);
+        let raw = parse_friendly(layout, text, moment).map_err(Error::setting)?;
+        Ok(one("friendly", raw))
     }
 
     fn exactly(&self, text: &str, name: &str) -> Result<u64, Error> {
@@ -123,10 +130,6 @@ impl Reader<'_> {
             around: it.around,
         })
     }
-}
-
-fn ambiguous(error: &IdError) -> Error {
-    Error::setting(format!("{error} with --format"))
 }
 
 /// Note on a list whose numbers all fit a format with check digits.

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use vesta_boot::Error;
 use vesta_boot::settings::{quoted, read_layout};
 use vesta_explain::layouts;
-use vesta_explain::{Written, read};
+use vesta_explain::read;
 use vesta_intf::{Field, Id, IdMeta, UnixMillis};
 use vesta_service::clock::{Clock as _, SystemClock};
 
@@ -31,7 +31,7 @@ const UTC: [&str; 7] = [
 
 /// An ID in any of its forms: digits alone are decimal, all other texts must fit one format.
 pub(crate) fn id_of(text: &str) -> Result<u64, Error> {
-    let it = read(text).and_then(Written::one);
+    let it = read(text).and_then(|written| written.one("vesta explain --format"));
     it.map(|it| it.id).map_err(Error::setting)
 }
 

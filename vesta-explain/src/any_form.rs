@@ -3,6 +3,8 @@
 mod around;
 mod long;
 
+use std::fmt;
+
 use vesta_intf::inside::Digits;
 use vesta_intf::{IdError, IdFormat, IdMeta, UnixMillis, UuidV7};
 
@@ -61,20 +63,25 @@ impl Reading {
     }
 }
 
+impl fmt::Display for Reading {
+    /// For a choice between several: `base36 (2407837855670862845)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.form.name(), self.id)
+    }
+}
+
 impl Written {
     /// The one reading of a text in a list or a column: digits alone are decimal, all other texts must fit one format.
+    /// `by` is the option with which a person chooses another.
     ///
     /// # Errors
     /// [`IdError::Invalid`] for `id`, with all readings; or with the IDs that it may have been, or its kind.
-    pub fn one(self) -> Result<Reading, IdError> {
+    pub fn one(self, by: &str) -> Result<Reading, IdError> {
         let mut ids = self.ids()?;
         if ids.len() > 1 && ids[0].form != Form::Format(IdFormat::Decimal) {
-            let all: Vec<_> = ids
-                .iter()
-                .map(|it| format!("{} ({})", it.form.name(), it.id))
-                .collect();
+            let all: Vec<_> = ids.iter().map(Reading::to_string).collect();
             let all = all.join(", ");
-            let reason = format!("it fits several formats: {all}; choose one");
+            let reason = format!("it fits several formats: {all}; choose one with {by}");
             return Err(IdError::invalid("id", reason));
         }
         Ok(ids.swap_remove(0))

@@ -2,11 +2,11 @@
 //! whether two sets of IDs can meet. Designs layouts.
 //!
 //! ```
-//! use vesta_explain::{Form, Written, layouts, read};
+//! use vesta_explain::{Form, layouts, read};
 //! use vesta_intf::{IdError, IdFormat};
 //!
 //! fn main() -> Result<(), IdError> {
-//!     let it = read("1WxWNOqQKdL").and_then(Written::one)?;
+//!     let it = read("1WxWNOqQKdL")?.one("a format")?;
 //!     assert_eq!((it.id, it.form), (1_285_482_222_412_933_127, Form::Format(IdFormat::Base62)));
 //!     assert_eq!(layouts::named("discord")?, layouts::DISCORD);
 //!     Ok(())

@@ -76,7 +76,7 @@ pub fn transport_hint(error: &str) -> &'static str {
         "; the server shows a CA as its own certificate: make it one with basicConstraints CA:FALSE, signed by itself or \
          by that CA"
     } else if has("UnknownIssuer") {
-        "; its CA is not trusted here: name the file of that CA (--ca; a pool: ?ca=FILE)"
+        "; its CA is not trusted here: name the file of that CA (a program: ca_certificate; a command: --ca; a pool: ?ca=FILE)"
     } else if has("NotValidForName") {
         "; the certificate is for another host name: connect by a name that it has"
     } else {

@@ -102,18 +102,14 @@ impl Call {
             format => Ok(format.parse(text, SystemClock::new().wall())?),
         }
     }
-}
 
-impl Call {
     /// Problem of a text that is not decimal, the default, but fits other formats.
     fn fitting(&self, text: &str) -> Option<Problem> {
         let ids = read(text).and_then(Written::ids).ok()?;
         let is_guessed = self.params.text("format").is_none();
         let is_format = |it: &&Reading| it.around.is_empty() && matches!(it.form, Form::Format(_));
         let fits = ids.iter().filter(|it| is_guessed && is_format(it));
-        let fits: Vec<_> = fits
-            .map(|it| format!("{} ({})", it.form.name(), it.id))
-            .collect();
+        let fits: Vec<_> = fits.map(Reading::to_string).collect();
         let all = fits.join(", ");
         let is = quoted(text);
         let why = format!(

@@ -116,10 +116,7 @@ where
             age => net::oldest(age) + config.limits.max_connection_age_grace,
         },
         misdirected: Some(Misdirected {
-            // A method and a path; TLS begins with another byte, and HTTP/2 with its preface.
-            begins: |first| {
-                first.first().is_some_and(u8::is_ascii_uppercase) && !first.starts_with(b"PRI")
-            },
+            begins: is_http1,
             answer: REST_CLIENT,
         }),
     };
@@ -150,6 +147,13 @@ where
     net::serve(listener, threads, &limiter, drop, work)
 }
 
+/// True if the first bytes are a method of HTTP/1. TLS begins with another byte, and HTTP/2 with `PRI`, of which they may
+/// be a part.
+fn is_http1(first: &[u8]) -> bool {
+    let preface = &b"PRI"[..first.len().min(3)];
+    first.first().is_some_and(u8::is_ascii_uppercase) && !first.starts_with(preface)
+}
+
 /// Answer to a client of HTTP/1.
 const REST_CLIENT: &[u8] = concat!(
     "HTTP/1.1 421 Misdirected Request\r\ncontent-type: application/problem+json\r\n",
@@ -159,3 +163,35 @@ const REST_CLIENT: &[u8] = concat!(
     r#""kind":"NOT_FOUND"}"#
 )
 .as_bytes();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http1_is_known_by_its_method_and_a_part_of_a_preface_is_not_refused() {
+        for first in ["GET / HTTP/1.1", "POST", "PUT", "O", "PATCH /"] {
+            assert!(is_http1(first.as_bytes()), "{first}");
+        }
+        for first in [
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            "P",
+            "PR",
+            "\u{16}\u{3}\u{1}",
+            "",
+        ] {
+            assert!(!is_http1(first.as_bytes()), "{first}");
+        }
+    }
+
+    #[test]
+    fn the_answer_to_rest_is_a_whole_response() {
+        let text = str::from_utf8(REST_CLIENT).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a body");
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len())),
+            "{head}"
+        );
+        serde_json::from_str::<serde_json::Value>(body).expect("JSON");
+    }
+}

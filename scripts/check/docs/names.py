@@ -124,7 +124,7 @@ def found():
     proto = proto[: proto.index("service PoolService")]
     fields = re.findall(r"^\s+(?:optional |repeated )?[\w.]+ (\w+) = \d+(?: \[.*\])?;", proto, flags=re.M)
     note("gRPC", map(camel, fields))
-    gauges = without_tests((ROOT / "vesta-boot/src/admin/gauges.rs").read_text())
+    gauges = "".join((ROOT / f"vesta-boot/src/admin/{it}.rs").read_text() for it in ("gauges", "encoder"))
     note("metrics", [camel(it) for it in re.findall(r'\("(\w+)", ', gauges) if it.islower()])
     return names
 

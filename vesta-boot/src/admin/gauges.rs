@@ -1,40 +1,25 @@
 //! Collector of all metrics; each scrape reads the statuses.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::iter;
-use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use vesta_intf::ErrorKind;
 use vesta_numbers::segment::SegmentStatus;
 use vesta_service::options::{MachineStatus, Status};
 
+use super::encoder::Kind::{Counter, Gauge, Seconds};
+use super::encoder::{Encoder, Figure, Labels, labels, with};
 use super::state::AdminState;
 use super::{segments, serials};
 use crate::answers::{Whole, left, window_left};
 use crate::assemble::Assembled;
-use crate::metrics::{BOUNDS, Latency, Metrics};
+use crate::metrics::{BOUNDS, Metrics};
 use crate::security::Security;
 use crate::serials::{room, trouble};
 use crate::ticks::millis;
-use Kind::{Counter, Gauge, Seconds};
-
-/// Type of a metric.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Counter,
-    Gauge,
-    /// A gauge in seconds; its values are milliseconds.
-    Seconds,
-}
-
-/// Kind, name and help of a metric, and the getter of its value; `known` precedes a getter that returns an
-/// `Option`.
-type Figure<T> = (Kind, &'static str, &'static str, fn(&T) -> Option<u64>);
 
 /// The service, once it has started.
 struct Service {
@@ -389,128 +374,4 @@ fn tls(encoder: &mut Encoder<'_>, security: &Security) -> fmt::Result {
     let help = "Connections closed before the TLS handshake completed";
     let failed = listeners().map(|(labels, tls)| (labels, tls.handshakes_failed()));
     encoder.family(Counter, "tls_handshakes_failed", help, failed)
-}
-
-type Labels = Vec<(&'static str, String)>;
-
-type NoLabels = [(&'static str, &'static str); 0];
-
-fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
-    labels.map(|(name, value)| (name, value.to_owned())).into()
-}
-
-/// These labels plus another one.
-fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
-    [&labels[..], &[(name, value.to_owned())]].concat()
-}
-
-struct Encoder<'a>(DescriptorEncoder<'a>);
-
-impl Encoder<'_> {
-    /// Figures of statuses; missing values are left out.
-    fn figures<T>(
-        &mut self,
-        prefix: &str,
-        figures: &[Figure<T>],
-        statuses: &[(Labels, &T)],
-    ) -> fmt::Result {
-        figures.iter().try_for_each(|(kind, name, help, value)| {
-            let samples = statuses
-                .iter()
-                .map(|(labels, status)| (labels.clone(), value(status)));
-            self.family(*kind, &format!("{prefix}{name}"), help, samples)
-        })
-    }
-
-    /// A counter with the outcomes ok and failed.
-    fn outcomes<T>(
-        &mut self,
-        name: &str,
-        help: &str,
-        statuses: &[(Labels, &T)],
-        of: fn(&T) -> (u64, u64),
-    ) -> fmt::Result {
-        let samples = statuses.iter().flat_map(|(labels, status)| {
-            let (ok, failed) = of(status);
-            [("ok", ok), ("failed", failed)]
-                .map(|(outcome, count)| (with(labels, "outcome", outcome), count))
-        });
-        self.family(Counter, name, help, samples)
-    }
-
-    /// A histogram of durations, with buckets up to these [`BOUNDS`].
-    fn durations(
-        &mut self,
-        name: &str,
-        help: &str,
-        bounds: &[u64],
-        all: &[(Labels, Latency)],
-    ) -> fmt::Result {
-        if all.is_empty() {
-            return Ok(());
-        }
-        let of_type = MetricType::Histogram;
-        let mut family = self
-            .0
-            .encode_descriptor(name, help, Some(&Unit::Seconds), of_type)?;
-        let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
-        all.iter().try_for_each(|(labels, latency)| {
-            let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
-            let mut counts = BOUNDS
-                .into_iter()
-                .chain([u64::MAX])
-                .zip(latency.buckets)
-                .peekable();
-            let buckets = bounds.iter().copied().chain([u64::MAX]).map(|bound| {
-                let below = iter::from_fn(|| counts.next_if(|(at_most, _)| *at_most <= bound));
-                let upper = if bound == u64::MAX {
-                    f64::INFINITY
-                } else {
-                    seconds(bound)
-                };
-                (upper, below.map(|(_, count)| count).sum())
-            });
-            let buckets: Vec<_> = buckets.collect();
-            family
-                .encode_family(labels)?
-                .encode_histogram::<NoLabels>(sum, count, &buckets, None)
-        })
-    }
-
-    /// A metric family of all present values. Values with the same labels are added up.
-    fn family(
-        &mut self,
-        kind: Kind,
-        name: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = (Labels, impl Into<Option<u64>>)>,
-    ) -> fmt::Result {
-        let mut values = BTreeMap::<Labels, u64>::new();
-        for (labels, value) in samples {
-            if let Some(value) = value.into() {
-                let sum = values.entry(labels).or_default();
-                *sum = sum.saturating_add(value);
-            }
-        }
-        if values.is_empty() {
-            return Ok(());
-        }
-        let (unit, of_type) = match kind {
-            Counter => (None, MetricType::Counter),
-            Gauge => (None, MetricType::Gauge),
-            Seconds => (Some(&Unit::Seconds), MetricType::Gauge),
-        };
-        let mut family = self.0.encode_descriptor(name, help, unit, of_type)?;
-        let encode = |metric: &mut MetricEncoder<'_>, value| match kind {
-            Counter => metric.encode_counter::<NoLabels, _, f64>(value, None),
-            Gauge => metric.encode_gauge(value),
-            Seconds => metric.encode_gauge(&Duration::from_millis(*value).as_secs_f64()),
-        };
-        values
-            .iter()
-            .try_for_each(|(labels, value)| match labels[..] {
-                [] => encode(&mut family, value),
-                _ => encode(&mut family.encode_family(labels)?, value),
-            })
-    }
 }

@@ -1,5 +1,6 @@
 //! Admin listener: metrics for Prometheus, health for orchestrators, status for people.
 
+mod encoder;
 mod format;
 mod gauges;
 mod origin;
@@ -33,7 +34,7 @@ use crate::answers::{Event, Events, Problem};
 use crate::settings::SERIALS_OFF;
 use gauges::Scrape;
 pub use page::{PAGE, PAGE_POLICY, TABLE};
-use responses::{refused, respond};
+use responses::{GRPC, refused, respond, to_grpc};
 pub(crate) use state::AdminState;
 use vesta_net::{Acceptor, Hosts, Limiter, Limits, Listener, Listening, Requests, Scopes};
 
@@ -98,8 +99,12 @@ pub(crate) async fn serve(listener: Listening, state: AdminState) -> io::Result<
     }
 }
 
-/// Refuses a request whose `Host` does not name this listener.
+/// Refuses a call of gRPC, and a request whose `Host` does not name this listener.
 async fn check_host(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+    let media = request.headers().get(header::CONTENT_TYPE);
+    if media.is_some_and(|media| media.as_bytes().starts_with(GRPC.as_bytes())) {
+        return to_grpc();
+    }
     let named = request.headers().get_all(header::HOST).iter();
     if hosts.allow(named.map(HeaderValue::as_bytes)) {
         return next.run(request).await;

@@ -24,6 +24,22 @@ pub(super) fn refused(problem: impl Into<Box<Problem>>) -> Response {
     response
 }
 
+/// Media type of gRPC.
+pub(super) const GRPC: &str = "application/grpc";
+
+/// The answer to a client of gRPC, which shows no body.
+pub(super) fn to_grpc() -> Response {
+    let headers = [
+        ("content-type", GRPC),
+        ("grpc-status", "12"), // UNIMPLEMENTED
+        (
+            "grpc-message",
+            "this is the admin listener; gRPC has another port: the setting grpc.listen, 50051 by default",
+        ),
+    ];
+    headers.into_response()
+}
+
 fn written(status: StatusCode, media: &'static str, body: &impl Serialize) -> Response {
     let body = serde_json::to_string_pretty(body).expect("strings and numbers always serialise");
     let media = [(header::CONTENT_TYPE, media)];

@@ -173,7 +173,8 @@ fn a_wrong_port_scheme_or_certificate_is_named_with_its_remedy() {
         let grpc = running.grpc().expect("a listener");
         (running.address(), grpc, running)
     };
-    let (rest, grpc, _plain) = start("plain", None);
+    let (rest, grpc, plain) = start("plain", None);
+    let admin = plain.admin();
     let (secure_rest, secure_grpc, _secure) = start("secure", Some(authority.server()));
     let (itself_rest, itself_grpc, _itself) = start("itself", Some(authority.itself()));
     let pool = |url: String| ["store", "show", "--machine-store", &url].map(str::to_owned);
@@ -189,6 +190,10 @@ fn a_wrong_port_scheme_or_certificate_is_named_with_its_remedy() {
             "this port speaks gRPC (HTTP/2)",
         ),
         (pool(format!("vesta://{rest}")), "this port speaks REST"),
+        (
+            pool(format!("vesta://{admin}")),
+            "this is the admin listener",
+        ),
         (top(format!("https://{rest}")), "this port has no TLS"),
         (
             pool(format!("vestas://{grpc}?ca=ca.pem")),

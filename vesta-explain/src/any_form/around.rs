@@ -9,23 +9,10 @@ pub struct Around {
     pub name: &'static str,
     /// The remedy, for people.
     pub remedy: &'static str,
-    rule: Rule,
 }
 
 /// Takes the outermost writing off a text that has it.
 type Peel = fn(&str) -> Option<Peeled>;
-
-#[derive(Debug, Clone, Copy)]
-struct Rule(Peel);
-
-impl PartialEq for Rule {
-    /// Rules belong to names.
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Rule {}
 
 /// A text without its outermost writing.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +35,7 @@ const AS_TEXT: &str = "export the column as text";
 macro_rules! forms {
     ($($name:literal $remedy:expr, $peel:expr;)*) => {
         /// All of them; the first that fits is the outermost.
-        static FORMS: &[Around] = &[$(Around { name: $name, remedy: $remedy, rule: Rule($peel) }),*];
+        static FORMS: &[(Around, Peel)] = &[$((Around { name: $name, remedy: $remedy }, $peel)),*];
     };
 }
 
@@ -75,7 +62,7 @@ forms! {
 
 /// Takes off the outermost writing.
 pub(super) fn peel(text: &str) -> Option<(&'static Around, Peeled)> {
-    let peeled = |form: &'static Around| Some((form, (form.rule.0)(text)?));
+    let peeled = |(form, peel): &'static (Around, Peel)| Some((form, peel(text)?));
     FORMS.iter().find_map(peeled)
 }
 

@@ -154,7 +154,7 @@ fn a_text_that_fits_several_formats_has_all_of_them() {
         assert!(all.iter().all(|it| found.contains(it)), "{text}: {found:?}");
         assert_eq!(found[0], all[0], "{text}: {found:?}");
     }
-    let one = |text: &str| read(text).and_then(Written::one).map(|it| it.id);
+    let one = |text: &str| read(text).and_then(|it| it.one("--format")).map(|it| it.id);
     assert_eq!(
         one("12854822224129331276").ok(),
         Some(12_854_822_224_129_331_276)
@@ -333,7 +333,10 @@ fn a_notation_that_loses_digits_has_an_interval_and_a_remedy() {
             least.abs_diff(from) <= 256 && most.abs_diff(until) <= 256,
             "{text}: {least} to {most}"
         );
-        let said = read(text).and_then(Written::one).unwrap_err().to_string();
+        let said = read(text)
+            .and_then(|it| it.one("--format"))
+            .unwrap_err()
+            .to_string();
         let all = format!("lies between {least} and {most}; export the column as text");
         assert!(said.contains(&all), "{said}");
     }
