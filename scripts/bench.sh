@@ -30,7 +30,7 @@ parts:
 
 Further arguments go to the benchmark: a filter to criterion, flags to vesta-load.
 
-  scripts/bench.sh inproc 5 local      5 rounds of the rows of this name
+  scripts/bench.sh inproc 5 lock       5 rounds of the rows of this name
   scripts/bench.sh e2e --only grpc --rounds 9
   scripts/bench.sh e2e --calibrate     how far apart do two equal servers seem here?
 

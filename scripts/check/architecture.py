@@ -34,10 +34,8 @@ STATE = {
     "vesta-service/src/fork.rs": "what a fork must close",
     "vesta-service/src/global.rs": "the default service",
     "vesta-service/src/host_guard.rs": "machine IDs held on this host",
-    "vesta-service/src/id/runs.rs": "positions of a thread",
     "vesta-service/src/lease/host_state/own.rs": "records of this process",
     "vesta-service/src/lease/slot/home.rs": "the home slot of a thread",
-    "vesta-service/src/sync/native.rs": "the macro for a value of each thread",
     "vesta-service/src/wait/back_off.rs": "the pause of a thread",
     "vesta-service/src/wait/future.rs": "numbers of waiters",
     "vesta-store/src/backends/sqlite/lock.rs": "locks of open files",
@@ -122,7 +120,7 @@ def differences(files):
             unsafe[name] = found
         statics = re.findall(r"^\s*(?:pub(?:\([a-z]+\))? )?static (?:mut )?\w+: ([^=]+)", code, flags=re.M)
         constants = r"\[|Digits|&|.*MiMalloc"
-        if re.search(r"thread_local!|per_thread! \{", code) or any(not re.match(constants, it) for it in statics):
+        if re.search(r"thread_local!", code) or any(not re.match(constants, it) for it in statics):
             state.add(name)
         if re.search(r"thread::Builder::new|\bthread::spawn\(|Builder::new_multi_thread", code):
             threads.add(name)

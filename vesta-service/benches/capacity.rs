@@ -35,9 +35,8 @@ const QUESTION: &str = "Callers who want more than a machine ID has";
 const NOTHING_SET: &str = "nothing set";
 
 /// Settings that users change for high rates, next to the defaults.
-const WAYS: [(&str, Way); 3] = [
+const WAYS: [(&str, Way); 2] = [
     (NOTHING_SET, |builder| builder),
-    ("throughput", Builder::throughput),
     // The first caller to wake may take a whole second, so waits are long.
     ("without pacing", |builder| {
         builder.pacing(false).max_wait(Duration::from_secs(60))

@@ -16,7 +16,6 @@ use crate::lease::{
 };
 use crate::machine::{self, MachineSource, Resolved, WorkerNodeStore};
 use crate::number::{millis, number};
-use crate::populator::PopulatorKind;
 use crate::random;
 use crate::sequence::MAX_BORROW_MILLIS;
 use crate::sequence::Rules;
@@ -48,7 +47,6 @@ impl Builder {
             clock_kind: self.clock_kind,
             populator: self.populator,
             version: self.version,
-            lost: Arc::default(),
         };
         let folder = self.folder(&source)?;
         let (resolved, machine_source) = source.resolve(&meta, &folder, &clock)?;
@@ -73,7 +71,7 @@ impl Builder {
             window,
             slots,
             backlog: Backlog::default(),
-            positions_lost: factory.lost,
+            positions_lost: Arc::default(),
         })
     }
 
@@ -86,10 +84,6 @@ impl Builder {
         self.sequence_start.check(meta)?;
         if self.standby && !matches!(source, MachineSource::Reserved { .. }) {
             let reason = "standing by requires one machine ID that a store reserves";
-            return Err(IdError::invalid("standby", reason).into());
-        }
-        if self.standby && self.populator == PopulatorKind::Local {
-            let reason = "the populator `local` orders IDs per thread only; use another one";
             return Err(IdError::invalid("standby", reason).into());
         }
         let machines = number(self.machine_count);

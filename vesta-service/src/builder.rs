@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vesta_intf::{GenMethod, IdMeta, SequenceStart, TimeUnit};
+use vesta_intf::{GenMethod, IdMeta, SequenceStart};
 
 use crate::clock::{AnyClock, Clock, ClockKind, SystemClock};
 use crate::lease::{ClaimOrder, Timing, USUAL_DOUBTFUL_WINDOW};
@@ -184,19 +184,6 @@ impl Builder {
     /// available from its beginning. Default: yes.
     pub fn pacing(self, pacing: bool) -> Self {
         Self { pacing, ..self }
-    }
-
-    /// Maximum rate at minimum processor time, at the price of exact order: [`PopulatorKind::Local`] and, if the
-    /// layout set before has milliseconds, [`ClockKind::Coarse`] and 8 ms of [borrowing](Self::borrow_ahead).
-    /// The time field is then up to 18 ms off, and IDs ascend only within each thread.
-    pub fn throughput(self) -> Self {
-        let fast = self.populator(PopulatorKind::Local);
-        match fast.layout.spec().unit {
-            TimeUnit::Millisecond => fast
-                .clock_kind(ClockKind::Coarse)
-                .borrow_ahead(Duration::from_millis(8)),
-            _ => fast,
-        }
     }
 
     /// The time by which sequence numbers may be taken ahead of the clock: 0 to 10 s, rounded down to

@@ -2,6 +2,5 @@
 
 pub(crate) mod gate;
 pub(crate) mod populator;
-pub(crate) mod runs;
 pub(crate) mod sequence;
 pub(crate) mod ticks;

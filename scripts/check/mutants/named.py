@@ -110,23 +110,11 @@ FAULTS = {
         "held.raise(record.bound + (record.bound - held.bound()));",
         f"{SERVICE} --test service leases::renewal_raises",
     ),
-    "thread-runs-go-on-after-sealing": (
-        "vesta-service/src/lease/slot/held.rs",
-        "        self.runs.iter().for_each(Runs::end);\n",
-        "",
-        f"{SERVICE} --test service capacity::thread_run_ends",
-    ),
     "fast-path-open-in-a-child": (
         "vesta-service/src/lease/slot/held.rs",
-        "        self.gate.close();\n        self.runs",
-        "        self.runs",
+        "pub(crate) fn close_in_child(&self) {\n        self.gate.close();",
+        "pub(crate) fn close_in_child(&self) {",
         f"{SERVICE} --test fork child_leaves_store_and_files_alone",
-    ),
-    "thread-runs-go-on-in-a-child": (
-        "vesta-service/src/id/runs.rs",
-        "        self.end();\n        self.gate.close();\n",
-        "        self.gate.close();\n",
-        f"{SERVICE} --test fork child_issues_no_id",
     ),
     "segment-numbers-at-hand-in-a-child": (
         "vesta-numbers/src/segment/cursor.rs",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vesta_explain::layouts;
-use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart, TimeUnit};
+use vesta_intf::{Field, GenMethod, IdMeta, SequenceStart};
 use vesta_service::clock::ClockKind;
 use vesta_service::options::{MAX_BORROW_MILLIS, PopulatorKind};
 
@@ -24,18 +24,9 @@ section! {
         /// namespace need the same layout.
         pub layout: IdMeta = "layout" "NAME" or "max-peak" for commands, |_: &str| Parsed::Ok(*layout);
 
-        /// Preset of generation settings: standard or throughput
+        /// Position shared by threads: atomic, lock or sync
         ///
-        /// `throughput` makes the most IDs for the least CPU time, at the price of their exact order. The default of
-        /// `populator` is then `local`; in a layout of milliseconds, `clock` defaults to `coarse` and `borrow_ahead_ms`
-        /// to 8.
-        pub preset: Preset = "preset" "NAME" or "standard", choice(PRESETS);
-
-        /// Position shared by threads: atomic, lock, sync or local
-        ///
-        /// `lock` and `sync` issue the same IDs as `atomic`, more slowly. With `local` each thread takes
-        /// 64 at once. This is the fastest with many threads, but within a tick IDs ascend only per
-        /// thread, and positions left when a thread ends are never issued.
+        /// `lock` and `sync` issue the same IDs as `atomic`, more slowly.
         pub populator: PopulatorKind = "populator" "NAME" or "atomic",
             choice(PopulatorKind::ALL.map(|kind| (kind.name(), kind)));
 
@@ -94,38 +85,6 @@ section! {
         /// the same namespace.
         pub namespace: String = "namespace" "NAME" or "default" for commands, checked_name;
     }
-}
-
-/// Preset of generation settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Preset {
-    /// IDs ordered by time, as exactly as the layout allows.
-    Standard,
-    /// As many IDs as possible for as little CPU time.
-    Throughput,
-}
-
-const PRESETS: [(&str, Preset); 2] = [
-    ("standard", Preset::Standard),
-    ("throughput", Preset::Throughput),
-];
-
-/// Defaults that the preset changes: those of [`Builder::throughput`](vesta_service::Builder::throughput).
-pub(super) fn defaults_of_preset(values: &Values) -> Vec<(&'static str, &'static str)> {
-    if values.text("preset") != "throughput" {
-        return Vec::new();
-    }
-    let mut defaults = vec![("populator", PopulatorKind::Local.name())];
-    // An invalid layout is refused later.
-    if layout(values).is_ok_and(|layout| layout.spec().unit == TimeUnit::Millisecond) {
-        defaults.push(("clock", ClockKind::Coarse.name()));
-        // A stateless machine ID has no record of what it borrowed.
-        if values.text("machine.strategy") != "stateless" {
-            defaults.push(("borrow_ahead_ms", "8"));
-        }
-    }
-    defaults
 }
 
 /// The layout selected by the settings.

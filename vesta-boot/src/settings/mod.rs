@@ -33,7 +33,6 @@ use std::sync::Arc;
 use vesta_intf::Shuffle;
 use vesta_service::clock::Clock;
 use vesta_service::lease::Timing;
-use vesta_service::options::PopulatorKind;
 use vesta_store::SegmentTable;
 
 use crate::api::Api;
@@ -44,7 +43,7 @@ use vesta_net::{Address, Auth, Protocol, Tls, TlsFiles, Token};
 
 pub use declared::settings;
 pub use file::{layout_of, read_layout};
-pub use ids::{Ids, Preset};
+pub use ids::Ids;
 pub use limits::Limits;
 pub use listeners::Compat;
 pub use log::{Log, LogFormat};
@@ -190,7 +189,6 @@ impl Config {
             clock: None,
         };
         config.check_compat()?;
-        config.check_standby()?;
         config.segments.check(&config.serials)?;
         config.serials.check()?;
         config.pool_server.check(&config.machine, &config.apis)?;
@@ -204,17 +202,6 @@ impl Config {
             Api::Rest => &self.http_listen,
             Api::Grpc => &self.grpc_listen,
         }
-    }
-
-    /// Checks that all IDs of a program that stands by are in one order.
-    fn check_standby(&self) -> Result<(), Error> {
-        if self.standby && self.ids.populator == PopulatorKind::Local {
-            return Error::refuse(
-                "machine.standby = true keeps the order of all IDs, but populator = local (the default of preset = \
-                 throughput) orders them per thread only; set populator = atomic",
-            );
-        }
-        Ok(())
     }
 
     /// Checks that a compatibility mode has what it needs.

@@ -8,7 +8,6 @@ use clap::parser::ValueSource;
 
 use super::declared::{default_of, settings, variable};
 use super::file;
-use super::ids;
 use super::listeners::Compat;
 use super::parse::did_you_mean;
 use super::values::{DEFAULT, Value, Values};
@@ -68,7 +67,7 @@ impl Values {
     }
 
     /// Sets the defaults that depend on what is served or on other settings: genMethod tells the IDs of a gRPC
-    /// server apart, a compatibility mode uses the legacy system's defaults, and a preset has its own.
+    /// server apart, and a compatibility mode uses the legacy system's defaults.
     fn with_other_defaults(mut self) -> Self {
         let compat: &[_] = match self.text("compat") == Compat::Tinyid.name() {
             true => &[
@@ -81,9 +80,7 @@ impl Values {
             [Api::Grpc] => "1",
             _ => "2",
         };
-        let preset = ids::defaults_of_preset(&self);
-        let all = compat.iter().chain(&preset);
-        for &(name, text) in all.chain(&[("gen_method", gen_method)]) {
+        for &(name, text) in compat.iter().chain(&[("gen_method", gen_method)]) {
             if !self.is_explicit(name) {
                 let value = Value {
                     text: text.to_owned(),

@@ -41,36 +41,6 @@ fn with_file(text: &str, args: &[&str]) -> Result<Config, String> {
 }
 
 #[test]
-fn the_throughput_preset_changes_defaults_but_no_explicit_setting() {
-    let of = |flags: &[&str]| {
-        let args = [&["--machine-id", "5", "--preset", "throughput"], flags].concat();
-        let ids = config(&args).expect("right settings").ids;
-        (ids.populator, ids.clock, ids.borrow_ahead.as_millis())
-    };
-    use vesta_service::{clock::ClockKind::*, options::PopulatorKind::*};
-    assert_eq!(of(&[]), (Local, Precise, 0), "seconds need no more");
-    let millis = ["--layout", "min-granularity"];
-    assert_eq!(of(&millis), (Local, Coarse, 8));
-    let set = [
-        "--populator",
-        "atomic",
-        "--clock",
-        "precise",
-        "--borrow-ahead-ms",
-        "0",
-    ];
-    assert_eq!(
-        of(&[millis.as_slice(), &set].concat()),
-        (Atomic, Precise, 0)
-    );
-    let stateless = ["--machine-strategy", "stateless"];
-    assert_eq!(
-        of(&[millis.as_slice(), &stateless].concat()),
-        (Local, Coarse, 0)
-    );
-}
-
-#[test]
 fn the_defaults_are_those_of_the_contract() {
     for (apis, method) in [
         (&[Api::Grpc][..], GenMethod::Central),

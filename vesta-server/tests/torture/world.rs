@@ -167,10 +167,8 @@ impl World {
             .args(&self.settings);
         command.args(["--namespace", &self.namespace]);
         command.args(["--layout", self.layout, "--log-level", "warn"]);
-        let populator = rng.pick(&["lock", "sync", "atomic", "local"]);
-        // If several threads have their own positions, no caller can tell the order.
-        let workers = if populator == "local" { "1" } else { "2" };
-        command.args(["--workers", workers, "--populator", populator]);
+        let populator = rng.pick(&["lock", "sync", "atomic"]);
+        command.args(["--workers", "2", "--populator", populator]);
         command.args(["--clock", rng.pick(&["precise", "coarse"])]);
         command.arg(rng.pick(&["--pacing=false", "--pacing=true"]));
         let borrowed = if self.kind == Kind::Users {

@@ -1,6 +1,5 @@
 //! The steps that no generator of a given kind can avoid, each by itself.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Row, row};
@@ -9,7 +8,6 @@ pub(crate) const ADD: &str = "a bare fetch-add";
 pub(crate) const SECONDS: &str = "time() + compare-and-swap";
 pub(crate) const COARSE: &str = "coarse clock + compare-and-swap";
 pub(crate) const CYCLES: &str = "cycle counter + compare-and-swap";
-pub(crate) const RUN: &str = "time() + a run of 64 for each thread";
 
 /// Adds 1 by compare-and-swap, after reading a clock.
 fn swapping(name: &'static str, clock: impl Fn() -> u64 + Copy + Sync + 'static) -> Row {
@@ -23,38 +21,6 @@ fn swapping(name: &'static str, clock: impl Fn() -> u64 + Copy + Sync + 'static)
             next = found;
         }
         shown << 20 | next
-    })
-}
-
-/// Remaining numbers of a thread.
-struct Left {
-    shown: Cell<u64>,
-    next: Cell<u64>,
-    end: Cell<u64>,
-}
-
-thread_local! {
-    static LEFT: Left = const {
-        Left { shown: Cell::new(0), next: Cell::new(0), end: Cell::new(0) }
-    };
-}
-
-/// Takes 64 numbers at once and issues them until the clock shows another second.
-fn runs() -> Row {
-    let word: &AtomicU64 = Box::leak(Box::default());
-    row!(RUN, RUN, {
-        let shown = seconds();
-        LEFT.with(|left| {
-            if left.shown.get() != shown || left.next.get() == left.end.get() {
-                let next = word.fetch_add(64, Ordering::Relaxed);
-                left.shown.set(shown);
-                left.next.set(next);
-                left.end.set(next + 64);
-            }
-            let next = left.next.get();
-            left.next.set(next + 1);
-            shown << 20 | next
-        })
     })
 }
 
@@ -89,6 +55,5 @@ pub(crate) fn rows() -> Vec<Row> {
         swapping(SECONDS, seconds),
         swapping(COARSE, coarse),
         swapping(CYCLES, cycles),
-        runs(),
     ]
 }

@@ -91,8 +91,6 @@ struct Row {
     name: String,
     /// The row that ratios refer to, at the same number of threads.
     floor: &'static str,
-    /// IDs generated per call.
-    ids: f64,
     measure: Measure,
     one_in_a_thousand: Measure,
 }
@@ -104,7 +102,6 @@ macro_rules! row {
         $crate::Row {
             name: $name.into(),
             floor: $floor,
-            ids: 1.0,
             measure: Box::new(move |threads, work| {
                 vesta_testkit::slices::measure(
                     threads,
@@ -148,11 +145,9 @@ fn rows() -> Vec<Row> {
     };
     for kind in [
         PopulatorKind::Atomic,
-        PopulatorKind::Local,
         PopulatorKind::Lock,
         PopulatorKind::Sync,
     ] {
-        let local = kind == PopulatorKind::Local;
         for (what, layout, clock, floor) in [
             ("seconds", roomy_seconds(), Precise, floors::SECONDS),
             (
@@ -168,7 +163,6 @@ fn rows() -> Vec<Row> {
                 floors::COARSE,
             ),
         ] {
-            let floor = if local { floors::RUN } else { floor };
             let service = embedded(layout, kind, clock, 1);
             rows.push(single(
                 format!("Vesta `{}`, {what}", kind.name()),
@@ -177,22 +171,9 @@ fn rows() -> Vec<Row> {
             ));
         }
     }
-    let seconds = |kind| embedded(roomy_seconds(), kind, Precise, 1);
-    let local = [PopulatorKind::Local; 2].map(seconds);
-    rows.push(Row {
-        ids: 2.0,
-        ..row!(
-            "Vesta `local`, seconds, two services in turn",
-            floors::RUN,
-            {
-                black_box(local[0].gen_id().expect("an ID"));
-                local[1].gen_id().expect("an ID")
-            }
-        )
-    });
     let four = embedded(four_machines(), PopulatorKind::Atomic, Precise, 4);
     rows.push(single(format!("{SECONDS}, 4 machine IDs"), SECONDS, four));
-    let atomic = seconds(PopulatorKind::Atomic);
+    let atomic = embedded(roomy_seconds(), PopulatorKind::Atomic, Precise, 1);
     rows.push(row!(format!("{SECONDS}, `next`"), SECONDS, {
         atomic.next::<u64>().expect("an ID")
     }));
@@ -247,7 +228,7 @@ fn measure(rows: &[Row], rounds: usize) -> Vec<[Vec<f64>; 3]> {
         eprint!("\rround {} of {rounds}", round + 1);
         for (at, threads) in THREADS.into_iter().enumerate() {
             for (number, row) in rows.iter().enumerate() {
-                let of_one = (row.measure)(threads, Work::NONE) / row.ids;
+                let of_one = (row.measure)(threads, Work::NONE);
                 all[number][at].push(of_one / threads as f64);
             }
         }
@@ -314,7 +295,6 @@ fn print_at_work(rows: &[Row], rounds: usize, figures: &mut Figures) {
         floors::SECONDS,
         SECONDS,
         "Vesta `atomic`, milliseconds, precise",
-        "Vesta `local`, seconds",
         "Vesta `lock`, seconds",
         peers::BEST,
     ];

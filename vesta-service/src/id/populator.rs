@@ -14,7 +14,7 @@ use crate::sequence::{Claim, Refusal, Rules, advance, within};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, standard};
 use crate::wait::{back_off, pause_at_lock};
 
-/// The populators by name. Except for the order that `Local` gives up, they differ only in cost.
+/// The populators by name. They differ only in cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PopulatorKind {
     /// Guards the position by a parking_lot mutex: one byte, and waiters sleep. Corresponds to the
@@ -26,16 +26,11 @@ pub enum PopulatorKind {
     /// Guards the position by compare-and-swap. The default.
     #[default]
     Atomic,
-    /// As `Atomic`, but each thread takes up to 64 positions at once and issues them by itself. The
-    /// fastest with many threads. IDs ascend in each thread, not across the threads within a tick. The
-    /// rest of a thread's run is never issued once the time advances; it is
-    /// [counted](crate::options::Status::positions_lost_total) at the thread's next call.
-    Local,
 }
 
 impl PopulatorKind {
     /// All populators.
-    pub const ALL: [PopulatorKind; 4] = [Self::Lock, Self::Sync, Self::Atomic, Self::Local];
+    pub const ALL: [PopulatorKind; 3] = [Self::Lock, Self::Sync, Self::Atomic];
 
     /// Name in configurations.
     pub const fn name(self) -> &'static str {
@@ -43,7 +38,6 @@ impl PopulatorKind {
             PopulatorKind::Lock => "lock",
             PopulatorKind::Sync => "sync",
             PopulatorKind::Atomic => "atomic",
-            PopulatorKind::Local => "local",
         }
     }
 }
@@ -72,7 +66,7 @@ impl Populator {
         match kind {
             PopulatorKind::Lock => Self::Lock(Mutex::new(position)),
             PopulatorKind::Sync => Self::Sync(standard::Mutex::new(position)),
-            PopulatorKind::Atomic | PopulatorKind::Local => Self::Atomic(Word::new(position)),
+            PopulatorKind::Atomic => Self::Atomic(Word::new(position)),
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub use std::sync::atomic::Ordering;
 
 use checker::sync;
-pub use checker::{per_thread, thread};
+pub use checker::thread;
 
 /// Created on first use: constructors here are `const`, a checker's are not. In a model, such a value
 /// must be touched before it is shared, as if the constructor had created it; loom panics otherwise.

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-/// One for each thread of a model.
-pub use ::loom::thread_local as per_thread;
 pub use ::loom::{sync, thread};
 
 /// Loom has no time: every waiting thread is woken, or the model is deadlocked.

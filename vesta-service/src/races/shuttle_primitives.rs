@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use ::shuttle::{sync, thread, thread_local as per_thread};
+pub use ::shuttle::{sync, thread};
 
 /// Tests that detect threads that are never woken use waits of this length.
 const FOR_EVER: Duration = Duration::from_secs(3600);

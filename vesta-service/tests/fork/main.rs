@@ -48,7 +48,7 @@ fn forked_child_issues_no_id_and_its_parent_continues() {
         let mut issued: HashSet<u64> = (0..10).map(|_| service.gen_id().unwrap()).collect();
         let in_child = forked(|| {
             issues_nothing(&service);
-            // A new thread has no run of positions yet.
+            // A new thread has read no clock yet.
             std::thread::scope(|scope| {
                 scope
                     .spawn(|| issues_nothing(&service))
@@ -86,10 +86,7 @@ fn service_built_in_the_child_issues_ids_only_there() {
         .for_each(|service| _ = service.gen_id().unwrap());
     let in_child = forked(|| {
         services.iter().for_each(issues_nothing);
-        let own = fixed(1, other.path())
-            .populator(PopulatorKind::Local)
-            .build()
-            .unwrap();
+        let own = fixed(1, other.path()).build().unwrap();
         own.gen_id().expect("it was built here");
         assert!(
             forked(|| issues_nothing(&own)),

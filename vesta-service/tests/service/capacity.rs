@@ -307,56 +307,6 @@ fn the_coarse_clock_lags_by_an_interrupt_but_ends_ticks_precisely() {
 }
 
 #[test]
-fn the_rest_of_a_threads_run_is_counted_and_its_ids_ascend() {
-    let folder = vesta_testkit::fast_folder();
-    let (clock, shared) = manual();
-    let service = start(folder.path(), &shared, |builder| {
-        builder.populator(PopulatorKind::Local)
-    });
-    let (mut last, mut ids) = (0, [0; 100]);
-    for _ in 0..10 {
-        for _ in 0..3 {
-            ids[0] = service.try_gen_id().unwrap();
-            assert!(ids[0] > last);
-            assert_eq!(service.try_gen_ids(&mut ids).unwrap(), 100);
-            assert!(ids.is_sorted() && ids[99] > ids[0]);
-            last = ids[99];
-        }
-        let other = std::thread::scope(|scope| {
-            scope
-                .spawn(|| service.try_gen_id().unwrap())
-                .join()
-                .unwrap()
-        });
-        assert_ne!(other, last);
-        clock.advance(Duration::from_secs(1));
-        service.maintain();
-    }
-    // The runs of threads that have ended are unknown.
-    let lost = service.status().positions_lost_total;
-    assert!((1..=9 * 63).contains(&lost), "{lost}");
-}
-
-#[test]
-fn thread_run_ends_when_the_service_is_closed() {
-    let folder = vesta_testkit::fast_folder();
-    let (_, shared) = manual();
-    let service = start(folder.path(), &shared, |builder| {
-        builder.populator(PopulatorKind::Local)
-    });
-    service.try_gen_id().unwrap();
-    service.try_gen_id().unwrap();
-    service.close();
-    for refused in [service.try_gen_id(), service.gen_id()] {
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Sealed);
-    }
-    assert_eq!(
-        service.try_gen_run(5).unwrap_err().kind(),
-        ErrorKind::Sealed
-    );
-}
-
-#[test]
 fn settings_that_contradict_each_other_are_refused() {
     let refusal = |tune: fn(Builder) -> Builder| {
         let builder = LocalIdService::builder().machine(MachineSource::Stateless(1));

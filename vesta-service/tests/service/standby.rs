@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use vesta_service::clock::Clock as _;
 use vesta_service::contract::{GenMethod, UnixMillis};
 use vesta_service::lease::Timing;
-use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::options::Drive;
 use vesta_service::testing::{FlakyStore, ManualClock, MemoryStore};
 use vesta_service::{BuildError, Builder, ErrorKind, IdMeta, LocalIdService, MachineSource};
 use vesta_testkit::Rng;
@@ -318,8 +318,6 @@ fn settings_that_break_the_order_are_refused() {
     };
     let said = refused(setting.builder());
     assert!(said.contains("requires one machine ID"), "{said}");
-    let said = refused(setting.reserved().populator(PopulatorKind::Local));
-    assert!(said.contains("per thread only"), "{said}");
     let said = refused(setting.builder().machine(MachineSource::Fixed(7)));
     assert!(said.contains("that a store reserves"), "{said}");
 

@@ -84,14 +84,8 @@ fn scripted(populator: PopulatorKind, layout: IdMeta, tune: Tune, part: u64) {
         .state_dir(vesta_testkit::fast_folder().path())
         .build()
         .unwrap();
-    // Each thread that waits at an overflow advances the clock by its wait. The rest of its own run
-    // is then never issued.
-    let unused = if populator == PopulatorKind::Local {
-        4
-    } else {
-        1
-    };
-    let ticks = total / (1 << layout.spec().seq_bits) * (THREADS + 2) * unused;
+    // Each thread that waits at an overflow advances the clock by its wait.
+    let ticks = total / (1 << layout.spec().seq_bits) * (THREADS + 2);
     take_with_all_threads(&service, &Seen::new(&layout, START, ticks), total);
     let passed = clock.wall().since(START).unwrap() / layout.spec().unit.millis();
     assert!(
@@ -138,12 +132,7 @@ fn every_layout_scripted(populator: PopulatorKind) {
                 .build()
                 .unwrap();
             // As above; with a random start a tick has at least half of its numbers.
-            let unused = if populator == PopulatorKind::Local {
-                4
-            } else {
-                1
-            };
-            let ticks = (EACH.div_ceil(numbers) + 1) * 2 * (THREADS + 2) * unused;
+            let ticks = (EACH.div_ceil(numbers) + 1) * 2 * (THREADS + 2);
             take_with_all_threads(&service, &Seen::new(&layout, START, ticks), EACH);
         }
     }
@@ -208,15 +197,13 @@ for_each! {
     sync_min_granularity: Sync, MIN_GRANULARITY, TUNES[0], 1;
     atomic_max_peak: Atomic, MAX_PEAK, TUNES[0], 1;
     atomic_min_granularity: Atomic, MIN_GRANULARITY, TUNES[0], 1;
-    local_max_peak: Local, MAX_PEAK, TUNES[0], 1;
-    local_min_granularity: Local, MIN_GRANULARITY, TUNES[0], 1;
     paced_max_peak: Atomic, MAX_PEAK, TUNES[1], PART;
     paced_min_granularity: Atomic, MIN_GRANULARITY, TUNES[1], PART;
-    paced_local_coarse_min_granularity: Local, MIN_GRANULARITY, TUNES[3], PART;
+    paced_coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[3], PART;
     coarse_min_granularity: Atomic, MIN_GRANULARITY, TUNES[2], PART;
     borrowing_paced_max_peak: Atomic, MAX_PEAK,
         |builder| builder.borrow_ahead(Duration::from_secs(2)), 2; // two of its ticks are borrowed
-    borrowing_local_min_granularity: Local, MIN_GRANULARITY,
+    borrowing_min_granularity: Atomic, MIN_GRANULARITY,
         |builder| builder.pacing(false).borrow_ahead(Duration::from_millis(20)), PART;
 }
 
@@ -242,7 +229,6 @@ every_layout! {
     lock: Lock;
     sync: Sync;
     atomic: Atomic;
-    local: Local;
 }
 
 /// Its 28 bits of seconds have run out by the real clock.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vesta_service::contract::SequenceStart;
-use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::options::Drive;
 use vesta_service::{BuildError, LocalIdService, MachineSource};
 use vesta_testkit::Rng;
 
@@ -107,8 +107,7 @@ impl Node {
             SequenceStart::Zero => 1,
             SequenceStart::Random(below) => below.into(),
         });
-        // A thread's private run ends with the tick.
-        self.progress.lossy = !plan.is_checked() || self.plan.populator == PopulatorKind::Local;
+        self.progress.lossy = !plan.is_checked();
         self.started = true;
         Ok(())
     }

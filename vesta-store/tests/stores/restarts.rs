@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use vesta_service::clock::{Clock as _, ClockKind, SystemClock};
 use vesta_service::lease::{Cas, ClaimOrder, Leases, Record, Timing};
-use vesta_service::options::{Drive, PopulatorKind};
+use vesta_service::options::Drive;
 use vesta_service::{BuildError, IdMeta, LocalIdService, MachineSource};
 use vesta_store::Options;
 use vesta_testkit::fleet::{Event, Ledger, Process, child};
@@ -31,7 +31,6 @@ fn build(kind: &str, layout: &str, tuned: bool) -> Result<LocalIdService, BuildE
     let mut builder = LocalIdService::builder().namespace(namespace_of(&folder));
     if tuned {
         builder = builder
-            .populator(PopulatorKind::Local)
             .clock_kind(ClockKind::Coarse)
             .pacing(true)
             .borrow_ahead(millis(1000));

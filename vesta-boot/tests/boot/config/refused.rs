@@ -12,7 +12,7 @@ const REFUSED: &str = r#"
 --layout mastodon => but is `mastodon` (flag --layout), which is for explaining IDs only
 --layout vesta-old => but is `vesta-old` (flag --layout), which is for explaining IDs only
 --layout custom => be described by [layout.custom] in the file
---populator spin => populator must be lock, sync, atomic or local, but is `spin`
+--populator spin => populator must be lock, sync or atomic, but is `spin`
 --gen-method 4 => gen_method must be 0 to 3, but is `4` (flag --gen-method)
 --gen-method 1 --layout snowflake => gen_method must be 0, but is `1`
 --id-version 2 => version must be 0 to 1, but is `2` (flag --id-version)
@@ -77,8 +77,6 @@ const REFUSED: &str = r#"
 --machine-standby=true --machine-store sqlite:x --machine-strategy disposable => but machine.id is not one number
 --machine-standby=true --machine-id 7 --machine-store sqlite:x --machine-count 2 => machine.count is for a pool, but machine.id fixes the machine ID
 --machine-standby=true --machine-id 7 --machine-store sqlite:x --machine-strategy stateless => machine.strategy = "stateless" is for
---machine-standby=true --machine-id 7 --machine-store sqlite:x --populator local => populator = local (the default of preset = throughput) orders them per thread only; set populator = atomic
---machine-standby=true --machine-id 7 --machine-store sqlite:x --preset throughput => orders them per thread only
 --machine-standby=true --machine-id 7 --machine-store sqlite:x --machine-window-ms 1500 => renew_every must be at most a third of window, but it is machine.window_ms = 1500, machine.renew_every_ms = 600, machine.request_timeout_ms = 500
 # Leases.
 --auto-init=1 => auto_init must be true or false, but is `1`

@@ -54,27 +54,6 @@ fn printed_settings_can_be_read_again_and_name_their_origins() {
 }
 
 #[test]
-fn the_settings_of_a_preset_are_printed() {
-    let args = [
-        "--machine-id",
-        "5",
-        "--layout",
-        "min-granularity",
-        "--preset",
-        "throughput",
-    ];
-    let raw = raw(&[Api::Grpc], &args).expect("right settings");
-    let printed = Config::check(&raw).expect("right settings").print(&raw);
-    for line in [
-        "populator = \"local\"",
-        "clock = \"coarse\"",
-        "borrow_ahead_ms = 8",
-    ] {
-        assert!(printed.contains(line), "{line} in\n{printed}");
-    }
-}
-
-#[test]
 fn explicit_durations_are_printed_as_settings() {
     let args = ["--machine-id", "7", "--machine-window-ms", "4000"];
     let raw = raw(&[Api::Grpc], &args).expect("right settings");

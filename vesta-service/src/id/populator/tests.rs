@@ -10,7 +10,7 @@ use super::subject::IdPopulator as _;
 use super::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules, advance};
 
-fn all(position: u64) -> [Populator; 4] {
+fn all(position: u64) -> [Populator; 3] {
     PopulatorKind::ALL.map(|kind| Populator::new(kind, position))
 }
 
@@ -64,7 +64,7 @@ fn a_sealed_populator_never_issues_again_and_returns_its_end() {
 #[test]
 fn populator_names_match_the_settings() {
     let names = PopulatorKind::ALL.map(PopulatorKind::name);
-    assert_eq!(names, ["lock", "sync", "atomic", "local"]);
+    assert_eq!(names, ["lock", "sync", "atomic"]);
 }
 
 /// The positions taken by threads that want this many at once, up to the end of the layout, and how often

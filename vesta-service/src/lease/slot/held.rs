@@ -4,8 +4,7 @@
 #[cfg(all(test, loom))]
 mod races;
 
-use std::sync::atomic::AtomicU64 as Count;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use vesta_intf::{Id, IdError, IdMeta, NotReady, NotReadyReason};
@@ -13,7 +12,6 @@ use vesta_intf::{Id, IdError, IdMeta, NotReady, NotReadyReason};
 use crate::clock::{AnyClock, ClockKind};
 use crate::fork;
 use crate::id::gate::Gate;
-use crate::id::runs::Runs;
 use crate::populator::{Populator, PopulatorKind};
 use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -90,8 +88,6 @@ pub(crate) struct HeldLease {
     /// (SAFETY.md, rule 11).
     ends_at: AtomicU64,
     populator: Populator,
-    /// Runs of the threads, if each thread takes its own.
-    runs: Option<Runs>,
 }
 
 impl HeldLease {
@@ -100,10 +96,8 @@ impl HeldLease {
     #[inline(always)]
     pub(crate) fn one(&self, make: impl Fn(u64) -> u64) -> Option<u64> {
         let shown = self.ticks.glance();
-        match self.gate.end(shown) {
-            Some(end) => self.populator.take_one(end, make),
-            None => self.runs.as_ref()?.one(shown).map(make),
-        }
+        let end = self.gate.end(shown)?;
+        self.populator.take_one(end, make)
     }
 
     /// Takes up to `want` consecutive positions of one tick, without waiting.
@@ -111,36 +105,22 @@ impl HeldLease {
         let shown = self.ticks.glance();
         self.gate
             .pass(&self.populator, shown, want)
-            .or_else(|| self.runs.as_ref()?.next(shown, want))
-            .map_or_else(|| self.refill(shown, want), Ok)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn refill(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
-        match &self.runs {
-            None => self.claim_judged(shown, want),
-            Some(runs) => runs.renew(shown, want, |want| {
-                let passed = runs.gate.pass(&self.populator, shown, want);
-                passed.map_or_else(|| self.claim_judged(shown, want), Ok)
-            }),
-        }
+            .map_or_else(|| self.claim_judged(shown, want), Ok)
     }
 
     /// Closes the fast paths in the child of a fork. The slow paths refuse there by themselves.
     pub(crate) fn close_in_child(&self) {
         self.gate.close();
-        self.runs.iter().for_each(Runs::close_in_child);
     }
 
     /// Slow path: reads the precise clocks, because the cheap ones may lag by milliseconds.
+    #[cold]
+    #[inline(never)]
     fn claim_judged(&self, shown: u64, want: u32) -> Result<Claim, IdError> {
         self.check_end()?;
-        // With runs, only the runs' gate opens: the fast path then leads to a thread's run, never past it.
-        let gate = self.runs.as_ref().map_or(&self.gate, |runs| &runs.gate);
         let now = self.ticks.now().map_err(|behind| {
             // A clock that was set back may show the gate's reading once more.
-            gate.close();
+            self.gate.close();
             self.why_not(behind)
         })?;
         let bound = self.bound();
@@ -149,7 +129,7 @@ impl HeldLease {
         // A lease that ends at a moment has no fast path, which does not read that clock.
         if self.ends_at.load(Ordering::Relaxed) == UNENDING {
             let end = |want| self.rules.end(claim.start, now, want, bound);
-            gate.open(shown, end(1), end(2));
+            self.gate.open(shown, end(1), end(2));
         }
         Ok(claim)
     }
@@ -258,7 +238,6 @@ impl HeldLease {
     /// afterwards (SAFETY.md, rule 2).
     pub(crate) fn seal(&self, reason: &str) -> u64 {
         let _ = self.sealed.set(reason.to_owned()); // the first reason counts
-        self.runs.iter().for_each(Runs::end);
         self.populator.seal()
     }
 
@@ -302,8 +281,6 @@ pub(crate) struct HeldLeaseFactory {
     pub(crate) clock_kind: ClockKind,
     pub(crate) populator: PopulatorKind,
     pub(crate) version: u64,
-    /// Counts positions that were taken and are never issued.
-    pub(crate) lost: Arc<Count>,
 }
 
 impl HeldLeaseFactory {
@@ -339,8 +316,6 @@ impl HeldLeaseFactory {
             bound: AtomicU64::new(bound),
             ends_at: AtomicU64::new(ends_at.map_or(UNENDING, nanos)),
             populator: Populator::new(self.populator, next),
-            runs: (self.populator == PopulatorKind::Local)
-                .then(|| Runs::new(&self.meta, self.lost.clone())),
         })
     }
 }

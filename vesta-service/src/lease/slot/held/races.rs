@@ -40,8 +40,6 @@ struct Model {
     /// Bound in the store. Relaxed, so that only the lease itself makes a caller see it.
     durable: AtomicU64,
     clock: Arc<Millis>,
-    /// True if calls for one position try the fast path first.
-    quick: bool,
 }
 
 impl Model {
@@ -58,7 +56,6 @@ impl Model {
             populator: kind,
             version: 0,
             clock_kind: ClockKind::Precise,
-            lost: Arc::default(),
         };
         let lease = factory
             .make(7, 1, first, bound, None)
@@ -68,7 +65,6 @@ impl Model {
         lease.left();
         lease.populator.position();
         lease.gate.open(0, 0, 0);
-        lease.runs.iter().for_each(|runs| runs.gate.open(0, 0, 0));
         lease.ticks.read();
         let durable = AtomicU64::new(bound);
         durable.load(Ordering::Relaxed);
@@ -76,8 +72,6 @@ impl Model {
             lease,
             durable,
             clock,
-            // Two threads that try both paths with runs have too many interleavings.
-            quick: kind != PopulatorKind::Local || first != LAST,
         })
     }
 
@@ -91,7 +85,7 @@ impl Model {
                     start,
                     end: start + 1,
                 };
-                let quick = if want == 1 && this.quick {
+                let quick = if want == 1 {
                     this.lease.one(|position| position).map(one)
                 } else {
                     None
@@ -211,14 +205,10 @@ fn clock_moves_on_when_the_tick_is_used_up() {
     }
 }
 
-/// A lease is sealed one past its last position; with runs, possibly past positions that a thread
-/// had left over.
-fn sealed_past(kind: PopulatorKind, sealed_at: u64, all: &[Range<u64>]) {
+/// A lease is sealed one past its last position.
+fn sealed_past(sealed_at: u64, all: &[Range<u64>]) {
     let end = all.last().map_or(FIRST, |last| last.end);
-    match kind {
-        PopulatorKind::Local => assert!(sealed_at >= end, "sealed at {sealed_at} before {end}"),
-        _ => assert_eq!(sealed_at, end, "sealed one past the last position"),
-    }
+    assert_eq!(sealed_at, end, "sealed one past the last position");
 }
 
 #[test]
@@ -228,7 +218,7 @@ fn lease_is_fenced_while_it_is_closed_and_used() {
             let model = Model::new(kind, u64::MAX);
             let (closer, keeper) = (model.seal("it was shut down"), model.seal("it was fenced"));
             let all = unique_and_growing(&at_once(vec![model.issue(2, 1), closer, keeper]));
-            sealed_past(kind, model.lease.seal("again"), &all);
+            sealed_past(model.lease.seal("again"), &all);
             let reason = model.lease.sealed_reason().expect("it is sealed");
             assert!(
                 ["it was shut down", "it was fenced"].contains(&reason),
@@ -249,7 +239,7 @@ fn a_late_renewal_reopens_nothing() {
                 model.extend(FIRST + 2),
             ];
             let all = unique_and_growing(&at_once(threads));
-            sealed_past(kind, model.lease.seal("again"), &all);
+            sealed_past(model.lease.seal("again"), &all);
         });
     }
 }

@@ -168,7 +168,6 @@ impl Model {
             populator: kind,
             version: 0,
             clock_kind: ClockKind::Precise,
-            lost: Arc::default(),
         };
         let drivers = Rounds::start(plan, leases, host, factory).expect("there are enough");
         let keeper = Keeper::start(drivers, Drive::Thread).expect("threads of a model start");

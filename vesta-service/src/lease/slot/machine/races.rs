@@ -27,7 +27,6 @@ fn held(machine: u64) -> HeldLease {
         populator: PopulatorKind::Atomic,
         version: 0,
         clock_kind: ClockKind::Precise,
-        lost: Arc::default(),
     };
     let held = factory
         .make(machine, 1, FIRST, u64::MAX, None)
