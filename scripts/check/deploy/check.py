@@ -184,7 +184,7 @@ def check_schema():
     assert len(seen) >= 15, f"{len(seen)} settings files"
     for wrong in [
         'layuot = "max-peak"', "[machine]\nids = 7", 'pacing = "true"', 'max_wait_ms = "5"', "max_wait_ms = 600001",
-        'preset = "fast"', "hosts = [1]", "layout = 5", '[layout]\nown = 1', '[[auth.tokens]]\nname = "a"', "machine = 7",
+        'populator = "fast"', "hosts = [1]", "layout = 5", '[layout]\nown = 1', '[[auth.tokens]]\nname = "a"', "machine = 7",
     ]:  # fmt: skip
         assert not editor.is_valid(tomllib.loads(wrong)) and not taken(wrong), wrong
 
