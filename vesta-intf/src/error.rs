@@ -37,6 +37,8 @@ pub enum IdError {
         /// The reason it stopped.
         reason: Box<str>,
     },
+    /// The call comes from a signal handler that interrupted another call of the same thread, which would undo it.
+    Reentered,
     /// The tag has issued its last number. No later attempt succeeds, on no server, until its end is raised.
     UsedUp {
         /// The tag and its last number.
@@ -126,6 +128,7 @@ pub enum ErrorKind {
     Invalid,
     TimeExhausted,
     Sealed,
+    Reentered,
     UsedUp,
     DeadlineExceeded,
     NotFound,
@@ -141,7 +144,7 @@ pub enum ErrorKind {
 type Row = (ErrorKind, &'static str, i32, u16, &'static str);
 
 #[rustfmt::skip]
-const TABLE: [Row; 17] = [
+const TABLE: [Row; 18] = [
     (ErrorKind::SequenceUsedUp, "SEQUENCE_USED_UP", 8, 429, "Every ID of the current tick is used"),
     (ErrorKind::AwaitingLease, "AWAITING_LEASE", 14, 503, "Waiting for the store"),
     (ErrorKind::ClockBehind, "CLOCK_BEHIND", 14, 503, "The server's clock is behind"),
@@ -150,6 +153,7 @@ const TABLE: [Row; 17] = [
     (ErrorKind::Invalid, "INVALID", 3, 400, "Invalid request"),
     (ErrorKind::TimeExhausted, "TIME_EXHAUSTED", 9, 500, "The layout's time field has run out"),
     (ErrorKind::Sealed, "SEALED", 14, 503, "The generator has stopped"),
+    (ErrorKind::Reentered, "REENTERED", 13, 500, "Called in the middle of another call"),
     (ErrorKind::UsedUp, "USED_UP", 9, 409, "Every number of the tag is used"),
     (ErrorKind::DeadlineExceeded, "DEADLINE_EXCEEDED", 4, 504, "Too late"),
     (ErrorKind::NotFound, "NOT_FOUND", 5, 404, "Not found"),
@@ -214,6 +218,7 @@ impl IdError {
             IdError::Invalid { .. } => ErrorKind::Invalid,
             IdError::TimeExhausted => ErrorKind::TimeExhausted,
             IdError::Sealed { .. } => ErrorKind::Sealed,
+            IdError::Reentered => ErrorKind::Reentered,
             IdError::UsedUp { .. } => ErrorKind::UsedUp,
             IdError::DeadlineExceeded => ErrorKind::DeadlineExceeded,
             IdError::NotFound { .. } => ErrorKind::NotFound,
@@ -315,6 +320,10 @@ impl fmt::Display for IdError {
                 f.write_str("the layout's time field has run out; a new layout or epoch is needed")
             }
             IdError::Sealed { reason } => write!(f, "{STOPPED}{reason}"),
+            IdError::Reentered => f.write_str(
+                "this call came from a signal handler in the middle of another call of its thread; take IDs outside \
+                 of the handler, or after it",
+            ),
             IdError::DeadlineExceeded => f.write_str("the deadline passed before an ID was ready"),
             IdError::NotFound { what } => write!(f, "{what}{MISSING}"),
             IdError::AlreadyExists { what } => write!(f, "{what}{EXISTS}"),

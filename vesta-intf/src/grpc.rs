@@ -124,6 +124,7 @@ impl From<Status> for IdError {
             ErrorKind::Sealed => IdError::Sealed {
                 reason: message.strip_prefix(STOPPED).unwrap_or(&message).into(),
             },
+            ErrorKind::Reentered => IdError::Reentered,
             ErrorKind::UsedUp => IdError::UsedUp { reason: message },
             ErrorKind::DeadlineExceeded => IdError::DeadlineExceeded,
             ErrorKind::NotFound => IdError::NotFound {

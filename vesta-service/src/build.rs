@@ -19,7 +19,7 @@ use crate::number::{millis, number};
 use crate::random;
 use crate::sequence::MAX_BORROW_MILLIS;
 use crate::sequence::Rules;
-use crate::service::{Backlog, LocalIdService, in_place};
+use crate::service::{Backlog, LocalIdService, Straight, in_place};
 
 /// Maximum machine IDs per process; more would only be a mistake.
 const MAX_MACHINES: u64 = 1024;
@@ -65,6 +65,7 @@ impl Builder {
         };
         Ok(LocalIdService {
             gen_method,
+            straight: Straight::new(&self, &slots, gen_method),
             settings: self,
             rules,
             machine_source,

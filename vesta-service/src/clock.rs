@@ -304,13 +304,35 @@ impl Glance {
         }
     }
 
+    /// True if it reads [`seconds`](Self::seconds).
+    pub(crate) fn reads_seconds(&self) -> bool {
+        self.seconds
+    }
+
+    /// True if it reads the [`coarse`](Self::coarse) time.
+    pub(crate) fn reads_coarse(&self) -> bool {
+        self.coarse
+    }
+
+    /// The reading of a glance that reads the second of the system's clock.
+    #[inline(always)]
+    pub(crate) fn seconds() -> u64 {
+        coarse_seconds()
+    }
+
+    /// The reading of a glance that reads the system's coarse time.
+    #[inline(always)]
+    pub(crate) fn coarse() -> u64 {
+        coarse_nanos()
+    }
+
     /// A number that changes when the time advances, and has no other meaning.
     #[inline(always)] // on the path of every ID: a call would be measurable
     pub(crate) fn read(&self) -> u64 {
         if self.seconds {
-            coarse_seconds()
+            Self::seconds()
         } else if self.coarse {
-            coarse_nanos()
+            Self::coarse()
         } else {
             crate::hint::unlikely();
             self.read_other()

@@ -11,8 +11,8 @@ use vesta_intf::{ErrorKind, IdError, NotReady, NotReadyReason};
 
 use crate::clock::AnyClock;
 
-pub(crate) use back_off::pause_at_lock;
 pub use back_off::{LONGEST_PAUSE, back_off, retry_pause};
+pub(crate) use back_off::{give_way, pause_at_lock};
 pub use notify::Notify;
 
 /// Retry delay while waiting for a store's answer. Short, because a store usually answers in milliseconds.

@@ -6,13 +6,14 @@
 mod races;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+mod word;
 
 use std::sync::{PoisonError, TryLockError};
 
-use crate::hint::unlikely;
 use crate::sequence::{Claim, Refusal, Rules, advance, within};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, standard};
-use crate::wait::{back_off, pause_at_lock};
+use crate::sync::{Mutex, MutexGuard, standard};
+use crate::wait::pause_at_lock;
+use word::Word;
 
 /// The populators by name. They differ only in cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -42,15 +43,22 @@ impl PopulatorKind {
     }
 }
 
-/// The word with the position, and its guard. An enum and not a box, so that the call can be inlined.
+/// The word with the position, or another one and its guard.
 ///
 /// ```text
 ///  bit 63   sealed
 ///  62 … 0   first position not yet issued
 /// ```
 #[derive(Debug)]
-pub(crate) enum Populator {
-    Atomic(Word),
+pub(crate) struct Populator {
+    /// Sealed from the beginning if the position is guarded: the fastest path looks at this word only.
+    word: Word,
+    guarded: Guarded,
+}
+
+#[derive(Debug)]
+enum Guarded {
+    No,
     Lock(Mutex<u64>),
     Sync(standard::Mutex<u64>),
 }
@@ -63,11 +71,16 @@ impl Populator {
     /// Starts at a position.
     pub(crate) fn new(kind: PopulatorKind, position: u64) -> Self {
         assert!(position < SEALED);
-        match kind {
-            PopulatorKind::Lock => Self::Lock(Mutex::new(position)),
-            PopulatorKind::Sync => Self::Sync(standard::Mutex::new(position)),
-            PopulatorKind::Atomic => Self::Atomic(Word::new(position)),
-        }
+        let guarded = match kind {
+            PopulatorKind::Lock => Guarded::Lock(Mutex::new(position)),
+            PopulatorKind::Sync => Guarded::Sync(standard::Mutex::new(position)),
+            PopulatorKind::Atomic => Guarded::No,
+        };
+        let word = match guarded {
+            Guarded::No => Word::new(position),
+            _ => Word::shared(SEALED),
+        };
+        Self { word, guarded }
     }
 
     /// Takes up to `want` positions atomically; waits for nothing but other claims.
@@ -84,36 +97,32 @@ impl Populator {
         self.update(|word| match word {
             SEALED.. => Err(Refusal::Sealed),
             next => advance(next, now, want, rules, bound),
-        })
+        })?
     }
 
     /// Fastest path: takes one position below `end`, if the next position is below it and the populator is
     /// not sealed. The caller must know that every position below `end` is valid.
     #[inline(always)] // on the path of every ID: a call would be measurable
     pub(crate) fn take_one(&self, end: u64, make: impl Fn(u64) -> u64) -> Option<u64> {
-        match self {
-            Self::Atomic(word) => match word.take_one(end) {
-                Ok(position) => Some(make(position)),
-                Err(found) => word.take_one_again(found, end).map(make),
-            },
-            _ => {
-                unlikely();
-                self.take_one_locked(end).map(make)
-            }
+        match self.word.take_one(end) {
+            Ok(position) => Some(make(position)),
+            Err(found) => self.take_one_again(found, end).map(make),
         }
     }
 
+    /// Tries again after the word alone had this position, or none.
+    #[cold]
     #[inline(never)] // or its code would slow down the others
-    fn take_one_locked(&self, end: u64) -> Option<u64> {
+    fn take_one_again(&self, found: u64, end: u64) -> Option<u64> {
         let below = |word: &mut u64| {
             let next = *word;
             (next < end).then(|| *word += 1)?;
             Some(next)
         };
-        match self {
-            Self::Lock(word) => below(&mut lock(word)),
-            Self::Sync(word) => below(&mut lock_standard(word)),
-            Self::Atomic(word) => word.take_one(end).ok(),
+        match &self.guarded {
+            Guarded::No => self.word.take_one_again(found, end),
+            Guarded::Lock(word) => below(&mut lock(word)),
+            Guarded::Sync(word) => below(&mut lock_standard(word)),
         }
     }
 
@@ -127,17 +136,21 @@ impl Populator {
                 Err(())
             }
         })
+        .ok()?
         .ok()
     }
 
-    /// Advances the position to the end of a claim.
+    /// Advances the position to the end of a claim, or explains why nobody can now.
     #[inline(always)]
-    fn update<E>(&self, claim: impl Fn(u64) -> Result<Claim, E>) -> Result<Claim, E> {
-        let change = |word: &mut u64| claim(*word).inspect(|claim| *word = claim.end);
-        match self {
-            Self::Atomic(word) => word.update(claim),
-            Self::Lock(word) => change(&mut lock(word)),
-            Self::Sync(word) => change(&mut lock_standard(word)),
+    fn update<E>(
+        &self,
+        claim: impl Fn(u64) -> Result<Claim, E>,
+    ) -> Result<Result<Claim, E>, Refusal> {
+        let change = |word: &mut u64| Ok(claim(*word).inspect(|claim| *word = claim.end));
+        match &self.guarded {
+            Guarded::No => self.word.update(claim),
+            Guarded::Lock(word) => change(&mut lock(word)),
+            Guarded::Sync(word) => change(&mut lock_standard(word)),
         }
     }
 
@@ -146,23 +159,29 @@ impl Populator {
     /// still the next position.
     pub(crate) fn give_back(&self, Claim { start, end }: Claim) -> bool {
         let change = |word: &mut u64| *word == end && std::mem::replace(word, start) == end;
-        match self {
-            Self::Atomic(word) => word.give_back(start, end),
-            Self::Lock(word) => change(&mut lock(word)),
-            Self::Sync(word) => change(&mut lock_standard(word)),
+        match &self.guarded {
+            Guarded::No => self.word.give_back(start, end),
+            Guarded::Lock(word) => change(&mut lock(word)),
+            Guarded::Sync(word) => change(&mut lock_standard(word)),
         }
     }
 
     /// Seals the populator for good (SAFETY.md, rule 2) and returns the first position that was never
-    /// issued. From then on every claim is refused. Sealing again returns the same position.
-    pub(crate) fn seal(&self) -> u64 {
+    /// issued; without it, if it cannot be known. From then on every claim is refused. Sealing again returns the same
+    /// position.
+    pub(crate) fn seal(&self) -> Option<u64> {
         let seal = |word: &mut u64| std::mem::replace(word, *word | SEALED);
-        let before = match self {
-            Self::Atomic(word) => word.seal(),
-            Self::Lock(word) => seal(&mut lock(word)),
-            Self::Sync(word) => seal(&mut lock_standard(word)),
+        let before = match &self.guarded {
+            Guarded::No => self.word.seal().ok()?,
+            Guarded::Lock(word) => seal(&mut lock(word)),
+            Guarded::Sync(word) => seal(&mut lock_standard(word)),
         };
-        before & !SEALED
+        Some(before & !SEALED)
+    }
+
+    /// In the child of a fork, which issues nothing: its calls wait for no thread of the parent.
+    pub(crate) fn close_in_child(&self) {
+        self.word.share_in_child();
     }
 }
 
@@ -184,82 +203,6 @@ fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
             pause_at_lock();
             word.lock().unwrap_or_else(PoisonError::into_inner)
         }
-    }
-}
-
-/// A word changed by compare-and-swap.
-#[derive(Debug)]
-#[repr(align(128))] // its own cache line (pair): the data read next to it rarely changes
-pub(crate) struct Word(AtomicU64);
-
-impl Word {
-    const fn new(position: u64) -> Self {
-        Self(AtomicU64::new(position))
-    }
-
-    /// A position below `end`; otherwise the current word, which is too large or was changed by
-    /// another caller.
-    #[inline(always)]
-    fn take_one(&self, end: u64) -> Result<u64, u64> {
-        // Relaxed: as in `update`.
-        let next = self.0.load(Ordering::Relaxed);
-        if next >= end {
-            return Err(next);
-        }
-        self.0
-            .compare_exchange(next, next + 1, Ordering::Relaxed, Ordering::Relaxed)
-    }
-
-    /// Retries after `take_one` failed with the word `found`.
-    #[cold]
-    #[inline(never)]
-    fn take_one_again(&self, mut found: u64, end: u64) -> Option<u64> {
-        while found < end {
-            let word = back_off(found, 1, || self.0.load(Ordering::Relaxed));
-            if word >= end {
-                return None;
-            }
-            match self
-                .0
-                .compare_exchange(word, word + 1, Ordering::Relaxed, Ordering::Relaxed)
-            {
-                Ok(position) => return Some(position),
-                Err(changed) => found = changed,
-            }
-        }
-        None
-    }
-
-    #[inline(always)]
-    fn update<E>(&self, claim: impl Fn(u64) -> Result<Claim, E>) -> Result<Claim, E> {
-        // Relaxed throughout: the word is the whole state, and nothing else is published with it. The
-        // modification order of the word, on which uniqueness relies, holds for relaxed changes too.
-        let mut word = self.0.load(Ordering::Relaxed);
-        loop {
-            let claim = claim(word)?;
-            match self
-                .0
-                .compare_exchange(word, claim.end, Ordering::Relaxed, Ordering::Relaxed)
-            {
-                Ok(_) => return Ok(claim),
-                Err(found) => {
-                    let size = claim.end - claim.start;
-                    word = back_off(found, size, || self.0.load(Ordering::Relaxed));
-                }
-            }
-        }
-    }
-
-    fn give_back(&self, start: u64, end: u64) -> bool {
-        // Relaxed: as above.
-        self.0
-            .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    fn seal(&self) -> u64 {
-        // Relaxed: as above. The returned value is exact because it comes from the same atomic change.
-        self.0.fetch_or(SEALED, Ordering::Relaxed)
     }
 }
 
@@ -294,7 +237,7 @@ pub(crate) mod subject {
         }
 
         fn seal(&self) -> u64 {
-            self.seal()
+            self.seal().expect("it can be taken away")
         }
 
         fn give_back(&self, claim: Claim) -> bool {
@@ -302,10 +245,10 @@ pub(crate) mod subject {
         }
 
         fn position(&self) -> u64 {
-            let word = match self {
-                Self::Lock(word) => *lock(word),
-                Self::Sync(word) => *lock_standard(word),
-                Self::Atomic(word) => word.0.load(Ordering::Relaxed),
+            let word = match &self.guarded {
+                Guarded::Lock(word) => *lock(word),
+                Guarded::Sync(word) => *lock_standard(word),
+                Guarded::No => self.word.position(),
             };
             word & !SEALED
         }

@@ -59,6 +59,10 @@ pub(crate) enum Refusal {
     TimeExhausted,
     /// The populator was sealed; it never issues again.
     Sealed,
+    /// The call interrupts another one of its thread, in a signal handler.
+    Reentered,
+    /// One thread alone uses the populator, and the system no longer lets another one take it away.
+    NoBarrier,
 }
 
 impl Rules {

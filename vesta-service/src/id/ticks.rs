@@ -90,6 +90,11 @@ impl Ticks {
         self.state.lock().compare(pair);
     }
 
+    /// The cheap clock of [`glance`](Self::glance).
+    pub(crate) fn cheap_clock(&self) -> &Glance {
+        &self.glance
+    }
+
     /// A number that changes when the time advances.
     #[inline(always)]
     pub(crate) fn glance(&self) -> u64 {

@@ -4,8 +4,10 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 /// A name that only this process has on this host: that of an abstract socket, which is not a file,
 /// needs no permission, and disappears with its process. It listens only so that others can ask whose it is.
@@ -34,4 +36,27 @@ pub(crate) fn user_of(name: &str) -> Option<u32> {
 pub(crate) fn file_system(path: &Path) -> Option<i64> {
     let found: i64 = rustix::fs::statfs(path).ok()?.f_type.into();
     Some(found & 0xffff_ffff) // it is sign-extended where words are short
+}
+
+/// True if this process can make all its threads pass a memory barrier.
+pub(crate) fn barrier_exists() -> bool {
+    static EXISTS: LazyLock<bool> =
+        LazyLock::new(|| membarrier_query().contains_command(MembarrierCommand::PrivateExpedited));
+    *EXISTS
+}
+
+/// Lets [`barrier_in_all_threads`] succeed at its first call, in microseconds. Takes milliseconds, once in a process.
+pub(crate) fn prepare_barrier() {
+    // A failure shows in the barrier.
+    let _ = membarrier(MembarrierCommand::RegisterPrivateExpedited);
+}
+
+/// Makes every running thread of this process pass a full memory barrier before it returns; threads that do not run
+/// have passed one. `false` if the system refuses it.
+pub(crate) fn barrier_in_all_threads() -> bool {
+    let pass = || membarrier(MembarrierCommand::PrivateExpedited).is_ok();
+    pass() || {
+        prepare_barrier(); // not done yet, or lost when the process was restored from an image
+        pass()
+    }
 }

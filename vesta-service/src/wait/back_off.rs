@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::hint::spin_loop;
 use std::time::Duration;
 
-use crate::clock::instant;
+use crate::clock::{Clock as _, SystemClock, instant};
 
 /// Maximum pause after a failed store request.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -23,6 +23,7 @@ thread_local! {
 
 const SHORTEST: Duration = Duration::from_nanos(60);
 const LONGEST: Duration = Duration::from_micros(4);
+const SHORTEST_SLEEP: Duration = Duration::from_micros(50);
 /// Other threads that claim more often than this do nothing else.
 const DENSE: Duration = Duration::from_nanos(15);
 
@@ -46,6 +47,16 @@ pub fn back_off(found: u64, size: u64, load: impl Fn() -> u64) -> u64 {
         (pause / 2).max(SHORTEST)
     });
     word
+}
+
+/// Lets a thread go on that is waited for, and that needs nanoseconds unless it does not run. After some attempts
+/// this thread sleeps, so that even one of a lower real-time priority runs.
+pub(crate) fn give_way(attempt: u32) {
+    match attempt {
+        0..64 if !cfg!(any(loom, shuttle)) => spin_loop(),
+        0..1024 => crate::sync::thread::yield_now(),
+        _ => SystemClock::new().park(SHORTEST_SLEEP),
+    }
 }
 
 /// Backs off once before blocking on a contended lock: it is held for nanoseconds only.

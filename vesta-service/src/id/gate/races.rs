@@ -143,7 +143,7 @@ fn the_populator_is_sealed_while_a_caller_passes() {
             let end = all.last().map_or(FIRST, |last| last.end);
             assert_eq!(
                 model.populator.seal(),
-                end,
+                Some(end),
                 "sealed one past the last position"
             );
             note.note(all.len());

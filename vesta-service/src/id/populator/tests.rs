@@ -50,7 +50,7 @@ fn a_sealed_populator_never_issues_again_and_returns_its_end() {
             Ok(Claim { start: 8, end: 9 })
         );
         for again in [false, true] {
-            assert_eq!(populator.seal(), 9, "sealed before: {again}");
+            assert_eq!(populator.seal(), Some(9), "sealed before: {again}");
             for tick in 0..8 {
                 assert_eq!(
                     populator.claim(tick, 1, &RULES, NO_BOUND),

@@ -309,7 +309,7 @@ fn exhaustively_at_small_widths() {
                                         assert!(then(until).is_ok());
                                         assert!(then(until - 1).is_err());
                                     }
-                                    Refusal::Sealed => unreachable!("advance knows no seal"),
+                                    _ => unreachable!("advance knows no {refusal:?}"),
                                 }
                             }
                         }

@@ -38,6 +38,12 @@ impl HeldLeases {
         }
     }
 
+    /// The first lease, in force or sealed.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> &HeldLease {
+        &self.first
+    }
+
     /// The lease in force.
     #[inline]
     pub(crate) fn current(&self) -> &HeldLease {
@@ -61,6 +67,9 @@ impl HeldLeases {
         self.current.store(index + 1, Ordering::Release);
     }
 }
+
+const NO_BARRIER: &str = "another thread took the first ID, and since then the system refuses the call `membarrier`, \
+     which lets this one take over; allow it, or set up the filter of system calls before the service is built";
 
 /// End of a lease that only its bound limits.
 const UNENDING: u64 = u64::MAX;
@@ -95,7 +104,12 @@ impl HeldLease {
     /// `make` to it. All of it is inlined into the caller, and its result stays in registers.
     #[inline(always)]
     pub(crate) fn one(&self, make: impl Fn(u64) -> u64) -> Option<u64> {
-        let shown = self.ticks.glance();
+        self.one_at(self.ticks.glance(), make)
+    }
+
+    /// As [`one`](Self::one), at this reading of the cheap clock.
+    #[inline(always)]
+    pub(crate) fn one_at(&self, shown: u64, make: impl Fn(u64) -> u64) -> Option<u64> {
         let end = self.gate.end(shown)?;
         self.populator.take_one(end, make)
     }
@@ -111,6 +125,7 @@ impl HeldLease {
     /// Closes the fast paths in the child of a fork. The slow paths refuse there by themselves.
     pub(crate) fn close_in_child(&self) {
         self.gate.close();
+        self.populator.close_in_child();
     }
 
     /// Slow path: reads the precise clocks, because the cheap ones may lag by milliseconds.
@@ -213,6 +228,11 @@ impl HeldLease {
             }
             .into(),
             Refusal::TimeExhausted => IdError::TimeExhausted,
+            Refusal::Reentered => IdError::Reentered,
+            Refusal::NoBarrier => IdError::Internal {
+                reason: NO_BARRIER.into(),
+                source: None,
+            },
             Refusal::Sealed => IdError::Sealed {
                 reason: self
                     .sealed_reason()
@@ -238,7 +258,8 @@ impl HeldLease {
     /// afterwards (SAFETY.md, rule 2).
     pub(crate) fn seal(&self, reason: &str) -> u64 {
         let _ = self.sealed.set(reason.to_owned()); // the first reason counts
-        self.populator.seal()
+        // If the position cannot be known, nothing at or above the bound was issued.
+        self.populator.seal().unwrap_or_else(|| self.bound())
     }
 
     fn is_sealed(&self) -> bool {

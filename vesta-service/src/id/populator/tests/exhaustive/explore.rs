@@ -33,7 +33,7 @@ impl<const KIND: usize> IdPopulator for Real<KIND> {
     }
 
     fn seal(&self) -> u64 {
-        self.0.seal()
+        IdPopulator::seal(&self.0)
     }
 
     fn give_back(&self, claim: Claim) -> bool {
@@ -138,6 +138,7 @@ impl Counts {
             Err(Refusal::AwaitingLease) => &mut self.awaiting,
             Err(Refusal::TimeExhausted) => &mut self.exhausted,
             Err(Refusal::Sealed) => &mut self.sealed,
+            Err(refusal) => panic!("{refusal:?} of one thread"),
         } += 1;
     }
 
