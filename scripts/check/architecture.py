@@ -34,9 +34,12 @@ STATE = {
     "vesta-service/src/fork.rs": "what a fork must close",
     "vesta-service/src/global.rs": "the default service",
     "vesta-service/src/host_guard.rs": "machine IDs held on this host",
+    "vesta-service/src/id/populator/word.rs": "numbers of threads",
     "vesta-service/src/lease/host_state/own.rs": "records of this process",
     "vesta-service/src/lease/slot/home.rs": "the home slot of a thread",
-    "vesta-service/src/wait/back_off.rs": "the pause of a thread",
+    "vesta-service/src/reentry.rs": "whether a thread is inside a call",
+    "vesta-service/src/sync/native.rs": "the macro for a value of each thread",
+    "vesta-service/src/wait/back_off.rs": "the pause of a thread; what a claim costs",
     "vesta-service/src/wait/future.rs": "numbers of waiters",
     "vesta-store/src/backends/sqlite/lock.rs": "locks of open files",
 }

@@ -61,6 +61,7 @@ mod os;
 #[cfg(any(loom, shuttle))]
 mod races;
 mod random;
+mod reentry;
 mod service;
 mod state_dir;
 mod status;

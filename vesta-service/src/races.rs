@@ -89,7 +89,10 @@ pub fn unique_and_growing<'a>(
             "nothing was given: {taken:?}"
         );
         let grows = taken.is_sorted_by(|one, next| one.end <= next.start);
-        assert!(grows, "not growing in one thread: {taken:?}");
+        assert!(
+            grows,
+            "given twice, or not growing in one thread: {taken:?}"
+        );
         all.extend(taken.iter().cloned());
     }
     all.sort_by_key(|taken| taken.start);

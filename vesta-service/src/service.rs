@@ -44,7 +44,7 @@ pub struct LocalIdService {
     pub(crate) positions_lost: Arc<AtomicU64>,
 }
 
-/// The shortest way of a call for one ID: what never changes is asked once. With one machine ID and a clock whose
+/// The shortest way of a call for one ID. It is chosen when the service is built. With one machine ID and a clock whose
 /// reading is a load or two, only the position and its end are left to look at.
 ///
 /// A flag for each clock and not an enum: a `match` would jump through a table for each ID.

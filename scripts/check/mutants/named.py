@@ -17,6 +17,10 @@ import sys
 
 SERVICE = "cargo test --quiet -p vesta-service"
 NUMBERS = "cargo test --quiet -p vesta-numbers"
+LOOM = (
+    "env RUSTFLAGS=--cfg=loom CARGO_TARGET_DIR=target/loom CARGO_PROFILE_DEV_DEBUG=0"
+    f" CARGO_PROFILE_DEV_OPT_LEVEL=2 {SERVICE} --lib word::races::"
+)
 
 # name: (file, text that occurs there once, replacement, command that must fail)
 FAULTS = {
@@ -135,10 +139,57 @@ FAULTS = {
         f"{SERVICE} --test service capacity::single_calls_are_served",
     ),
     "claim-given-back-under-another": (
-        "vesta-service/src/id/populator.rs",
-        ".compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)\n            .is_ok()",
-        ".swap(start, Ordering::Relaxed) >= end",
+        "vesta-service/src/id/populator/word.rs",
+        "let is_last = self.position.load(Ordering::Relaxed) == end;",
+        "let is_last = self.position.load(Ordering::Relaxed) >= end;",
         f"{SERVICE} --lib backlog::tests::cancelled_batch",
+    ),
+    "word-taken-away-without-the-barrier": (
+        "vesta-service/src/id/populator/word.rs",
+        "if !is_own && !barrier::in_all_threads() {",
+        "if !is_own && !barrier::exists() {",
+        f"{SERVICE} --lib joins",
+    ),
+    "busy-sole-user-not-waited-for": (
+        "vesta-service/src/id/populator/word.rs",
+        "if busy.load(Ordering::Acquire) == 0 {",
+        "if busy.load(Ordering::Acquire) <= thread {",
+        LOOM,
+    ),
+    "position-read-before-busy-is-set": (
+        "vesta-service/src/id/populator/word.rs",
+        "        let sole = self.sole(hands, THREAD.with(Cell::get));\n",
+        "        let early = self.position.load(Ordering::Relaxed);\n"
+        "        let sole = self.sole(hands, THREAD.with(Cell::get));\n"
+        "        if sole.is_some() && early < end {\n"
+        "            self.position.store(early + 1, Ordering::Relaxed);\n"
+        "            return Ok(early);\n"
+        "        }\n",
+        LOOM,
+    ),
+    "busy-cleared-before-the-position-is-written": (
+        "vesta-service/src/id/populator/word.rs",
+        "self.0.store(0, Ordering::Release); // step 6",
+        "self.0.store(0, Ordering::Relaxed); // step 6",
+        LOOM,
+    ),
+    "hands-not-looked-at-again": (
+        "vesta-service/src/id/populator/word.rs",
+        "(self.hands.0.load(Ordering::Relaxed) == hands).then_some(sole)",
+        "(self.hands.0.load(Ordering::Relaxed) >= FREE).then_some(sole)",
+        LOOM,
+    ),
+    "one-busy-for-all-turns": (
+        "vesta-service/src/id/populator/word.rs",
+        "let busy = &self.busy[usize::try_from(turn).unwrap_or(0)];",
+        "let busy = &self.busy[usize::try_from(turn).unwrap_or(0) * 0];",
+        LOOM,
+    ),
+    "signal-in-the-middle-of-a-change-not-seen": (
+        "vesta-service/src/id/populator/word.rs",
+        "        if busy.load(Ordering::Relaxed) != 0 {\n            return None;",
+        "        if busy.load(Ordering::Relaxed) == 1 {\n            return None;",
+        f"{SERVICE} --all-features --test fork signals::",
     ),
 }
 

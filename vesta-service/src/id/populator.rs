@@ -10,6 +10,7 @@ mod word;
 
 use std::sync::{PoisonError, TryLockError};
 
+use crate::reentry::Inside;
 use crate::sequence::{Claim, Refusal, Rules, advance, within};
 use crate::sync::{Mutex, MutexGuard, standard};
 use crate::wait::pause_at_lock;
@@ -121,8 +122,14 @@ impl Populator {
         };
         match &self.guarded {
             Guarded::No => self.word.take_one_again(found, end),
-            Guarded::Lock(word) => below(&mut lock(word)),
-            Guarded::Sync(word) => below(&mut lock_standard(word)),
+            guarded => {
+                let _inside = Inside::enter().ok()?;
+                match guarded {
+                    Guarded::Sync(word) => below(&mut lock_standard(word)),
+                    Guarded::Lock(word) => below(&mut lock(word)),
+                    Guarded::No => None,
+                }
+            }
         }
     }
 
@@ -140,7 +147,7 @@ impl Populator {
         .ok()
     }
 
-    /// Advances the position to the end of a claim, or explains why nobody can now.
+    /// Advances the position to the end of a claim, or explains why that is impossible now.
     #[inline(always)]
     fn update<E>(
         &self,
@@ -187,23 +194,23 @@ impl Populator {
 
 #[inline]
 fn lock(word: &Mutex<u64>) -> MutexGuard<'_, u64> {
-    word.try_lock().unwrap_or_else(|| {
-        pause_at_lock();
-        word.lock()
-    })
+    let attempt = || word.try_lock();
+    attempt()
+        .or_else(|| pause_at_lock(attempt))
+        .unwrap_or_else(|| word.lock())
 }
 
 /// The word changes in a single assignment, so a panic elsewhere cannot leave it half changed.
 #[inline]
 fn lock_standard(word: &standard::Mutex<u64>) -> standard::MutexGuard<'_, u64> {
-    match word.try_lock() {
-        Ok(word) => word,
-        Err(TryLockError::Poisoned(error)) => error.into_inner(),
-        Err(TryLockError::WouldBlock) => {
-            pause_at_lock();
-            word.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-    }
+    let attempt = || match word.try_lock() {
+        Ok(word) => Some(word),
+        Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    };
+    attempt()
+        .or_else(|| pause_at_lock(attempt))
+        .unwrap_or_else(|| word.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Populators as seen by tests: the real ones, and some with planted faults.

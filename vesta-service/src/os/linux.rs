@@ -4,7 +4,6 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
-use std::sync::LazyLock;
 
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
@@ -40,12 +39,10 @@ pub(crate) fn file_system(path: &Path) -> Option<i64> {
 
 /// True if this process can make all its threads pass a memory barrier.
 pub(crate) fn barrier_exists() -> bool {
-    static EXISTS: LazyLock<bool> =
-        LazyLock::new(|| membarrier_query().contains_command(MembarrierCommand::PrivateExpedited));
-    *EXISTS
+    membarrier_query().contains_command(MembarrierCommand::PrivateExpedited)
 }
 
-/// Lets [`barrier_in_all_threads`] succeed at its first call, in microseconds. Takes milliseconds, once in a process.
+/// Lets [`barrier_in_all_threads`] take microseconds at its first call, too.
 pub(crate) fn prepare_barrier() {
     // A failure shows in the barrier.
     let _ = membarrier(MembarrierCommand::RegisterPrivateExpedited);

@@ -14,7 +14,8 @@ use std::time::Duration;
 pub use std::sync::atomic::Ordering;
 
 use checker::sync;
-pub use checker::thread;
+pub use checker::{Buffered, barrier};
+pub use checker::{per_thread, thread};
 
 /// Created on first use: constructors here are `const`, a checker's are not. In a model, such a value
 /// must be touched before it is shared, as if the constructor had created it; loom panics otherwise.
@@ -224,24 +225,5 @@ impl Condvar {
             }
             self.wait_for(guard, limit);
         }
-    }
-}
-
-/// Asymmetric barriers. Loom's threads may read old values: there both are a sequentially consistent fence, which is
-/// what the pair amounts to for two threads of which one passes the light and the other the heavy barrier. In all
-/// other respects that is too much, so no other pair may rely on it. Shuttle's threads never read old values.
-pub mod barrier {
-    pub const fn exists() -> bool {
-        true
-    }
-
-    pub fn light() {
-        #[cfg(loom)]
-        loom::sync::atomic::fence(super::Ordering::SeqCst);
-    }
-
-    pub fn in_all_threads() -> bool {
-        light();
-        true
     }
 }

@@ -21,6 +21,9 @@ pub mod standard {
     pub use std::sync::{Mutex, MutexGuard};
 }
 
+/// An atomic whose stores a checker may delay, as a processor does.
+pub(crate) use AtomicU64 as Buffered;
+
 /// A pair of barriers of which one is free: [`light`](barrier::light) costs nothing, and
 /// [`in_all_threads`](barrier::in_all_threads) makes up for it in every other thread.
 pub(crate) mod barrier {

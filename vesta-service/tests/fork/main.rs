@@ -1,12 +1,17 @@
-//! A process that forks after building the service.
+//! A process that forks, is interrupted by signals, or loses system calls after building the service.
 #![cfg(unix)]
 
+#[cfg(target_os = "linux")]
+mod filtered;
 mod forked;
 mod serials;
+#[cfg(target_os = "linux")]
+mod signals;
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use vesta_numbers::segment::{NewSegmentTag, SegmentService};
 use vesta_numbers::testing::MemorySegmentStore;
@@ -62,6 +67,30 @@ fn forked_child_issues_no_id_and_its_parent_continues() {
             assert!(issued.insert(service.gen_id().expect("the parent goes on")));
         }
     }
+}
+
+/// The thread that alone uses the service may be in the middle of a call, and does not exist in the child.
+#[test]
+fn child_forked_beside_a_busy_thread_waits_for_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = fixed(1, folder.path()).build().unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let _ = service.try_gen_id();
+            }
+        });
+        for _ in 0..100 {
+            let in_child = forked(|| {
+                issues_nothing(&service);
+                service.close();
+            });
+            assert!(in_child, "see what the child said");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    service.gen_id().expect("the parent goes on");
 }
 
 #[test]

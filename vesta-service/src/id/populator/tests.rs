@@ -1,6 +1,7 @@
 //! Test suite run against every populator.
 
 mod exhaustive;
+mod joins;
 
 use std::collections::HashSet;
 

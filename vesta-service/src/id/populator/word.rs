@@ -1,5 +1,5 @@
 //! The word of the populator `atomic`. While one thread alone asks, that thread changes it by plain loads and
-//! stores, which cost a fraction of a locked instruction. Whoever else comes takes the word away first; after a
+//! stores, which cost a fraction of a locked instruction. Another thread takes the word away first; after a
 //! few such changes of hands it stays shared, and every thread changes it by compare-and-swap.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! A sole user changes the position between two stores of its turn's `busy`:
 //!
 //! ```text
-//!  the sole user                             whoever takes the word away
+//!  the sole user                             another thread takes the word away
 //!  1  busy = its number                      a  hands: sole → taking, by compare-and-swap
 //!  2  light barrier                          b  barrier in all threads of the process
 //!  3  hands: still its own? otherwise 6      c  wait until busy is 0 (acquire)
@@ -18,24 +18,32 @@
 //!  6  busy = 0 (release)
 //! ```
 //!
-//! *Nobody else changes the position meanwhile.* The barrier b falls between two steps of the sole user. If it falls
+//! *No other thread changes the position meanwhile.* The barrier b falls between two steps of the sole user. If it falls
 //! before 3, then 3 reads `taking`, and the position stays as it is. If it falls after 3, it also falls after 1, so c
 //! finds `busy` set until 6, and reads with it what 5 wrote. The light barrier keeps the compiler from exchanging 1
 //! and 3; b does so for the processor. So turns never overlap, each begins with all that the one before it wrote, and
 //! from SHARED on, which is never left, a compare-and-swap finds the last of it (d, read by acquire).
 //!
-//! Each turn has a `busy` of its own: a thread that was paused before 1 while its word was taken away comes back and
-//! sets it, and the users of later turns must not see that. A thread that ends has left every change; a new thread has
+//! The same holds on a weakly ordered processor. After b, the other thread sees all that comes before b in the sole
+//! user's program, in whatever order it was written.
+//!
+//! Each turn has its own `busy`. A thread that was paused before 1 while its word was taken away comes back and
+//! sets it, which must not disturb the users of later turns. A thread that ends has left every change; a new thread has
 //! another number.
 //!
 //! *A signal handler* that interrupts the sole user between 1 and 6 finds its own number in `busy`, and is refused: the
 //! interrupted call would undo what the handler took. Nor could it wait for itself.
 
+#[cfg(all(test, loom))]
+mod races;
+#[cfg(all(test, shuttle))]
+mod schedules;
+
 use std::cell::Cell;
 
 use super::SEALED;
 use crate::sequence::{Claim, Refusal};
-use crate::sync::{AtomicU64, Ordering, barrier, per_thread};
+use crate::sync::{Buffered, Ordering, barrier, per_thread};
 use crate::wait::{back_off, give_way};
 
 /// Number of turns. Each change of hands costs microseconds: a service that is handed from thread to thread keeps
@@ -47,26 +55,26 @@ const TURNS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
 const TURN: u64 = TAKING - 1;
 const TAKING: u64 = 8;
 const ONE_THREAD: u64 = 16;
-/// Nobody has used the word yet.
+/// No thread has used the word yet.
 const FREE: u64 = TAKING;
 /// Every thread changes the position by compare-and-swap.
 const SHARED: u64 = TAKING | 1;
-/// Nobody changes the position any more: it was to be sealed, and could not be taken away.
+/// No thread changes the position any more: it was to be sealed, and could not be taken away.
 const STOPPED: u64 = TAKING | 2;
 
 /// A position, and who may change it how.
 #[derive(Debug)]
 #[repr(align(128))] // its own cache line (pair): the data read next to it rarely changes
 pub(crate) struct Word {
-    position: AtomicU64,
+    position: Buffered,
     /// For each turn, the number of its sole user while that changes the position, otherwise 0.
-    busy: [AtomicU64; TURNS],
+    busy: [Buffered; TURNS],
     hands: Hands,
 }
 
 #[derive(Debug)]
 #[repr(align(128))] // read by all threads, rarely written
-struct Hands(AtomicU64);
+struct Hands(Buffered);
 
 per_thread! {
     /// The number of this thread; 0 until it needs one.
@@ -85,7 +93,7 @@ fn numbered() -> u64 {
 }
 
 /// The right of a sole user to change the position, until it is dropped.
-struct Sole<'a>(&'a AtomicU64);
+struct Sole<'a>(&'a Buffered);
 
 impl Drop for Sole<'_> {
     #[inline(always)]
@@ -106,9 +114,9 @@ impl Word {
 
     fn starting(position: u64, hands: u64) -> Self {
         Self {
-            position: AtomicU64::new(position),
-            busy: std::array::from_fn(|_| AtomicU64::new(0)),
-            hands: Hands(AtomicU64::new(hands)),
+            position: Buffered::new(position),
+            busy: std::array::from_fn(|_| Buffered::new(0)),
+            hands: Hands(Buffered::new(hands)),
         }
     }
 
@@ -240,7 +248,17 @@ impl Word {
         self.hands.0.store(SHARED, Ordering::Relaxed);
     }
 
-    #[cfg(all(test, not(shuttle)))]
+    /// Makes the primitives of a checker, which are made lazily.
+    #[cfg(all(test, loom))]
+    fn touch(&self) {
+        self.position.load(Ordering::Relaxed);
+        self.hands.0.load(Ordering::Relaxed);
+        self.busy
+            .iter()
+            .for_each(|busy| drop(busy.load(Ordering::Relaxed)));
+    }
+
+    #[cfg(test)]
     pub(super) fn position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)
     }

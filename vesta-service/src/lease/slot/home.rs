@@ -13,6 +13,7 @@ use super::keeper::Keeper;
 use super::machine::MachineSlot;
 use crate::BuildError;
 use crate::fork::AtFork;
+use crate::reentry::Inside;
 use crate::sequence::Claim;
 
 /// One or more machine slots. Callers are spread over them: each thread keeps to its home slot, and
@@ -145,6 +146,7 @@ impl Slots {
         &'a self,
         mut attempt: impl FnMut(&'a HeldLease) -> Result<T, IdError>,
     ) -> Result<T, IdError> {
+        let _inside = Inside::enter()?;
         let retry_after = |error: &IdError| match error {
             IdError::NotReady(not_ready) => not_ready.retry_after,
             _ => Duration::MAX,

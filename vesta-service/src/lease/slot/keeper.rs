@@ -66,6 +66,7 @@ impl Keeper {
         thread::Builder::new()
             .name("vesta-keeper".into())
             .spawn(move || {
+                crate::os::prepare_barrier(); // here, because it takes milliseconds
                 sealing_on_panic(&slots, || {
                     while let Some(pause) = rounds.round() {
                         if pause.is_zero() {
