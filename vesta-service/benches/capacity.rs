@@ -5,14 +5,16 @@
 //! run twice: to count IDs and processor time, and again with a clock around each call. Two more measurements follow: a
 //! burst at the start of a second, and the floor of waiting, which is threads that only sleep until each tick or slice.
 //!
-//! `cargo bench -p vesta-service --bench capacity [-- SECONDS [WAY]]` (Linux: reads /proc)
+//! `cargo bench -p vesta-service --features async --bench capacity [-- SECONDS [WAY]]` (Linux: reads /proc)
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use std::{fmt, fs};
 
-use vesta_service::{Builder, IdMeta, LocalIdService, MachineSource};
+use vesta_service::contract::TimeUnit;
+use vesta_service::{Builder, IdError, IdMeta, LayoutSpec, LocalIdService, MachineSource};
 use vesta_testkit::figures::Figures;
 
 /// Processor time of all threads of this process so far. A unit of /proc is 10 ms.
@@ -43,13 +45,75 @@ const WAYS: [(&str, Way); 2] = [
     }),
 ];
 
-fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> LocalIdService {
+fn service(layout: IdMeta, way: Way, folder: &tempfile::TempDir) -> Arc<LocalIdService> {
     let builder = LocalIdService::builder()
         .namespace(vesta_testkit::namespace_of(folder.path()))
         .layout(layout)
         .machine(MachineSource::Fixed(1))
         .state_dir(folder.path());
-    way(builder).build().expect("a service")
+    Arc::new(way(builder).build().expect("a service"))
+}
+
+/// A layout in seconds with this many IDs in each.
+fn per_second(seq_bits: u8) -> IdMeta {
+    let spec = *IdMeta::MAX_PEAK.spec();
+    IdMeta::new(LayoutSpec { seq_bits, ..spec }).expect("a layout")
+}
+
+/// Callers that block a thread each, or tasks of a runtime.
+#[derive(Debug, Clone, Copy)]
+enum Callers {
+    Threads(usize),
+    Tasks(usize),
+}
+
+impl fmt::Display for Callers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads(count) => write!(f, "callers: {count}"),
+            Self::Tasks(count) => write!(f, "async callers: {count}"),
+        }
+    }
+}
+
+/// Runs callers twice, prints and notes the row.
+fn row(
+    figures: &mut Figures,
+    layout: IdMeta,
+    (name, way): (&str, Way),
+    callers: Callers,
+    period: Duration,
+) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let service = service(layout, way, &folder);
+    let (load, timed) = (
+        run(&service, callers, period, false),
+        run(&service, callers, period, true),
+    );
+    let of_capacity = 100.0 * load.ids.iter().sum::<u64>() as f64 / load.capacity;
+    let processor = 100.0 * load.cpu.as_secs_f64() / period.as_secs_f64();
+    let (least, most) = load.shares();
+    let [slow, longest] = [0.001, 0.0].map(|part| millis(timed.slowest(part)));
+    let errors = load.errors + timed.errors;
+    let layout = match layout.name() {
+        "custom" => format!("{} IDs/s", layout.capacity_per_second()),
+        name => name.to_owned(),
+    };
+    let row = format!("{layout}, {name}, {callers}");
+    println!(
+        "| {row} | {of_capacity:.2} % | {processor:.1} % | {slow:.2} | {longest:.1} | {least:.2} to {most:.2} \
+         | {errors} |",
+    );
+    for (question, figure) in [
+        ("% of the capacity", of_capacity),
+        ("processor, % of a core", processor),
+        ("longest wait, ms", longest),
+        ("least of a caller, of its fair share", least),
+        ("most of a caller", most),
+        ("errors", errors as f64),
+    ] {
+        figures.note(&format!("{QUESTION}: {question}"), &row, figure);
+    }
 }
 
 fn main() {
@@ -64,42 +128,27 @@ fn main() {
         .find(|argument| argument.parse::<u64>().is_err());
     let is_wanted = |name: &str| only.is_none_or(|only| name.contains(only));
     println!(
-        "| layout | settings | callers | of the capacity | processor (of one core) | p99.9 of a call, ms \
-         | longest, ms | least and most of a caller, of its fair share | errors |"
+        "| layout, settings, callers | of the capacity | processor (of one core) | p99.9 of a call, ms | longest, ms \
+         | least and most of a caller, of its fair share | errors |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|");
     for layout in [IdMeta::MAX_PEAK, IdMeta::MIN_GRANULARITY] {
-        for (name, way) in WAYS.into_iter().filter(|(name, _)| is_wanted(name)) {
+        for way in WAYS.into_iter().filter(|(name, _)| is_wanted(name)) {
             for callers in [1, 8] {
-                let folder = tempfile::tempdir().expect("a temporary folder");
-                let service = service(layout, way, &folder);
-                let load = load(&service, callers, period);
-                let waits = waits(&service, callers, period);
-                let ids: u64 = load.ids.iter().sum();
-                let of_capacity = 100.0 * ids as f64 / load.capacity;
-                let processor = 100.0 * load.cpu.as_secs_f64() / period.as_secs_f64();
-                let share = |of: Option<&u64>| {
-                    *of.expect("a caller") as f64 * callers as f64 / ids.max(1) as f64
-                };
-                let (least, most) = (share(load.ids.iter().min()), share(load.ids.iter().max()));
-                let [slow, longest] = [0.001, 0.0].map(|part| millis(waits.share(part)));
-                let errors = load.errors + waits.errors;
-                println!(
-                    "| {} | {name} | {callers} | {of_capacity:.2} % | {processor:.1} % | {slow:.2} \
-                     | {longest:.1} | {least:.2} to {most:.2} | {errors} |",
-                    layout.name(),
-                );
-                let row = format!("{}, {name}, callers: {callers}", layout.name());
-                for (question, figure) in [
-                    ("% of the capacity", of_capacity),
-                    ("processor, % of a core", processor),
-                    ("longest wait, ms", longest),
-                    ("least of a caller, of its fair share", least),
-                    ("most of a caller", most),
-                    ("errors", errors as f64),
-                ] {
-                    figures.note(&format!("{QUESTION}: {question}"), &row, figure);
-                }
+                row(&mut figures, layout, way, Callers::Threads(callers), period);
+            }
+        }
+    }
+    // Many callers, also of layouts in which each of them waits for a second.
+    for layout in [
+        per_second(6),
+        per_second(8),
+        per_second(14),
+        IdMeta::MAX_PEAK,
+    ] {
+        for callers in [Callers::Threads(64), Callers::Tasks(64)] {
+            if is_wanted("many") {
+                row(&mut figures, layout, WAYS[0], callers, period / 2);
             }
         }
     }
@@ -157,63 +206,135 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// Durations of the calls that waited, and the number of all calls.
+/// What the callers of one run saw.
 #[derive(Default)]
-struct Waits {
+struct Seen {
+    /// IDs of each caller.
+    ids: Vec<u64>,
     calls: usize,
     errors: u64,
-    longest_first: Vec<Duration>,
+    /// Durations of the calls that waited, longest first, if they were measured.
+    waits: Vec<Duration>,
+    cpu: Duration,
+    capacity: f64,
 }
 
-impl Waits {
+impl Seen {
     /// Duration of the fastest call in this share of the slowest calls.
-    fn share(&self, share: f64) -> Duration {
+    fn slowest(&self, share: f64) -> Duration {
         let place = (self.calls as f64 * share) as usize;
-        self.longest_first.get(place).copied().unwrap_or_default()
+        self.waits.get(place).copied().unwrap_or_default()
+    }
+
+    /// IDs of the caller that got the least, and of the one that got the most, as parts of a fair share.
+    fn shares(&self) -> (f64, f64) {
+        let fair = self.ids.iter().sum::<u64>().max(1) as f64 / self.ids.len() as f64;
+        let least = self.ids.iter().min().expect("a caller");
+        let most = self.ids.iter().max().expect("a caller");
+        (*least as f64 / fair, *most as f64 / fair)
     }
 }
 
-/// Duration of each call that took longer than any call without a wait.
-fn waits(service: &LocalIdService, callers: usize, period: Duration) -> Waits {
-    const WAITED: Duration = Duration::from_micros(20);
-    let stop = AtomicBool::new(false);
-    let mut all = Waits::default();
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..callers)
-            .map(|_| {
-                scope.spawn(|| {
-                    let (mut calls, mut errors, mut waits) = (0, 0, Vec::new());
-                    let mut before = Instant::now();
-                    while !stop.load(Ordering::Relaxed) {
-                        errors += u64::from(service.gen_id().is_err());
-                        let now = Instant::now();
-                        calls += 1;
-                        waits.extend(Some(now - before).filter(|took| *took > WAITED));
-                        before = now;
-                    }
-                    (calls, errors, waits)
-                })
-            })
-            .collect();
-        std::thread::sleep(period);
-        stop.store(true, Ordering::Relaxed);
-        for worker in workers {
-            let (calls, errors, waits) = worker.join().expect("no panic");
-            all.calls += calls;
-            all.errors += errors;
-            all.longest_first.extend(waits);
-        }
-    });
-    all.longest_first.sort_by(|one, other| other.cmp(one));
-    all
+/// Calls of one caller. With `timed`, the clock is read after each.
+struct Caller<'a> {
+    stop: &'a AtomicBool,
+    timed: bool,
+    before: Instant,
+    ids: u64,
+    errors: u64,
+    waits: Vec<Duration>,
 }
 
-/// IDs of each caller, and the IDs that the capacity allowed.
-struct Load {
-    ids: Vec<u64>,
-    errors: u64,
-    capacity: f64,
-    cpu: Duration,
+impl<'a> Caller<'a> {
+    fn new(stop: &'a AtomicBool, timed: bool) -> Self {
+        Self {
+            stop,
+            timed,
+            before: Instant::now(),
+            ids: 0,
+            errors: 0,
+            waits: Vec::new(),
+        }
+    }
+
+    /// Notes the end of a call; `false` once it is time to stop.
+    fn goes_on(&mut self, result: Result<u64, IdError>) -> bool {
+        /// Longer than any call without a wait.
+        const WAITED: Duration = Duration::from_micros(20);
+        match result {
+            Ok(_) => self.ids += 1,
+            Err(_) => self.errors += 1,
+        }
+        if self.timed {
+            let now = Instant::now();
+            let took = now - std::mem::replace(&mut self.before, now);
+            self.waits.extend(Some(took).filter(|took| *took > WAITED));
+        }
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Lets callers take IDs for whole seconds, so that a partial tick does not distort the count: from
+/// just after a second begins, when even lagging clocks show it, until just before another ends.
+fn run(service: &Arc<LocalIdService>, callers: Callers, period: Duration, timed: bool) -> Seen {
+    const MARGIN: Duration = Duration::from_millis(30);
+    let stop = Arc::new(AtomicBool::new(false));
+    sleep_until_a_second_begins(MARGIN);
+    let (start, cpu_before) = (Instant::now(), cpu());
+    let sleep = || std::thread::sleep((period - 2 * MARGIN).saturating_sub(start.elapsed()));
+    let all: Vec<(u64, u64, Vec<Duration>)> = match callers {
+        Callers::Threads(count) => std::thread::scope(|scope| {
+            let one = || {
+                let mut caller = Caller::new(&stop, timed);
+                while caller.goes_on(service.gen_id()) {}
+                (caller.ids, caller.errors, caller.waits)
+            };
+            let workers: Vec<_> = (0..count).map(|_| scope.spawn(one)).collect();
+            sleep();
+            stop.store(true, Ordering::Relaxed);
+            let joined = workers.into_iter().map(|it| it.join().expect("no panic"));
+            joined.collect()
+        }),
+        Callers::Tasks(count) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().build();
+            let runtime = runtime.expect("a runtime");
+            let one = |service: Arc<LocalIdService>, stop: Arc<AtomicBool>| async move {
+                let mut caller = Caller::new(&stop, timed);
+                while caller.goes_on(service.gen_id_async().await) {}
+                (caller.ids, caller.errors, caller.waits)
+            };
+            let tasks: Vec<_> = (0..count)
+                .map(|_| runtime.spawn(one(service.clone(), stop.clone())))
+                .collect();
+            sleep();
+            stop.store(true, Ordering::Relaxed);
+            let joined = tasks
+                .into_iter()
+                .map(|it| runtime.block_on(it).expect("no panic"));
+            joined.collect()
+        }
+    };
+    let cpu = cpu() - cpu_before;
+    // With a layout of seconds, all of each second counts, except, with pacing, what the end of the last one
+    // has; with the other layout, the margins are excluded.
+    let margins = match service.meta().spec().unit {
+        TimeUnit::Second => MARGIN.mul_f64(7.0 / 8.0),
+        _ => 2 * MARGIN,
+    };
+    let per_second = service.meta().capacity_per_second() as f64;
+    let mut seen = Seen {
+        capacity: per_second * (period - margins).as_secs_f64(),
+        cpu,
+        ..Seen::default()
+    };
+    for (ids, errors, waits) in all {
+        seen.calls += (ids + errors) as usize;
+        seen.ids.push(ids);
+        seen.errors += errors;
+        seen.waits.extend(waits);
+    }
+    seen.waits.sort_by(|one, other| other.cmp(one));
+    seen
 }
 
 /// Sleeps until a second begins, plus `and`.
@@ -224,46 +345,4 @@ fn sleep_until_a_second_begins(and: Duration) {
             .map_or(0, |since| since.subsec_nanos().into()),
     );
     std::thread::sleep(Duration::from_secs(1).saturating_sub(into_second) + and);
-}
-
-/// Lets callers take IDs for whole seconds, so that a partial tick does not distort the count: from
-/// just after a second begins, when even lagging clocks show it, until just before another ends.
-fn load(service: &LocalIdService, callers: usize, period: Duration) -> Load {
-    const MARGIN: Duration = Duration::from_millis(30);
-    let stop = AtomicBool::new(false);
-    sleep_until_a_second_begins(MARGIN);
-    let (start, cpu_before) = (Instant::now(), cpu());
-    let taken: Vec<(u64, u64)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..callers)
-            .map(|_| {
-                scope.spawn(|| {
-                    let (mut taken, mut errors) = (0, 0);
-                    while !stop.load(Ordering::Relaxed) {
-                        match service.gen_id() {
-                            Ok(_) => taken += 1,
-                            Err(_) => errors += 1,
-                        }
-                    }
-                    (taken, errors)
-                })
-            })
-            .collect();
-        std::thread::sleep((period - 2 * MARGIN).saturating_sub(start.elapsed()));
-        stop.store(true, Ordering::Relaxed);
-        let counts = workers.into_iter().map(|it| it.join().expect("no panic"));
-        counts.collect()
-    });
-    // With a layout of seconds, all of each second counts, except, with pacing, what the end of the last one
-    // has; with the other layout, the margins are excluded.
-    let margins = match service.meta().spec().unit {
-        vesta_intf::TimeUnit::Second => MARGIN.mul_f64(7.0 / 8.0),
-        _ => 2 * MARGIN,
-    };
-    let per_second = service.meta().capacity_per_second() as f64;
-    Load {
-        ids: taken.iter().map(|(ids, _)| *ids).collect(),
-        errors: taken.iter().map(|(_, errors)| *errors).sum(),
-        capacity: per_second * (period - margins).as_secs_f64(),
-        cpu: cpu() - cpu_before,
-    }
 }

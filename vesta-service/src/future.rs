@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use vesta_intf::{AsyncIdService, Id, IdError, IdRun, IdService, MakeId, VestaId};
 
 use crate::LocalIdService;
-use crate::service::{Batch, put_in_order};
+use crate::service::{Batch, Turn, put_in_order};
 
 impl LocalIdService {
     /// [`next`](Self::next) without blocking the thread.
@@ -76,7 +76,10 @@ impl GenId<'_> {
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<u64, IdError>> {
         let service = self.service;
         let waiting = self.waiting.get_or_insert_with(|| {
-            Box::pin(async move { service.wait().until_async(|| service.try_gen_id()).await })
+            Box::pin(async move {
+                let mut turn = Turn::new(service);
+                service.wait().until_async(|| turn.id()).await
+            })
         });
         waiting.as_mut().poll(cx)
     }

@@ -1,15 +1,14 @@
 //! The embedded service: a straight path from a call to an ID.
 
 mod backlog;
+mod turn;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use vesta_intf::{
-    ErrorKind, Field, FieldOrder, GenMethod, Id, IdError, IdMeta, IdRun, IdService, MakeId,
-};
+use vesta_intf::{Field, FieldOrder, GenMethod, Id, IdError, IdMeta, IdRun, IdService, MakeId};
 
 use crate::builder::Builder;
 use crate::clock::Glance;
@@ -19,6 +18,7 @@ use crate::number::number;
 use crate::sequence::{Claim, Rules};
 use crate::wait::Wait;
 pub(crate) use backlog::{Backlog, Batch};
+pub(crate) use turn::Turn;
 
 /// Generates IDs inside this process. Share it behind an [`Arc`](std::sync::Arc) or the
 /// [`global`](crate::global) module; one per process is enough.
@@ -146,23 +146,17 @@ impl LocalIdService {
     /// As [`IdService::try_gen_id`]; [`IdError::OutOfRange`] if `want` is 0.
     pub fn try_gen_run(&self, want: u32) -> Result<IdRun, IdError> {
         IdError::check("count", want.into(), 1, u32::MAX.into())?;
-        Ok(self.take_run(want)?.0)
+        let (lease, claim) = self.slots.claim(want)?;
+        Ok(self.run_at(lease, claim))
     }
 
-    /// As [`try_gen_run`](Self::try_gen_run), and returns the claim too.
-    pub(crate) fn take_run(&self, want: u32) -> Result<(IdRun, (&HeldLease, Claim)), IdError> {
-        let (lease, claim @ Claim { start, end }) = self.slots.claim(want)?;
-        let first = self.id_at(lease, start);
-        // A claim is never longer than requested.
-        let count = u32::try_from(end - start).unwrap_or(want);
-        Ok((
-            IdRun {
-                first,
-                step: self.settings.layout.step(),
-                count,
-            },
-            (lease, claim),
-        ))
+    /// The IDs of a claim.
+    pub(crate) fn run_at(&self, lease: &HeldLease, Claim { start, end }: Claim) -> IdRun {
+        IdRun {
+            first: self.id_at(lease, start),
+            step: self.settings.layout.step(),
+            count: u32::try_from(end - start).unwrap_or(u32::MAX), // a claim is never longer than requested
+        }
     }
 
     /// A new ID, if the fast path has one. The usual case is separate and inlined into the caller: values
@@ -200,28 +194,22 @@ impl LocalIdService {
         Ok(self.id_at(lease, claim.start))
     }
 
-    /// Waits for an ID. With pacing, a waiting caller already has a position, so that later callers
-    /// are served later.
     #[cold]
     #[inline(never)]
     fn wait_for_id(&self) -> Result<u64, IdError> {
-        let mut reserved: Option<Reserved<'_>> = None;
-        let waited = self.wait().until(|| {
-            let taken = match reserved {
-                Some(taken) => taken,
-                None => match self.try_gen_id_slowly() {
-                    Err(error) if self.settings.pacing && is_used_up(&error) => {
-                        *reserved.insert(self.slots.reserve(self.settings.max_wait)?)
-                    }
-                    done => return done,
-                },
-            };
-            Ok(self.id_at(taken.lease, taken.position()?))
-        });
-        if waited.is_err() && reserved.is_some() {
-            self.lost(1);
-        }
-        waited
+        let mut turn = Turn::new(self);
+        self.wait().until(|| turn.id())
+    }
+
+    /// Reserves a position for a waiting call.
+    fn reserve(&self, soonest: Duration) -> Result<Reserved<'_>, IdError> {
+        self.slots.reserve(soonest, self.settings.max_wait)
+    }
+
+    /// The duration of a slice.
+    fn slice(&self) -> Duration {
+        let tick = Duration::from_millis(self.settings.layout.spec().unit.millis());
+        tick / (1 << self.rules.slice_bits())
     }
 
     /// The wait of one call.
@@ -271,10 +259,6 @@ impl LocalIdService {
             .saturating_mul(lines);
         self.backlog.enter(ids, per_second, self.settings.max_wait)
     }
-}
-
-fn is_used_up(error: &IdError) -> bool {
-    error.kind() == ErrorKind::SequenceUsedUp
 }
 
 /// The genMethod value shifted into its field; 0 in a layout without the field.

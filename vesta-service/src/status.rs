@@ -31,7 +31,7 @@ pub struct Status {
     pub layout_ends: UnixMillis,
     /// Time until then.
     pub layout_left: Duration,
-    /// Positions that were taken for batches that failed. They are never issued.
+    /// Positions that were taken by calls that then failed or were dropped. They are never issued.
     pub positions_lost_total: u64,
 }
 
@@ -185,6 +185,9 @@ impl LocalIdService {
     /// Status of the service.
     pub fn status(&self) -> Status {
         let machines = self.machines();
+        self.slots
+            .iter()
+            .for_each(|slot| slot.leases.current().settle());
         let layout_ends = self.settings.layout.end();
         let left = layout_ends.since(self.settings.clock.wall()).unwrap_or(0);
         Status {
@@ -198,7 +201,7 @@ impl LocalIdService {
             populator: self.settings.populator,
             layout_ends,
             layout_left: Duration::from_millis(left),
-            positions_lost_total: self.positions_lost.load(Ordering::Relaxed),
+            positions_lost_total: self.positions_lost.load(Ordering::Relaxed) + lost.sum::<u64>(),
         }
     }
 }

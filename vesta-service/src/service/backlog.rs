@@ -13,6 +13,7 @@ use vesta_intf::{IdError, IdRun, NotReady};
 use crate::LocalIdService;
 use crate::lease::HeldLease;
 use crate::sequence::Claim;
+use crate::service::Turn;
 
 /// IDs still needed by all waiting batches together.
 #[derive(Debug, Default)]
@@ -51,6 +52,7 @@ impl Backlog {
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
     service: &'a LocalIdService,
+    turn: Turn<'a>,
     left: u64,
     /// True once the remaining IDs count in the backlog.
     queued: bool,
@@ -62,6 +64,7 @@ impl<'a> Batch<'a> {
     pub(crate) const fn new(service: &'a LocalIdService, wanted: u64) -> Self {
         Self {
             service,
+            turn: Turn::new(service),
             left: wanted,
             queued: false,
             taken: Vec::new(),
@@ -73,20 +76,18 @@ impl<'a> Batch<'a> {
     /// an `Ok(Err(_))`, which means that too many batches wait already, it is over.
     pub(crate) fn fill(&mut self, mut take: impl FnMut(IdRun)) -> Result<Filled, IdError> {
         while self.left > 0 {
-            match self
-                .service
-                .take_run(u32::try_from(self.left).unwrap_or(u32::MAX))
-            {
-                Ok((run, claim)) => {
-                    let count = u64::from(run.count);
+            let want = u32::try_from(self.left).unwrap_or(u32::MAX);
+            match self.turn.claim(want) {
+                Ok((lease, claim)) => {
+                    let count = claim.end - claim.start;
                     self.left -= count;
                     if self.left > 0 {
-                        self.taken.push(claim);
+                        self.taken.push((lease, claim));
                     }
                     if self.queued {
                         self.service.backlog.leave(count);
                     }
-                    take(run);
+                    take(self.service.run_at(lease, claim));
                 }
                 Err(IdError::NotReady(NotReady { why, retry_after })) if !self.queued => {
                     match self.service.enter_backlog(self.left) {

@@ -95,7 +95,7 @@ fn every_layout_continues_above_its_ids_after_each_restart() {
         for life in 0..12 {
             let service = LocalIdService::builder()
                 .layout(layout)
-                .populator(PopulatorKind::ALL[life % 4])
+                .populator(PopulatorKind::ALL[life % 3])
                 .clock_kind(ClockKind::ALL[life % 2])
                 .pacing(life % 5 == 4)
                 .borrow_ahead(Duration::from_millis([0, 1000, 3000][life % 3]))

@@ -3,6 +3,7 @@
 
 #[cfg(all(test, loom))]
 mod races;
+mod reserved;
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -17,6 +18,9 @@ use crate::sequence::{Claim, Refusal, Rules};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::ticks::Ticks;
 use crate::wait::RETRY_AFTER;
+
+use reserved::GivenUp;
+pub(crate) use reserved::Reserved;
 
 /// Successive leases of one machine slot; the last one is in force.
 #[derive(Debug)]
@@ -60,6 +64,13 @@ impl HeldLeases {
         &self.others[number - 1]
     }
 
+    /// Positions of all leases that waiting callers reserved and no caller gets.
+    pub(crate) fn lost(&self) -> u64 {
+        let others = self.others.iter().map(|(_, lease)| lease);
+        let leases = std::iter::once(&self.first).chain(others);
+        leases.map(HeldLease::lost).sum()
+    }
+
     /// Puts a new lease in force. Called by one thread at a time. The lease before must be sealed, and stays
     /// so (SAFETY.md, rule 2).
     pub(crate) fn follow(&self, next: HeldLease) {
@@ -97,6 +108,7 @@ pub(crate) struct HeldLease {
     /// (SAFETY.md, rule 11).
     ends_at: AtomicU64,
     populator: Populator,
+    given_up: GivenUp,
 }
 
 impl HeldLease {
@@ -171,26 +183,6 @@ impl HeldLease {
         self.ends_at.fetch_max(nanos(end), Ordering::Release); // a maximum, as for the bound
     }
 
-    /// Takes a position for a caller that waits until it is due, at most `ahead` from now.
-    pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
-        self.check_end()?;
-        let now = self.ticks.now().map_err(|behind| self.why_not(behind))?;
-        let rules = self.rules.reserving(self.ticks.slices(ahead));
-        let claim = self.populator.claim(now, 1, &rules, self.bound());
-        let position = claim.map_err(|refusal| self.explain(refusal))?.start;
-        let wake = self.rules.wake(position);
-        let in_time = self.ticks.until(wake) <= ahead;
-        Ok(Reserved {
-            lease: self,
-            position,
-            wake: if in_time {
-                wake
-            } else {
-                self.rules.due(position)
-            },
-        })
-    }
-
     /// Gives back a claim that no caller received, unless positions were taken after it; `false` if the claim
     /// is lost.
     pub(crate) fn give_back(&self, claim: Claim) -> bool {
@@ -259,7 +251,9 @@ impl HeldLease {
     pub(crate) fn seal(&self, reason: &str) -> u64 {
         let _ = self.sealed.set(reason.to_owned()); // the first reason counts
         // If the position cannot be known, nothing at or above the bound was issued.
-        self.populator.seal().unwrap_or_else(|| self.bound())
+        let end = self.populator.seal().unwrap_or_else(|| self.bound());
+        self.lose_given_up();
+        end
     }
 
     fn is_sealed(&self) -> bool {
@@ -269,27 +263,6 @@ impl HeldLease {
     /// Reason why the lease was sealed, if it was.
     pub(crate) fn sealed_reason(&self) -> Option<&str> {
         self.sealed.get().map(String::as_str)
-    }
-}
-
-/// Position that a waiting caller has taken before it is due.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Reserved<'a> {
-    pub(crate) lease: &'a HeldLease,
-    position: u64,
-    /// Slice to sleep until.
-    wake: u64,
-}
-
-impl Reserved<'_> {
-    /// Returns the position, once it is due.
-    pub(crate) fn position(&self) -> Result<u64, IdError> {
-        let (ticks, rules) = (&self.lease.ticks, &self.lease.rules);
-        if ticks.has_reached(rules.due(self.position)) {
-            return Ok(self.position);
-        }
-        let (retry_after, why) = (ticks.until(self.wake), NotReadyReason::SequenceUsedUp);
-        Err(NotReady { retry_after, why }.into())
     }
 }
 
@@ -337,6 +310,7 @@ impl HeldLeaseFactory {
             bound: AtomicU64::new(bound),
             ends_at: AtomicU64::new(ends_at.map_or(UNENDING, nanos)),
             populator: Populator::new(self.populator, next),
+            given_up: GivenUp::default(),
         })
     }
 }

@@ -134,10 +134,15 @@ impl Slots {
         self.try_each(|lease| lease.claim(want).map(|claim| (lease, claim)))
     }
 
-    /// Takes a position of one slot for a caller that waits until it is due, at most `ahead` from
-    /// now.
-    pub(crate) fn reserve(&self, ahead: Duration) -> Result<Reserved<'_>, IdError> {
-        self.try_each(|lease| lease.reserve(ahead))
+    /// Reserves a position of one slot for a caller that waits until it is due: within `soonest`, which is
+    /// when the first slot has one, or else at most `max_wait` from now.
+    pub(crate) fn reserve(
+        &self,
+        soonest: Duration,
+        max_wait: Duration,
+    ) -> Result<Reserved<'_>, IdError> {
+        self.try_each(|lease| lease.reserve(soonest.min(max_wait), max_wait))
+            .or_else(|_| self.try_each(|lease| lease.reserve(max_wait, max_wait)))
     }
 
     /// Tries the home slot first, then the others in order. The first slot that succeeds becomes
