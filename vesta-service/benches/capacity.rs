@@ -206,7 +206,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// What the callers of one run saw.
+/// Outcome of one run of callers.
 #[derive(Default)]
 struct Seen {
     /// IDs of each caller.

@@ -92,7 +92,8 @@ impl Builder {
         Self { version, ..self }
     }
 
-    /// Maximum wait of one call. Default: 2 s.
+    /// Maximum wait of one call. Waiting calls, blocking or async, are served in order of arrival; one that would
+    /// wait longer fails at once. Default: 2 s.
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait, ..self }
     }
@@ -177,11 +178,9 @@ impl Builder {
         Self { clock_kind, ..self }
     }
 
-    /// Releases a tick in slices of at most 4 ms, and serves waiting calls of [`gen_id`](vesta_intf::IdService::gen_id)
-    /// in the order of their arrival. At full capacity no call then waits for the rest of a second, and none
-    /// is overtaken for long. The first slice has an eighth of the tick for bursts. Later slices of the tick
-    /// include what earlier ones left; the capacity stays the same. Without pacing the whole tick is
-    /// available from its beginning. Default: yes.
+    /// Releases a tick in slices of at most 4 ms: at full capacity no call then waits for the rest of a second. The
+    /// first slice has an eighth of the tick for bursts. Later slices of the tick include what earlier ones left; the
+    /// capacity stays the same. Without pacing the whole tick is available from its beginning. Default: yes.
     pub fn pacing(self, pacing: bool) -> Self {
         Self { pacing, ..self }
     }

@@ -103,10 +103,34 @@ FAULTS = {
         "cargo test --quiet -p vesta-boot --lib net::auth::tests::token_is_known",
     ),
     "bound-not-checked-for-a-caller-who-waits": (
-        "vesta-service/src/lease/slot/held.rs",
+        "vesta-service/src/lease/slot/held/reserved.rs",
         "self.populator.claim(now, 1, &rules, self.bound())",
         "self.populator.claim(now, 1, &rules, u64::MAX)",
         f"{SERVICE} --test service leases::waiting_caller",
+    ),
+    "place-in-line-not-given-back": (
+        "vesta-service/src/lease/slot/held/reserved.rs",
+        "            self.lease.give_up(self.position);\n",
+        "",
+        f"{SERVICE} --lib turn::tests::the_last_positions",
+    ),
+    "place-given-up-used-when-due": (
+        "vesta-service/src/lease/slot/held/reserved.rs",
+        "given_up.split_off(&self.rules.cap(now, 1))",
+        "given_up.split_off(&0)",
+        f"{SERVICE} --lib turn::tests::a_position_that_was_given_up",
+    ),
+    "async-calls-hold-no-place-in-line": (
+        "vesta-service/src/future.rs",
+        "until_async(|| turn.id())",
+        "until_async(|| service.try_gen_id().or_else(|_| turn.id()))",
+        f"{SERVICE} --features async --test service async_calls::waiting_calls",
+    ),
+    "reserved-position-issued-in-a-child": (
+        "vesta-service/src/lease/slot/held/reserved.rs",
+        "        if ticks.is_forked() {\n",
+        "        if ticks.is_forked() && self.is_issued {\n",
+        f"{SERVICE} --features async --test fork call_that_waits",
     ),
     "bound-raised-by-twice-what-was-acknowledged": (
         "vesta-service/src/lease/slot/driver.rs",

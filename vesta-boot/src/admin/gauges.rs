@@ -62,7 +62,7 @@ figures! {
         Gauge "capacity_ids_per_second" "Capacity of the machine IDs now held, in IDs per second", |it| it.ids_per_second;
         Seconds "layout_left" "Time until the layout runs out of IDs", |it| millis(it.status.layout_left);
         Gauge "clock_suspect" "1 if the wall clock is not trusted", |it| it.status.clock_suspect;
-        Counter "positions_lost" "Positions lost to failed batches", |it| it.status.positions_lost_total;
+        Counter "positions_lost" "Positions lost to calls that failed or were dropped", |it| it.status.positions_lost_total;
     }
     MACHINE of MachineStatus {
         Gauge "ready" "1 if the machine ID is expected to make IDs", |it| it.ready;

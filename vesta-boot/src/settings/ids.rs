@@ -39,9 +39,9 @@ section! {
 
         /// Split ticks into slices of at most 4 ms
         ///
-        /// At full capacity a call then waits for the next slice instead of the rest of the second, and waiting calls
-        /// are served in order of arrival. The first slice of a tick has an eighth of its capacity for bursts. The
-        /// total capacity stays the same. With `false` the whole tick is available when it begins.
+        /// At full capacity a call then waits for the next slice instead of the rest of the second. The first slice of
+        /// a tick has an eighth of its capacity for bursts. The total capacity stays the same. With `false` the whole
+        /// tick is available when it begins.
         pub pacing: bool = "pacing" "BOOL" or "true", truth();
 
         /// How far ahead of the clock IDs may be made

@@ -10,7 +10,8 @@ section! {
     "Limits" pub struct Limits |values, _layout| {
         /// Longest wait of one call for an ID
         ///
-        /// In milliseconds, 0 to 600000.
+        /// In milliseconds, 0 to 600000. Waiting calls are served in order of arrival; one that would wait longer
+        /// fails at once.
         pub max_wait: Duration = "max_wait_ms" "MS" or "2000", millis(0..=LONGEST_WAIT);
 
         /// Longest time for one request

@@ -53,7 +53,7 @@ fn waits(service: &LocalIdService, want: u32, error: IdError) -> Result<Duration
     let slice = service.slice();
     match error.retry_after() {
         Some(due) if error.kind() == ErrorKind::SequenceUsedUp && (want == 1 || due > slice) => {
-            Ok(due.saturating_add(slice))
+            Ok(due.saturating_add(slice * 2))
         }
         _ => Err(error),
     }

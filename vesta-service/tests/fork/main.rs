@@ -174,6 +174,55 @@ fn child_leaves_store_and_files_alone() {
     service.gen_id().expect("the parent goes on");
 }
 
+/// Both processes have the call with the position it reserved.
+#[cfg(feature = "async")]
+#[test]
+fn call_that_waits_during_a_fork_gets_its_id_in_the_parent_only() {
+    use std::task::{Context, Poll, Wake, Waker};
+    use std::thread::{self, Thread};
+
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(START);
+    let service = fixed(1, folder.path())
+        .layout(vesta_service::IdMeta::MIN_GRANULARITY)
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
+        .build()
+        .unwrap();
+    while service.try_gen_id().is_ok() {}
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut waits = Box::pin(service.gen_id_async());
+    let mut dropped = Some(Box::pin(service.gen_id_async()));
+    assert!(waits.as_mut().poll(&mut context).is_pending());
+    let noop = &mut Context::from_waker(Waker::noop());
+    assert!(
+        dropped
+            .iter_mut()
+            .all(|call| call.as_mut().poll(noop).is_pending())
+    );
+    thread::park(); // until its timer ends: there is none in the child
+    clock.advance(SECOND);
+    let in_child = forked(|| {
+        drop(dropped.take());
+        match waits.as_mut().poll(&mut context) {
+            Poll::Ready(refused) => is_told(refused),
+            Poll::Pending => panic!("a call that waits in the child"),
+        }
+    });
+    assert!(in_child, "see what the child said");
+    let mut again = Context::from_waker(&waker);
+    let id = waits.as_mut().poll(&mut again);
+    assert!(matches!(id, Poll::Ready(Ok(_))), "{id:?}");
+}
+
 #[test]
 fn forked_child_issues_no_segment_number_and_gives_none_back() {
     let store = Arc::new(MemorySegmentStore::new());

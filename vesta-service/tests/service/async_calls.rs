@@ -22,6 +22,19 @@ impl Wake for Unpark {
     }
 }
 
+/// Counts how often the task is woken.
+struct Woken {
+    count: AtomicUsize,
+    thread: Thread,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.thread.unpark();
+    }
+}
+
 /// A minimal executor.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -88,6 +101,57 @@ fn dropping_a_waiting_call_pushes_nothing_into_the_future() {
     );
 }
 
+/// Each holds a place in line, so none has to retry, and none is overtaken by another one that is polled first.
+#[test]
+fn waiting_calls_are_served_in_the_order_of_arrival_and_woken_once() {
+    let folder = vesta_testkit::fast_folder();
+    let clock = ManualClock::at(START);
+    let ids = fixed(IdMeta::MIN_GRANULARITY, &folder)
+        .clock(Arc::new(clock.clone()))
+        .drive(Drive::ByHand)
+        .build()
+        .unwrap();
+    let tick = [0; 1024].map(|_| ids.try_gen_id().unwrap());
+    let woken = Arc::new(Woken {
+        count: AtomicUsize::new(0),
+        thread: thread::current(),
+    });
+    let waker = Waker::from(woken.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut calls: Vec<_> = (0..100)
+        .map(|_| Box::pin(AsyncIdService::gen_id(&ids)))
+        .collect();
+    for call in &mut calls {
+        assert!(call.as_mut().poll(&mut context).is_pending());
+    }
+    drop(calls.remove(70));
+    clock.advance(Duration::from_millis(1));
+    while woken.count.load(Ordering::SeqCst) < calls.len() {
+        thread::park();
+    }
+    let late = ids.try_gen_id().unwrap();
+    let mut served: Vec<_> = calls
+        .iter_mut()
+        .rev()
+        .map(|call| match call.as_mut().poll(&mut context) {
+            Poll::Ready(id) => id.unwrap(),
+            Poll::Pending => panic!("it was woken in time"),
+        })
+        .collect();
+    served.reverse();
+    let step = ids.meta().step();
+    let first = tick[1023] + step;
+    let places = (0..100).filter(|place| *place != 70);
+    assert!(
+        served
+            .iter()
+            .copied()
+            .eq(places.map(|place| first + place * step))
+    );
+    assert_eq!(late, first + 100 * step);
+    assert_eq!(ids.status().positions_lost_total, 1, "no call came for it");
+}
+
 #[test]
 fn a_wait_longer_than_allowed_ends_at_once_with_a_delay() {
     let folder = vesta_testkit::fast_folder();
@@ -106,19 +170,6 @@ fn a_wait_longer_than_allowed_ends_at_once_with_a_delay() {
     {}
     let error = block_on(AsyncIdService::gen_id(&ids)).unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
-}
-
-/// Counts how often the task is woken.
-struct Woken {
-    count: AtomicUsize,
-    thread: Thread,
-}
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.count.fetch_add(1, Ordering::SeqCst);
-        self.thread.unpark();
-    }
 }
 
 /// Outcome of a flood of batches: those that may wait complete, the others are refused before they

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use vesta_intf::{IdMeta, IdService, LayoutSpec, UnixMillis};
+use vesta_intf::{IdMeta, LayoutSpec, UnixMillis};
 
 use super::*;
 use crate::MachineSource;
@@ -243,7 +243,7 @@ fn a_call_that_would_wait_too_long_takes_no_place() {
 }
 
 #[test]
-fn a_closed_service_serves_those_that_wait_and_nobody_else() {
+fn a_closed_service_serves_the_calls_that_wait_and_no_other() {
     let (world, _) = World::used_up();
     let (given_up, mut waiting, late) = (world.waiting(), world.waiting(), world.waiting());
     let (before, mut lowest) = (world.lost(), world.waiting());
