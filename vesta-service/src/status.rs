@@ -185,9 +185,7 @@ impl LocalIdService {
     /// Status of the service.
     pub fn status(&self) -> Status {
         let machines = self.machines();
-        self.slots
-            .iter()
-            .for_each(|slot| slot.leases.current().settle());
+        let lost = self.slots.iter().map(|slot| slot.leases.lost());
         let layout_ends = self.settings.layout.end();
         let left = layout_ends.since(self.settings.clock.wall()).unwrap_or(0);
         Status {

@@ -66,6 +66,7 @@ impl Model {
         lease.populator.position();
         lease.gate.open(0, 0, 0);
         lease.ticks.read();
+        lease.lost();
         let durable = AtomicU64::new(bound);
         durable.load(Ordering::Relaxed);
         Arc::new(Self {
@@ -100,6 +101,26 @@ impl Model {
                 }
             }
             taken
+        })
+    }
+
+    /// Reserves a position and keeps it, perhaps after one that it gives up.
+    fn reserve(self: &Arc<Self>, gives_up: bool) -> Thread<Vec<Range<u64>>> {
+        let this = self.clone();
+        Box::new(move || {
+            let reserve = || {
+                let ahead = Duration::from_millis(4);
+                this.lease.reserve(ahead, ahead).ok()
+            };
+            if gives_up {
+                drop(reserve());
+            }
+            let kept = reserve().map(|reserved| {
+                let kept = reserved.position..reserved.position + 1;
+                std::mem::forget(reserved);
+                kept
+            });
+            kept.into_iter().collect()
         })
     }
 
@@ -225,6 +246,28 @@ fn lease_is_fenced_while_it_is_closed_and_used() {
                 "{reason}"
             );
         });
+    }
+}
+
+/// Each position is kept by one caller, free again, or counted as lost.
+#[test]
+fn reserved_position_is_given_up_while_another_caller_reserves_and_the_lease_is_sealed() {
+    for kind in PopulatorKind::ALL {
+        let ends = Ends::new();
+        let note = ends.clone();
+        bounded(kind.name(), move || {
+            let model = Model::beginning_with(LAST + 1, kind, u64::MAX);
+            let threads = vec![
+                model.reserve(true),
+                model.reserve(false),
+                model.seal("it was shut down"),
+            ];
+            let kept = unique_and_growing(&at_once(threads)).len() as u64;
+            let taken = model.lease.seal("again") - (LAST + 1);
+            assert_eq!(taken, kept + model.lease.lost());
+            note.note(model.lease.lost());
+        });
+        assert!(ends.get().len() > 1, "some were given back, and some lost");
     }
 }
 

@@ -117,7 +117,7 @@ impl HeldLease {
 #[derive(Debug)]
 pub(crate) struct Reserved<'a> {
     lease: &'a HeldLease,
-    position: u64,
+    pub(super) position: u64,
     /// Slice to sleep until.
     wake: u64,
     is_issued: bool,
