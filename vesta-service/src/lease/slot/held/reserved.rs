@@ -10,6 +10,7 @@ use vesta_intf::{IdError, NotReady, NotReadyReason};
 use super::HeldLease;
 use crate::fork;
 use crate::number::number;
+use crate::reentry::Inside;
 use crate::sequence::{Claim, Refusal};
 use crate::sync::{Mutex, Ordering};
 
@@ -78,6 +79,7 @@ impl HeldLease {
         if self.ticks.is_forked() {
             return; // takes no lock: another thread of the parent may have held it at the fork
         }
+        let _inside = Inside::enter();
         let mut given_up = self.given_up.positions.lock();
         given_up.insert(position);
         while let Some(start) = given_up.last().copied()
@@ -127,6 +129,7 @@ impl<'a> Reserved<'a> {
     /// Issues the position, once it is due.
     pub(crate) fn issue(&mut self) -> Result<(&'a HeldLease, Claim), IdError> {
         let (ticks, rules) = (&self.lease.ticks, &self.lease.rules);
+        let _inside = Inside::enter()?;
         if ticks.is_forked() {
             return Err(fork::refusal()); // it is the parent's
         }
