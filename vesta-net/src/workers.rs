@@ -4,6 +4,10 @@
 //! one thread needs no wake-up across threads. The acceptor gives each connection to the worker with
 //! the fewest, which balances even a handful of connections; a port shared by the kernel's hash does
 //! not.
+//!
+//! Among those with equally few it chooses by the CPU on which the packets arrive. A request that another
+//! CPU serves costs an interrupt there, and caches that are cold. The kernel runs a worker where its
+//! packets arrive, if they all arrive on one CPU; so no worker is pinned.
 
 use std::future::Future;
 use std::io;
@@ -15,6 +19,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures_core::Stream;
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
@@ -144,16 +150,45 @@ async fn distribute(
             continue;
         };
         // A worker that panicked has no connections and would get all of them.
-        let running = workers
-            .iter()
-            .filter(|worker| !worker.connections.is_closed());
-        let idlest = running.min_by_key(|worker| Arc::strong_count(&worker.share));
-        if let (Ok(stream), Some(worker)) = (Handed::new(stream), idlest) {
+        let counts = workers.iter().map(|worker| {
+            (!worker.connections.is_closed()).then(|| Arc::strong_count(&worker.share))
+        });
+        let worker = chosen(counts, arrives_on(&stream)).map(|number| &workers[number]);
+        if let (Ok(stream), Some(worker)) = (Handed::new(stream), worker) {
             let _ = worker
                 .connections
                 .send((stream, permit.counted(&worker.share)));
         }
     }
+}
+
+/// Number of the worker that gets a connection whose packets arrive on `cpu`: one with the fewest connections, of
+/// these the one of that CPU. The count of a worker that has ended is `None`.
+fn chosen(
+    counts: impl ExactSizeIterator<Item = Option<usize>>,
+    cpu: Option<usize>,
+) -> Option<usize> {
+    let near = cpu.and_then(|cpu| cpu.checked_rem(counts.len()));
+    let running = counts
+        .enumerate()
+        .filter_map(|(number, count)| Some((number, count?)));
+    let fewest = running.min_by_key(|(number, count)| (*count, near != Some(*number)));
+    fewest.map(|(number, _)| number)
+}
+
+/// CPU on which the packets of a connection arrive; a Unix socket has none.
+#[cfg(target_os = "linux")]
+fn arrives_on(stream: &Accepted) -> Option<usize> {
+    match stream {
+        Accepted::Left(socket) => SockRef::from(socket).cpu_affinity().ok(),
+        Accepted::Right(_) => None,
+    }
+}
+
+/// Only Linux says it.
+#[cfg(not(target_os = "linux"))]
+fn arrives_on(_: &Accepted) -> Option<usize> {
+    None
 }
 
 /// Ready once no worker is left.
@@ -192,4 +227,45 @@ fn run<F: Future<Output = ()>>(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The worker of each connection in turn, by the CPU on which it arrives.
+    fn dealt(workers: usize, cpus: &[Option<usize>]) -> Vec<usize> {
+        let mut counts = vec![Some(0); workers];
+        let deal = |cpu: &Option<usize>| {
+            let number = chosen(counts.iter().copied(), *cpu).expect("a worker");
+            counts[number] = counts[number].map(|count| count + 1);
+            number
+        };
+        cpus.iter().map(deal).collect()
+    }
+
+    #[test]
+    fn a_worker_gets_the_connections_of_its_cpu() {
+        let (first, second) = (Some(0), Some(1));
+        assert_eq!(dealt(2, &[second, first, first, second]), [1, 0, 0, 1]);
+        assert_eq!(
+            dealt(2, &[Some(5), Some(4)]),
+            [1, 0],
+            "the program has CPUs 4 and 5"
+        );
+        assert_eq!(dealt(1, &[second, None]), [0, 0]);
+    }
+
+    #[test]
+    fn no_worker_has_more_than_one_connection_more_wherever_they_arrive() {
+        assert_eq!(dealt(3, &[Some(1); 6]), [1, 0, 2, 1, 0, 2]);
+        assert_eq!(dealt(3, &[None; 6]), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_gets_no_connection() {
+        assert_eq!(chosen([None, Some(9)].into_iter(), Some(0)), Some(1));
+        assert_eq!(chosen([None, None].into_iter(), Some(0)), None);
+        assert_eq!(chosen([].into_iter(), Some(0)), None);
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use clap::{Arg, ArgAction};
 use vesta_intf::IdMeta;
 
+use super::limits::workers_on;
 use super::section::Valid;
 use super::values::Values;
 use super::{Ids, Limits, Log, PoolServer, Segments, Serials, Store, ids, listeners, machine};
@@ -134,7 +135,7 @@ pub(super) fn variable(arg: &Arg) -> String {
 pub(super) fn default_of(arg: &Arg) -> Option<String> {
     if arg.get_id() == "workers" {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        return Some(cpus.div_ceil(2).to_string());
+        return Some(workers_on(cpus).to_string());
     }
     arg.get_default_values()
         .first()?
