@@ -56,7 +56,7 @@ pub(crate) enum Part {
     Prefetch,
     /// All IDs over one connection, compared with the server of another generator
     Batches,
-    /// REST on shared cores, by number of workers
+    /// REST and gRPC on shared cores, by number of workers
     Workers,
     /// REST callers that together want more than the layout has
     Cap,

@@ -97,10 +97,8 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
                     runtime,
                     cores: plan.cores,
                     address,
-                    // Servers deal connections out to their threads one by one. Here every thread
-                    // gets some of each server thread's, in every round.
                     mine: (0..connections)
-                        .map(|i| (i / threads) % threads == thread)
+                        .map(|number| dealt_to(number, threads) == thread)
                         .collect(),
                     in_flight: plan.in_flight,
                     duration: plan.duration,
@@ -131,6 +129,20 @@ pub(crate) fn round(plan: Plan, address: SocketAddr, pid: u32) -> Result<Round, 
         let after = CpuTime::now(pid)?;
         Ok(Round::of(&latency, seconds, before, after))
     })
+}
+
+/// The thread of a connection: the sum of its number's digits, in base `threads`.
+///
+/// Servers deal connections out to their threads one by one. Where one of these served one thread of the client alone,
+/// the kernel would keep both on one CPU, and a request would cost less than among callers who know of no threads. So
+/// each thread of a server gets as many connections of each thread here, whichever power of `threads` the server has.
+fn dealt_to(mut connection: usize, threads: usize) -> usize {
+    let mut sum = 0;
+    while threads > 1 && connection > 0 {
+        sum += connection % threads;
+        connection /= threads;
+    }
+    sum % threads
 }
 
 /// CPU seconds so far.
@@ -260,4 +272,26 @@ async fn one_after_another<C: Caller>(
         sent = answered;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_of_a_server_gets_as_many_connections_of_each_thread() {
+        for (threads, servers) in [(2, [1, 2, 4, 8]), (3, [1, 3, 9, 27]), (1, [1, 2, 3, 4])] {
+            for server_threads in servers {
+                let mut dealt = vec![vec![0; threads]; server_threads];
+                for connection in 0..threads * server_threads * 2 {
+                    dealt[connection % server_threads][dealt_to(connection, threads)] += 1;
+                }
+                let even = vec![vec![2; threads]; server_threads];
+                assert_eq!(
+                    dealt, even,
+                    "{threads} threads, {server_threads} of the server"
+                );
+            }
+        }
+    }
 }

@@ -83,7 +83,6 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
             .push(batches::measure(&programs, rounds).await?);
     }
     if settings.does(Part::Workers) {
-        tell("REST by number of workers");
         let (threads, cores) = (results.machine.cores, None);
         let plan = |protocol, in_flight| Plan {
             protocol,
@@ -92,9 +91,11 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
             duration: settings.round,
             cores,
         };
-        results
-            .tables
-            .push(workers::measure(&programs, threads, plan, rounds)?);
+        for protocol in [Protocol::Rest, Protocol::Grpc] {
+            tell("number of workers");
+            let table = workers::measure(&programs, protocol, threads, plan, rounds)?;
+            results.tables.push(table);
+        }
     }
     if settings.does(Part::Cap) {
         tell("REST beyond the capacity");
