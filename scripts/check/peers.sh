@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Vesta beside Leaf, CosId, uid-generator and ferroid: each with machine ID 1 and its own code, under the same faults.
-# Prints the table of README.md. It takes two minutes.
+# Prints the cells of the table in README.md. It takes two minutes.
 #
-#   scripts/check/peers.sh [FOLDER]     FOLDER has clones named Leaf, CosId and uid-generator; by default they are
-#                                       cloned from GitHub into the target folder
+#   scripts/check/peers.sh [FOLDER [FILE]]     FOLDER has clones named Leaf, CosId and uid-generator; by default they are
+#                                              cloned from GitHub into the target folder. FILE keeps the figures
 #
 # It needs a JDK, faketime and some libraries of Java: as root it installs them on Debian.
 set -euo pipefail
@@ -51,4 +51,4 @@ javac -nowarn -implicit:class -d "$work/classes" -classpath "$jars" -processorpa
   scripts/check/peers/Peer.java "${lombok[@]}"
 
 cargo build --quiet --release -p vesta-service --example write_ids
-exec python3 scripts/check/peers/compare.py "$target/release/examples/write_ids" "$work/classes$jars"
+exec python3 scripts/check/peers/compare.py "$target/release/examples/write_ids" "$work/classes$jars" "${@:2}"

@@ -403,24 +403,5 @@ class Gunicorn(InFolder):
         self.assertGreater(twice(received), 0)
 
 
-class Speed(InFolder):
-    def test_ids_per_second(self):
-        ids = self.vesta(layout="max-peak")
-        ids.next_id()
-        # A layout has a number of IDs a second: fewer are taken here, so that no call waits.
-        count = 100_000
-        begin = time.perf_counter()
-        for _ in range(count):
-            ids.next_id()
-        single = time.perf_counter() - begin
-        time.sleep(1.1)
-        begin = time.perf_counter()
-        for _ in range(count // 1000):
-            ids.next_ids(1000)
-        batches = time.perf_counter() - begin
-        print(f"single: {count / single:,.0f} IDs/s ({single / count * 1e9:.0f} ns); in batches of 1,000: "
-              f"{count / batches:,.0f} IDs/s ({batches / count * 1e9:.0f} ns)")
-
-
 if __name__ == "__main__":
     unittest.main(verbosity=1)

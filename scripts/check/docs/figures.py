@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The figures of the benchmarks: kept in docs/figures, one file for each family of processors, and written from there
-into docs/inside/benchmarks.md and the first lines of both READMEs.
+into docs/inside/benchmarks.md and into the sentences of guides and READMEs that figures.toml lists.
 
 usage: figures.py keep FOLDER CRITERION   takes in what a run of scripts/bench.sh left, and writes the documents
        figures.py compare FOLDER CRITERION  fails where a ratio of the run is another one than kept by more than 1.5 times
@@ -8,12 +8,15 @@ usage: figures.py keep FOLDER CRITERION   takes in what a run of scripts/bench.s
 """
 
 import datetime
+import functools
 import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 KEPT = ROOT / "docs" / "figures"
@@ -21,7 +24,17 @@ FAMILIES = {"amd": "AuthenticAMD", "intel": "GenuineIntel"}
 SOME_RATIO = re.compile(r" / |^Times as fast|^Bars: .*(requests/s|p99|server CPU of a request)$|divided by|ratio$")
 MOST = 1.5
 SERVER = "server CPU, µs/request"
-BEST = "ferroid 2 atomic, milliseconds"
+SPREAD = "An ID in a process"
+ELSEWHERE = ("Bars", "Times as fast", "Beside other generators")  # ratios of figures in other tables, and README's table
+CAPTION = {"amd": "AMD", "intel": "Intel"}
+QUOTES = pathlib.Path(__file__).with_name("figures.toml")
+MEASURED = re.compile(
+    r"\d[\d.,]* ?(?:(?:ns|µs|kB/s|MB)\b|纳秒|微秒|(?:million )?(?:IDs|requests)(?:/s| a second| per second))"
+)
+
+
+def MARK(run):
+    return run["machine"], run["date"], run["commit"]
 
 
 def family():
@@ -64,13 +77,29 @@ def by_number(file):
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(file))]
 
 
+def over_builds(files):
+    """The median of each figure over the builds that a part was measured with; and, where that is more than one, the
+    least and the most."""
+    builds = [json.loads(file.read_text()) for file in files]
+    figures, spread = {}, {}
+    for question, rows in builds[0].items():
+        for row in rows:
+            found = sorted(build[question][row] for build in builds)
+            figures.setdefault(question, {})[row] = statistics.median(found)
+            if len(builds) > 1 and question.startswith(SPREAD):
+                spread.setdefault(question, {})[row] = [found[0], found[-1]]
+    return figures, spread
+
+
 def collected(folder, criterion):
-    figures = {}
-    for part in ("inproc", "capacity"):
-        file = pathlib.Path(folder) / f"{part}.figures.json"
-        if file.exists():
-            for question, rows in json.loads(file.read_text()).items():
-                figures.setdefault(question, {}).update(rows)
+    figures, spread = {}, {}
+    parts = {}
+    for file in sorted(pathlib.Path(folder).glob("*.figures.json"), key=by_number):
+        parts.setdefault(file.name.partition(".")[0], []).append(file)
+    for files in parts.values():
+        of_part, between = over_builds(files)
+        figures |= of_part
+        spread |= between
     servers = pathlib.Path(folder) / "e2e.md"
     if servers.exists():
         figures |= in_tables(servers.read_text())
@@ -79,27 +108,60 @@ def collected(folder, criterion):
         nanos = json.loads(file.read_text())["median"]["point_estimate"]
         group, row = name["group_id"], name["function_id"] or "a call"
         figures.setdefault(f"{group[:1].upper()}{group[1:]}: ns", {})[row] = round(nanos, 3)
-    return figures
+    if not figures:
+        sys.exit(f"{folder}: no figures of this commit; run scripts/bench.sh")
+    return figures, spread
+
+
+@functools.cache
+def runs(name):
+    """The runs of a family of processors, newest first. An older one keeps what no newer one measured."""
+    file = KEPT / f"{name}.json"
+    if not file.exists():
+        return []
+    newest = json.loads(file.read_text())
+    return [{key: value for key, value in newest.items() if key != "older"}, *newest.get("older", [])]
 
 
 def kept(name):
-    file = KEPT / f"{name}.json"
-    return json.loads(file.read_text()) if file.exists() else {"figures": {}}
+    """What is kept of a family of processors: by question, then by row."""
+    return {question: rows for run in runs(name) for question, rows in run["figures"].items()}
+
+
+def merged(old, new):
+    """The runs with a new one: its questions are no longer those of an older run, and a run without any is gone."""
+    left = []
+    for run in old:
+        for part in ("figures", "spread"):
+            if part in run:
+                run = run | {part: {key: value for key, value in run[part].items() if key not in new["figures"]}}
+        if MARK(run) == MARK(new):
+            new = new | {part: run.get(part, {}) | new.get(part, {}) for part in ("figures", "spread")}
+        elif run["figures"]:
+            left.append(run)
+    return [new, *left]
 
 
 def keep(folder, criterion):
-    file = KEPT / f"{family()}.json"
-    new = collected(folder, criterion)
-    git = ["git", "rev-parse", "--short=8", "HEAD"]
-    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    figures = kept(family())["figures"] | new
-    whole = {"machine": machine(), "date": today, "commit": commit, "figures": figures}
-    file.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    figures, spread = collected(folder, criterion)
+    git = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "*.rs", "*.toml"], cwd=ROOT, check=False).returncode
+    new = {
+        "machine": machine(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "commit": git.stdout.strip() + " with changes" * bool(changed),
+        "figures": figures,
+        "spread": spread,
+    }
+    newest, *older = merged(runs(family()), new)
+    text = json.dumps(newest | {"older": older}, indent=1, ensure_ascii=False)
+    text = re.sub(r"\[\s+([\d.]+),\s+([\d.]+)\s+\]", r"[\1, \2]", text)
+    (KEPT / f"{family()}.json").write_text(text + "\n")
+    runs.cache_clear()
 
 
 def compare(folder, criterion):
-    before, new = kept(family())["figures"], collected(folder, criterion)
+    before, (new, _) = kept(family()), collected(folder, criterion)
     missed = 0
     for question, rows in new.items():
         for row, figure in rows.items():
@@ -117,27 +179,48 @@ def digits(figure):
     return f"{figure:,.2f}" if abs(figure) < 100 else f"{figure:,.0f}"
 
 
+def sources(sides):
+    """The machine, date and commit of each column, and the tables that are of an older run."""
+    for name, of in sides.items():
+        longest = max(of, key=lambda run: len(run["figures"]))
+        for run in of:
+            titles = dict.fromkeys(question.partition(": ")[0] for question in run["figures"])
+            titles = [title for title in titles if not title.startswith(ELSEWHERE)]
+            only = "" if run is longest else f", only {'; '.join(f'*{title}*' for title in titles)}"
+            if titles:
+                yield f"* {CAPTION[name]}: {run['machine']}; {run['date']}, commit {run['commit']}{only}"
+    if len({run["commit"] for of in sides.values() for run in of}) > 1:
+        yield "\nFigures of different commits do not compare: an older one is of an older Vesta."
+
+
 def tables():
-    sides = {name: kept(name) for name in FAMILIES if (KEPT / f"{name}.json").exists()}
-    lines = []
-    for name, side in sides.items():
-        lines.append(f"* {side['machine']}; {side['date']}, commit {side['commit']}")
-    names = [name.upper() if name == "amd" else name.title() for name in sides]
-    lines += ["", f"Each cell: {' · '.join(names)}; a single figure is {names[0]}'s."]
+    sides = {name: runs(name) for name in FAMILIES if runs(name)}
+    names = [CAPTION[name] for name in sides]
+    spread = {name: {key: rows for run in sides[name] for key, rows in run.get("spread", {}).items()} for name in sides}
+    lines = [*sources(sides), "", f"Each cell: {' · '.join(names)}; a single figure is {names[0]}'s."]
+    if any(spread.values()):
+        lines[-1] += " In brackets: the least and the most of five builds."
+    sides = {name: kept(name) for name in sides}
     titles = {}
     for side in sides.values():
-        for question, rows in side["figures"].items():
+        for question, rows in side.items():
             title, _, column = question.partition(": ")
             of = titles.setdefault(title, ({}, {}))
             of[0].setdefault(column)
             of[1].update(dict.fromkeys(rows))
 
+    def shown(name, question, row):
+        figure = sides[name].get(question, {}).get(row)
+        if figure is None:
+            return "–"
+        between = spread[name].get(question, {}).get(row)
+        return digits(figure) + (f" ({digits(between[0])}–{digits(between[1])})" if between else "")
+
     def body(title, columns, rows):
         for row in rows:
             cells = []
             for column in columns:
-                both = [side["figures"].get(f"{title}: {column}", {}).get(row) for side in sides.values()]
-                both = ["–" if figure is None else digits(figure) for figure in both]
+                both = [shown(name, f"{title}: {column}", row) for name in sides]
                 cells.append(" · ".join(both) if any(figure != "–" for figure in both) else "")
             yield row, cells
 
@@ -158,7 +241,7 @@ def tables():
 
     servers, small = [], {}  # tables that are one: by server, and of a few rows
     for title, (columns, rows) in titles.items():
-        if title == "Bars" or title.startswith("Times as fast"):  # ratios of figures in the other tables
+        if title.startswith(ELSEWHERE):
             continue
         if SERVER in columns and title.startswith(("gRPC", "REST")):
             servers += [] if servers else head("A request to a server", columns)
@@ -177,35 +260,97 @@ def tables():
     return "\n".join(lines + servers + small)
 
 
-def first_lines():
-    """What an ID costs one thread with default settings, in both units of time, on both families of processors."""
-    rows = ("Vesta `atomic`, seconds", "Vesta `atomic`, milliseconds, precise", BEST)
-    cells = []
-    for name in ("amd", "intel"):
-        side = kept(name)
-        figures = side["figures"].get("An ID in a process, ns: 1 thread", {})
-        if any(row not in figures for row in rows):
-            return None
-        cells += [side["machine"].split(",")[0], *(f"{figures[row]:.1f}" for row in rows)]
-    return (
-        "With default settings, an ID costs one thread {1} ns (layout in seconds) or {2} ns (milliseconds) on {0}. On {4}: {5} ns "
-        "or {6} ns. The fastest peer, ferroid: {3} ns and {7} ns ([figures](docs/inside/benchmarks.md)).".format(*cells),
-        "默认设置下单线程一个 ID，{0} 上秒级布局 {1} ns、毫秒级 {2} ns，{4} 上为 {5} ns 和 {6} ns；其他库中最快的 ferroid "
-        "分别为 {3} ns 和 {7} ns（[数据](docs/inside/benchmarks.md)）。".format(*cells),
-    )
+def quoted(text, quotes):
+    """A page with the kept figures in its sentences; and the page without these sentences."""
+    rest = text
+    for quote in quotes:
+        words = re.split(r"{[^}]*}", quote["text"])
+        words = [re.sub(r"(\\?\s)+", r"\\s+", re.escape(part)) for part in words]
+        sentence = re.compile(r"([\w.,-]+)".join(f"({part})" for part in words))
+        forms = re.findall(r"{[^}]*}", quote["text"])
+        new = [form.format(figure(*of)) for form, of in zip(forms, quote["figures"], strict=True)]
+        rest, times = sentence.subn("", rest)
+        if times != 1:
+            raise LookupError(f"{times} times, not once: {quote['text']}")
+        found = sentence.search(text)
+        parts = [part for pair in zip(found.groups()[::2], [*new, ""]) for part in pair]
+        text = text[: found.start()] + "".join(parts) + text[found.end() :]
+    return text, rest
+
+
+def figure(name, question, row, factor=1):
+    """A kept figure; or the `date` or the `commit` of those of a question."""
+    for run in runs(name):
+        if question in run["figures"]:
+            if row in ("date", "commit"):
+                return run[row]
+            if row in run["figures"][question]:
+                return run["figures"][question][row] * factor
+    raise LookupError(f"docs/figures/{name}.json has no figure of {question}: {row}")
+
+
+def unbound(rest, promises):
+    """Figures in a unit that is measured, of which neither a quote nor a promise knows."""
+    for promise in promises:
+        rest = rest.replace(promise, "")
+    return MEASURED.findall(rest)
+
+
+def guides():
+    """The pages of users: not those about the inside, which give the reasons of their day, nor what is generated."""
+    pages = [ROOT / "README.md", ROOT / "README.zh-CN.md", *ROOT.glob("clients/*/README.md"), *ROOT.glob("vesta-*/README.md")]
+    for room in ("use", "operate", "move"):
+        pages += [*ROOT.glob(f"docs/{room}/*.md"), *ROOT.glob(f"docs/zh-CN/{room}/*.md")]
+    return {str(page.relative_to(ROOT)) for page in pages}
 
 
 def documents():
+    """Each page as it is, and as it is with the kept figures."""
+    table, faults = tomllib.loads(QUOTES.read_text()), []
+    page = "docs/inside/benchmarks.md"
+    old = (ROOT / page).read_text()
     mark = re.compile(r"(<!-- figures: scripts/check/docs/figures.py -->\n).*?(\n<!-- end of figures -->)", re.S)
-    lines = first_lines()
-    texts = {"docs/inside/benchmarks.md": "\n" + tables() + "\n"}
-    if lines:
-        texts |= {"README.md": lines[0], "README.zh-CN.md": lines[1]}
-    for path, text in texts.items():
-        old = (ROOT / path).read_text()
-        if not mark.search(old):
-            sys.exit(f"{path} has no place for the figures")
-        yield path, old, mark.sub(lambda found: found[1] + text + found[2], old)
+    if not mark.search(old):
+        sys.exit(f"{page} has no place for the figures")
+    found = [(page, old, mark.sub(lambda it: f"{it[1]}\n{tables()}\n{it[2]}", old))]
+    pages = {page: (ROOT / page).read_text() for page in guides()}
+    for quote in table["quote"]:
+        if quote["page"] not in pages:
+            faults.append(f"{quote['page']} is no guide")
+    for promise in table["promises"]:
+        if not any(promise in text for text in pages.values()):
+            faults.append(f"no guide has the promise {promise}")
+    for page, old in pages.items():
+        try:
+            new, rest = quoted(old, [quote for quote in table["quote"] if quote["page"] == page])
+            faults += [f"{page}: no quote writes {it}" for it in unbound(rest, table["promises"])]
+            found.append((page, old, new))
+        except LookupError as error:
+            faults.append(f"{page}: {error.args[0]}")
+    if faults:
+        sys.exit("\n".join([*faults, f"see {QUOTES.relative_to(ROOT)}"]))
+    return found
+
+
+def checks_itself():
+    """Planted pages: a figure that is not the kept one, a sentence that is gone, and a figure of no quote; and builds."""
+    question, rows = next(iter(kept("amd").items()))
+    row = next(iter(rows))
+    quote = {"text": "it costs {:.1f} ns", "figures": [["amd", question, row]]}
+    kept_one = f"it costs {rows[row]:.1f} ns"
+    assert quoted("Here\nit costs\n0.013 ns.", [quote])[0] == "Here\nit costs\n" + kept_one.removeprefix("it costs ") + "."
+    assert quoted(kept_one, [quote]) == (kept_one, "")
+    for page in ("it costs nothing", f"{kept_one}, {kept_one}"):
+        try:
+            quoted(page, [quote])
+            raise AssertionError("a planted sentence is not missed")
+        except LookupError:
+            pass
+    assert unbound("a tick of 10 µs; 7 to 10 ns, 245,000 IDs a second", ["a tick of 10 µs"]) == ["10 ns", "245,000 IDs a second"]
+    old = {"machine": "m", "date": "d", "commit": "old", "figures": {"a": {"x": 1}, "b": {"x": 2}}}
+    new = {"machine": "m", "date": "d", "commit": "new", "figures": {"b": {"x": 3}}}
+    assert merged([old], new) == [new, old | {"figures": {"a": {"x": 1}}}]
+    assert merged([old], new | {"figures": {"a": {"x": 3}, "b": {"x": 3}}})[1:] == []
 
 
 def main():
@@ -217,14 +362,16 @@ def main():
         case ["write"]:
             pass
         case ["check"]:
+            checks_itself()
             stale = [path for path, old, new in documents() if old != new]
             if stale:
                 sys.exit(f"{', '.join(stale)}: other figures than docs/figures has; run scripts/check/docs/figures.py write")
             return None
         case _:
             sys.exit(__doc__)
-    for path, _, new in documents():
-        (ROOT / path).write_text(new)
+    for path, old, new in documents():
+        if old != new:
+            (ROOT / path).write_text(new)
     return None
 
 

@@ -1,11 +1,12 @@
 """Runs each generator under the same faults and compares its IDs; prints a table of Markdown.
 
-compare.py WRITER CLASSPATH
+compare.py WRITER CLASSPATH [FIGURES]     FIGURES: a file that keeps the figures
 
 Exits 1 if Vesta repeats an ID, if its second process is not refused, or if no other generator repeats one: then the
 faults did not happen."""
 
 import glob
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import tempfile
 import time
 
 NAMES = {"vesta": "Vesta", "leaf": "Leaf", "cosid": "CosId", "uid-generator": "uid-generator", "ferroid": "ferroid"}
-WRITER, CLASSPATH = sys.argv[1:]
+WRITER, CLASSPATH, *FILE = sys.argv[1:]
 LIBRARY = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 
 
@@ -59,6 +60,11 @@ class Host:
         return [int(number) for number in done.stdout.split()]
 
 
+def percent(counts):
+    every, repeated = counts
+    return round(100 * repeated / every, 2)
+
+
 def share(counts):
     every, repeated = counts
     return f"{100 * repeated / every:.1f} % of {every:,}" if repeated else f"**0** of {every:,}"
@@ -72,7 +78,7 @@ def killed(host):
     host.wrong({"FAKETIME": "-1.5s"})
     host.start(2).wait()
     counts = host.counts()
-    return share(counts), counts[1]
+    return share(counts), counts, percent(counts)
 
 
 def set_back(host):
@@ -84,7 +90,7 @@ def set_back(host):
     errors, longest = printed.split()
     counts = host.counts()
     told = "no error" if errors == "0" else "errors"
-    return f"{counts[1]} repeated, {told}, {int(longest):,} ms without an ID", counts[1]
+    return f"{counts[1]} repeated, {told}, {int(longest):,} ms without an ID", counts, int(longest)
 
 
 def twice(host):
@@ -94,14 +100,14 @@ def twice(host):
     counts = host.counts()
     if second.returncode != 0:
         print(f"{host.name}: {error.strip()}", file=sys.stderr)
-        return "the second is **refused**", counts[1]
-    return f"{share(counts)} repeated", counts[1]
+        return "the second is **refused**", counts, None
+    return f"{share(counts)} repeated", counts, percent(counts)
 
 
 ROWS = {
-    "killed, then started with the clock 1.5 s behind: repeated": killed,
-    "clock set back by 3 s while it runs": set_back,
-    "two processes of one host, both with machine ID 1": twice,
+    "killed, then started with the clock 1.5 s behind: repeated": (killed, "killed: repeated, %"),
+    "clock set back by 3 s while it runs": (set_back, "clock set back: longest time without an ID, ms"),
+    "two processes of one host, both with machine ID 1": (twice, "twice: repeated, %"),
 }
 
 
@@ -109,17 +115,24 @@ def main():
     if not LIBRARY:
         sys.exit("libfaketime is missing; install the package faketime")
     print("| | " + " | ".join(NAMES.values()) + " |\n|---|" + "---|" * len(NAMES))
-    bad = False
-    for title, scenario in ROWS.items():
+    bad, figures, compared = False, {}, []
+    for title, (scenario, question) in ROWS.items():
         cells, repeated = [], {}
         for name in NAMES:
             with tempfile.TemporaryDirectory() as folder:
-                cell, repeated[name] = scenario(Host(name, folder))
+                cell, (every, repeated[name]), figure = scenario(Host(name, folder))
             cells.append(cell)
+            compared += [every] if scenario is not set_back else []
+            if figure is not None:
+                figures.setdefault(f"Beside other generators, {question}", {})[NAMES[name]] = figure
         print(f"| {title} | " + " | ".join(cells) + " |", flush=True)
         refused = scenario is not twice or "refused" in cells[0]
         found = scenario is set_back or sum(repeated.values()) > 0
         bad |= repeated["vesta"] > 0 or not refused or not found
+    figures["Beside other generators, IDs: compared"] = {"least": min(compared), "most": max(compared)}
+    for file in FILE:
+        with open(file, "w") as out:
+            json.dump(figures, out, indent=1)
     return bad
 
 

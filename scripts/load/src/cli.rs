@@ -64,6 +64,8 @@ pub(crate) enum Part {
     Beside,
     /// From SIGTERM to the end of an idle server
     Stop,
+    /// From the start of a program to its first ID
+    Start,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -76,7 +78,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "FILE")]
     pub(crate) rest: Option<PathBuf>,
 
-    /// The vesta program, for the part `programs` [default: next to this program]
+    /// The vesta program, for the parts `programs` and `start` [default: next to this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) vesta: Option<PathBuf>,
 

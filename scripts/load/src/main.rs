@@ -20,6 +20,7 @@ mod proc;
 mod programs;
 mod report;
 mod run;
+mod start;
 mod stats;
 mod stop;
 mod workers;

@@ -136,17 +136,40 @@ impl Programs {
 
     /// `vesta serve`, in its default layout.
     pub(crate) fn vesta_serve(&self, cores: Option<&CpuSet>) -> Result<Server, Failure> {
+        self.serve(&["--namespace", "serve"], cores)
+    }
+
+    /// `vesta serve` as the pool server of every namespace.
+    pub(crate) fn pool_server(&self) -> Result<Server, Failure> {
+        self.serve(&["--namespace=pool", "--pool-server-namespaces=*"], None)
+    }
+
+    fn serve(&self, flags: &[&str], cores: Option<&CpuSet>) -> Result<Server, Failure> {
+        let mut command = self.program("serve")?;
+        let command = command.args(VESTA).args(flags).args(&self.flags);
+        Server::start("vesta serve", "gRPC", command, cores)
+    }
+
+    /// `vesta gen`, for one ID of this namespace.
+    pub(crate) fn vesta_gen(&self, namespace: &str, flags: &[&str]) -> Result<Command, Failure> {
+        let mut command = self.program("gen")?;
+        command.args(["--namespace", namespace]).args(flags);
+        Ok(command)
+    }
+
+    fn program(&self, subcommand: &str) -> Result<Command, Failure> {
         let program = self.vesta.canonicalize().map_err(|error| {
             let file = self.vesta.display();
             format!("{file}: {error}; build it (cargo build --release -p vesta-cli), or name it with --vesta")
         })?;
         let mut command = self.command(&program);
-        let command = command
-            .arg("serve")
-            .args(VESTA)
-            .args(["--namespace", "serve"])
-            .args(&self.flags);
-        Server::start("vesta serve", "gRPC", command, cores)
+        command.arg(subcommand);
+        Ok(command)
+    }
+
+    /// The folder of the programs' files.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// `vesta-server` in a layout whose capacity is never reached here.

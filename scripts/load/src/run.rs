@@ -13,7 +13,7 @@ use crate::load::{Plan, Protocol, round};
 use crate::proc::Machine;
 use crate::programs::Programs;
 use crate::report::{Comparison, Results};
-use crate::{Failure, batches, beside, cap, idle, prefetch, stop, workers};
+use crate::{Failure, batches, beside, cap, idle, prefetch, start, stop, workers};
 
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -114,6 +114,10 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
         results
             .tables
             .push(stop::measure(&programs, long_rounds).await?);
+    }
+    if settings.does(Part::Start) {
+        tell("starts");
+        results.tables.push(start::measure(&programs, rounds)?);
     }
     if settings.does(Part::Prefetch) {
         let server = programs.server("max-peak", &["--namespace", "max-peak"], None)?;

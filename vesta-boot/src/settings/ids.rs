@@ -33,7 +33,7 @@ section! {
         /// Clock of a layout in milliseconds: precise or coarse
         ///
         /// With `coarse` the time field may lag by a timer interrupt (1 to 10 ms) and never leads; an ID costs
-        /// half as much. Layouts of seconds are always that fast.
+        /// less. Layouts of seconds are always that fast.
         pub clock: ClockKind = "clock" "NAME" or "precise",
             choice(ClockKind::ALL.map(|kind| (kind.name(), kind)));
 
