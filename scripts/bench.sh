@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/bench.sh [all [--only PART,..] | compare | keep | PART] [ARGUMENT..]
+usage: scripts/bench.sh [[all] [--only PART,..] | compare | keep | PART] [ARGUMENT..]
 
   all        every part but static and peers, or those of --only; fails if a ratio differs from the one in
              docs/figures by a factor of more than 1.5; the default
@@ -155,6 +155,7 @@ results=$target/bench/$(git rev-parse --short=8 HEAD)
 export CRITERION_HOME=$results/criterion
 mkdir -p "$results"
 parts="questions numbers segments inproc capacity client python e2e"
+[ "${1:-}" != --only ] || set -- all "$@"
 part=${1:-all}
 if (($# > 0)); then shift; fi
 case $part in
