@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The figures of the benchmarks: kept in docs/figures, one file for each family of processors, and written from there
-into docs/inside/benchmarks.md and into the sentences of guides and READMEs that figures.toml lists.
+into docs/inside/benchmarks.md and into the sentences of guides and READMEs that figures.toml lists. Those of many
+processes, from docs/figures/scale.json, are in both pages of docs/operate/scale.md.
 
 usage: figures.py keep FOLDER CRITERION   takes in what a run of scripts/bench.sh left, and writes the documents
        figures.py compare FOLDER CRITERION  fails where a ratio of the run is another one than kept by more than 1.5 times
@@ -304,6 +305,52 @@ def guides():
     return {str(page.relative_to(ROOT)) for page in pages}
 
 
+STORES = {
+    "sqlite": "SQLite",
+    "pool_server": "pool server, SQLite",
+    "mysql": "MariaDB",
+    "postgres": "PostgreSQL",
+    "redis": "Redis",
+    "etcd": "etcd",
+    "zookeeper": "ZooKeeper",
+}
+HEADS = {
+    "docs/operate/scale.md": (
+        "store | a renewal | a start, empty block | a start, full block | memory of a connection",
+        "store | processes | renewals/s | cores in use | memory of connections | all at once: done after | state lost: done after | spread over | longest wait",
+        ("pool server, SQLite", "later"),
+    ),
+    "docs/zh-CN/operate/scale.md": (
+        "存储 | 一次续约 | 一次启动，空块 | 一次启动，满块 | 一个连接的内存",
+        "存储 | 进程 | 续约/s | 占用的核 | 连接的内存 | 同时启动：完成用时 | 状态丢失：完成用时 | 分散到 | 最长等待",
+        ("池服务器，SQLite", "更久"),
+    ),
+}
+
+
+def scale(heads):
+    """What processes cost a store: measured, and simulated (scripts/scale)."""
+    whole = json.loads((KEPT / "scale.json").read_text())
+    one, many, (pool_server, later) = heads
+    name = lambda store: pool_server if store == "pool_server" else STORES[store]
+    memory = lambda count: "–" if not count else f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB" if count >= 1e6 else f"{count / 1e3:,.0f} kB"
+    took = lambda run: "–" if run is None else f"{run['last']:,.0f} s" if run["last"] is not None else later
+    head = lambda text: [f"| {text} |", "|---" * (text.count("|") + 1) + "|"]
+    lines = head(one)
+    for store in STORES:
+        it = whole["costs"][store]
+        starts = [f"{milliseconds:,.1f} ms" for milliseconds in it.get("start_ms", ())] or ["–", "–"]
+        lines.append(f"| {name(store)} | {it['put'] / 1000:.2f} ms | {' | '.join(starts)} | {memory(it['connection'])} |")
+    lines += ["", *head(many)]
+    for store in STORES:
+        for size, it in whole["simulated"][store].items():
+            begins = [took(it[scenario]) if scenario in it else "–" for scenario in ("kept", "lost")]
+            spread = [f"{it['over']:,} s", f"{it['spread']['wait']:,.1f} s"] if "over" in it else ["–", "–"]
+            cells = [name(store), f"{int(size):,}", f"{it['renewals']:,}", f"{it['cores']:.2f}", memory(it["memory"]), *begins, *spread]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def documents():
     """Each page as it is, and as it is with the kept figures."""
     table, faults = tomllib.loads(QUOTES.read_text()), []
@@ -322,7 +369,12 @@ def documents():
             faults.append(f"no guide has the promise {promise}")
     for page, old in pages.items():
         try:
-            new, rest = quoted(old, [quote for quote in table["quote"] if quote["page"] == page])
+            text = old
+            if page in HEADS:
+                text, places = mark.subn(lambda it, heads=HEADS[page]: f"{it[1]}\n{scale(heads)}\n{it[2]}", old)
+                faults += [] if places else [f"{page} has no place for the figures"]
+            new, rest = quoted(text, [quote for quote in table["quote"] if quote["page"] == page])
+            rest = mark.sub("", rest)
             faults += [f"{page}: no quote writes {it}" for it in unbound(rest, table["promises"])]
             found.append((page, old, new))
         except LookupError as error:
