@@ -67,8 +67,8 @@ impl Straight {
             FieldOrder::MachineTimeSeq => Some(0),
             FieldOrder::TimeMachineSeq => None, // splits the position
         };
-        let exists = slots.iter().len() == 1 && shift.is_some();
         let clock = lease.ticks.cheap_clock();
+        let exists = slots.iter().len() == 1 && shift.is_some();
         Self {
             seconds: exists && clock.reads_seconds(),
             coarse: exists && clock.reads_coarse(),

@@ -7,6 +7,7 @@ use crate::{Row, row};
 pub(crate) const ADD: &str = "a bare fetch-add";
 pub(crate) const SECONDS: &str = "time() + compare-and-swap";
 pub(crate) const COARSE: &str = "coarse clock + compare-and-swap";
+pub(crate) const LOCK: &str = "time() + a parking_lot mutex";
 pub(crate) const CYCLES: &str = "cycle counter + compare-and-swap";
 
 /// Adds 1 by compare-and-swap, after reading a clock.
@@ -50,10 +51,17 @@ pub(crate) fn cycles() -> u64 {
 
 pub(crate) fn rows() -> Vec<Row> {
     let counter: &AtomicU64 = Box::leak(Box::default());
+    let guarded: &parking_lot::Mutex<u64> = Box::leak(Box::default());
     vec![
         row!(ADD, ADD, counter.fetch_add(1, Ordering::Relaxed)),
         swapping(SECONDS, seconds),
         swapping(COARSE, coarse),
         swapping(CYCLES, cycles),
+        row!(LOCK, LOCK, {
+            let shown = seconds();
+            let mut next = guarded.lock();
+            *next += 1;
+            shown << 20 | *next
+        }),
     ]
 }

@@ -14,7 +14,9 @@ use std::future::Future;
 use std::hint::black_box;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use vesta_intf::{FieldOrder, IdService, LayoutSpec, TimeUnit};
 use vesta_numbers::segment::{NewSegmentTag, Segment, SegmentService, SegmentStore as _};
@@ -56,13 +58,18 @@ fn layout(time_bits: u8, seq_bits: u8, machine_bits: u8, unit: TimeUnit) -> IdMe
     .expect("the layout adds up")
 }
 
-/// A service that lives as long as the benchmark.
+/// A service and its state directory.
+struct Embedded {
+    service: LocalIdService,
+    _folder: tempfile::TempDir,
+}
+
 fn embedded(
     layout: IdMeta,
     populator: PopulatorKind,
     clock: ClockKind,
     machines: usize,
-) -> &'static LocalIdService {
+) -> Embedded {
     let source = match machines {
         1 => MachineSource::Fixed(1),
         _ => MachineSource::Pool {
@@ -70,8 +77,7 @@ fn embedded(
             range: None,
         },
     };
-    let folder: &tempfile::TempDir =
-        Box::leak(Box::new(tempfile::tempdir().expect("a temporary folder")));
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let service = LocalIdService::builder()
         .namespace(vesta_testkit::namespace_of(folder.path()))
         .layout(layout)
@@ -82,7 +88,15 @@ fn embedded(
         .state_dir(folder.path())
         .build()
         .expect("a service");
-    Box::leak(Box::new(service))
+    Embedded {
+        service,
+        _folder: folder,
+    }
+}
+
+/// A service that lives as long as the benchmark.
+fn leaked(service: Embedded) -> &'static LocalIdService {
+    &Box::leak(Box::new(service)).service
 }
 
 type Measure = Box<dyn Fn(usize, Work) -> f64>;
@@ -124,6 +138,35 @@ macro_rules! row {
 }
 pub(crate) use row;
 
+/// A row of a service that `$make` builds. One thread alone gets a service that no other thread has used.
+macro_rules! of_service {
+    ($name:expr, $floor:expr, $make:expr, |$service:ident: $type:ty| $next:expr $(,)?) => {{
+        let make = $make;
+        let all = leaked(make());
+        let $service: $type = black_box(all);
+        let of_all = row!($name, $floor, $next);
+        let measure = of_all.measure;
+        Row {
+            measure: Box::new(move |threads, work| match threads {
+                1 => {
+                    let own = make();
+                    let $service: $type = black_box(&own.service);
+                    slices::measure(
+                        1,
+                        work,
+                        #[inline(always)]
+                        || $next,
+                    )
+                }
+                _ => measure(threads, work),
+            }),
+            name: of_all.name,
+            floor: of_all.floor,
+            one_in_a_thousand: of_all.one_in_a_thousand,
+        }
+    }};
+}
+
 const SECONDS: &str = "Vesta `atomic`, seconds";
 
 /// The output of a future that is ready at once, as a future of an ID nearly always is.
@@ -140,9 +183,6 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
 fn rows() -> Vec<Row> {
     use ClockKind::{Coarse, Precise};
     let mut rows = floors::rows();
-    let single = |name: String, floor, service: &'static LocalIdService| {
-        row!(name, floor, service.gen_id().expect("an ID"))
-    };
     for kind in [
         PopulatorKind::Atomic,
         PopulatorKind::Lock,
@@ -163,28 +203,52 @@ fn rows() -> Vec<Row> {
                 floors::COARSE,
             ),
         ] {
-            let service = embedded(layout, kind, clock, 1);
-            rows.push(single(
+            let floor = match (kind, floor) {
+                (PopulatorKind::Lock | PopulatorKind::Sync, floors::SECONDS) => floors::LOCK,
+                _ => floor,
+            };
+            rows.push(of_service!(
                 format!("Vesta `{}`, {what}", kind.name()),
                 floor,
-                service,
+                move || embedded(layout, kind, clock, 1),
+                |service: &LocalIdService| service.gen_id().expect("an ID"),
             ));
         }
     }
-    let four = embedded(four_machines(), PopulatorKind::Atomic, Precise, 4);
-    rows.push(single(format!("{SECONDS}, 4 machine IDs"), SECONDS, four));
-    let atomic = embedded(roomy_seconds(), PopulatorKind::Atomic, Precise, 1);
-    rows.push(row!(format!("{SECONDS}, `next`"), SECONDS, {
-        atomic.next::<u64>().expect("an ID")
-    }));
-    rows.push(row!(format!("{SECONDS}, async"), SECONDS, {
-        ready(atomic.gen_id_async()).expect("an ID")
-    }));
-    let shared: &'static dyn IdService = black_box(atomic);
+    let seconds = || embedded(roomy_seconds(), PopulatorKind::Atomic, Precise, 1);
+    let shared = leaked(seconds());
+    for _ in 0..16 {
+        let taken = std::thread::scope(|scope| scope.spawn(|| shared.gen_id()).join());
+        taken.expect("no panic").expect("an ID");
+    }
     rows.push(row!(
+        format!("{SECONDS}, after other threads"),
+        floors::SECONDS,
+        shared.gen_id().expect("an ID"),
+    ));
+    rows.push(of_service!(
+        format!("{SECONDS}, 4 machine IDs"),
+        SECONDS,
+        || embedded(four_machines(), PopulatorKind::Atomic, Precise, 4),
+        |service: &LocalIdService| service.gen_id().expect("an ID"),
+    ));
+    rows.push(of_service!(
+        format!("{SECONDS}, `next`"),
+        SECONDS,
+        seconds,
+        |service: &LocalIdService| service.next::<u64>().expect("an ID"),
+    ));
+    rows.push(of_service!(
+        format!("{SECONDS}, async"),
+        SECONDS,
+        seconds,
+        |service: &LocalIdService| ready(service.gen_id_async()).expect("an ID"),
+    ));
+    rows.push(of_service!(
         format!("{SECONDS}, `dyn IdService`"),
         SECONDS,
-        shared.gen_id().expect("an ID"),
+        seconds,
+        |service: &dyn IdService| service.gen_id().expect("an ID"),
     ));
     rows.extend(segments());
     rows.extend(peers::rows());
@@ -347,7 +411,7 @@ fn print_batches(rounds: usize, figures: &mut Figures) {
     const SIZES: [usize; 3] = [100, 1_000, 10_000];
     println!("\n| ns an ID of a batch | 100 IDs | 1,000 | 10,000 |\n|---|---|---|---|");
     for kind in PopulatorKind::ALL {
-        let service = embedded(roomy_seconds(), kind, ClockKind::Precise, 1);
+        let service = leaked(embedded(roomy_seconds(), kind, ClockKind::Precise, 1));
         let name = format!("Vesta `{}`", kind.name());
         print!("| {name} |");
         for size in SIZES {
@@ -372,6 +436,49 @@ fn print_batches(rounds: usize, figures: &mut Figures) {
     }
 }
 
+/// The first ID of a thread that takes the word away from another one, which takes IDs meanwhile.
+fn print_joining(figures: &mut Figures) {
+    const SERVICES: usize = 1000;
+    let mut times: Vec<_> = (0..SERVICES).map(|_| joining()).collect();
+    times.sort_unstable_by(f64::total_cmp);
+    println!(
+        "\n| first ID of a second thread, µs | median | one in 100 takes longer |\n|---|---|---|"
+    );
+    let (median, slow) = (times[SERVICES / 2], times[SERVICES - SERVICES / 100]);
+    println!("| nothing set | {median:.1} | {slow:.1} |");
+    let question = "The first ID of a second thread, µs";
+    figures.note(&format!("{question}: median"), "nothing set", median);
+    figures.note(
+        &format!("{question}: one in 100 takes longer"),
+        "nothing set",
+        slow,
+    );
+}
+
+#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn joining() -> f64 {
+    let service = LocalIdService::builder().layout(roomy_seconds());
+    let service = service.machine(MachineSource::Stateless(1)).build();
+    let service = service.expect("a service");
+    let (begun, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                black_box(service.gen_id().expect("an ID"));
+                begun.store(true, Ordering::Release);
+            }
+        });
+        while !begun.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        let begin = Instant::now();
+        black_box(service.gen_id().expect("an ID"));
+        let took = begin.elapsed();
+        over.store(true, Ordering::Relaxed);
+        took.as_secs_f64() * 1e6
+    })
+}
+
 fn main() {
     let (arguments, mut figures) = Figures::from_arguments();
     let rounds = arguments
@@ -394,6 +501,7 @@ fn main() {
     print_at_work(&rows, rounds, &mut figures);
     if wanted.is_none() {
         print_batches(rounds, &mut figures);
+        print_joining(&mut figures);
     }
     figures.write();
 }
