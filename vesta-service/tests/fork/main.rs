@@ -71,7 +71,7 @@ fn forked_child_issues_no_id_and_its_parent_continues() {
 
 /// The thread that alone uses the service may be in the middle of a call, and does not exist in the child.
 #[test]
-fn child_forked_beside_a_busy_thread_waits_for_nobody() {
+fn child_forked_beside_a_busy_thread_waits_for_no_thread() {
     let folder = tempfile::tempdir().unwrap();
     let service = fixed(1, folder.path()).build().unwrap();
     let over = AtomicBool::new(false);

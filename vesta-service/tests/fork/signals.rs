@@ -115,7 +115,7 @@ fn a_signal_handler_gets_an_id_of_its_own_or_is_refused() {
     service.close();
 }
 
-/// 2^32 IDs per second, so that nobody waits for the next one.
+/// 2^32 IDs per second, so that no call waits for the next one.
 fn roomy() -> IdMeta {
     let spec = *IdMeta::MAX_PEAK.spec();
     IdMeta::new(vesta_service::contract::LayoutSpec {

@@ -10,7 +10,7 @@ use super::{Populator, PopulatorKind};
 const END: u64 = 5_000;
 const WORDS: usize = 500;
 
-/// What one thread got of one word.
+/// The positions of one word that a thread got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Taken {
     count: u64,

@@ -46,7 +46,7 @@ fn make(populator: &Populator, calls: &[Call]) -> Taken {
     taken
 }
 
-/// Runs several threads with these calls on a word that nobody has used; returns how many positions each took.
+/// Runs several threads with these calls on a new word; returns how many positions each took.
 fn race(threads: &[&'static [Call]]) -> Vec<usize> {
     let populator = Arc::new(Populator::new(PopulatorKind::Atomic, FIRST));
     populator.word.touch();
