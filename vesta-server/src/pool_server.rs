@@ -18,14 +18,14 @@ use vesta_intf::grpc::kind_of;
 use vesta_intf::grpc::v1;
 use vesta_intf::grpc::v1::pool_service_server::PoolService as Protocol;
 use vesta_net::Requests;
-use vesta_service::lease::{Leases, Place, Put, Refusal, Secret, Seen, StoreError, StoreIdentity};
+use vesta_service::lease::{
+    AT_ONCE, Leases, Place, Put, Refusal, Secret, Seen, StoreError, StoreIdentity,
+};
 
 use crate::access;
 use crate::methods::{GET, LIST, OPEN, PUT};
 use work::{Work, paged};
 
-/// Maximum changes per request.
-const PUTS: usize = 128;
 /// Maximum request size in bytes: as many changes, each of two values of 16 KiB.
 pub(crate) const DECODE_LIMIT: usize = 5 << 20;
 
@@ -98,11 +98,11 @@ impl PoolServer {
         }
     }
 
-    /// Asks the store, on a thread that may block, and counts the call. `meant` is the identity of the store that the
-    /// caller means.
+    /// Asks the store, on a thread that may block, and counts the call, which is long if it reads a whole area. `meant` is the
+    /// identity of the store that the caller means.
     async fn ask<T: Send + 'static>(
         &self,
-        (method, caller): (usize, Caller),
+        (method, caller, is_long): (usize, Caller, bool),
         meant: Option<u64>,
         allowed: Result<(), Status>,
         ask: impl FnOnce(&Offered) -> Result<T, Failure> + Send + 'static,
@@ -111,7 +111,7 @@ impl PoolServer {
         let asked = async {
             let offered = self.offered()?;
             allowed?;
-            let asked = self.work.run(method == LIST, move || {
+            let asked = self.work.run(is_long, move || {
                 if let Some(meant) = meant {
                     let seen = offered.seen()?;
                     if meant != seen.identity.number {
@@ -262,7 +262,7 @@ impl Protocol for PoolServer {
             }
             may_tell
         });
-        self.ask((OPEN, caller), None, Ok(()), move |offered| {
+        self.ask((OPEN, caller, false), None, Ok(()), move |offered| {
             opened(offered, older)
         })
         .await
@@ -277,11 +277,24 @@ impl Protocol for PoolServer {
     ) -> Result<Response<Self::ListStream>, Status> {
         let caller = access::caller(&request);
         let connection = request.extensions().get::<Requests>().cloned();
-        let v1::ListEntriesRequest { area, identity } = request.into_inner();
-        let allowed = self.place(caller, &area).map(drop);
+        let v1::ListEntriesRequest {
+            area,
+            identity,
+            keys,
+        } = request.into_inner();
+        let allowed = self.place(caller, &area).and_then(|_| match keys.len() {
+            0..=AT_ONCE => Ok(()),
+            count => Err(Status::invalid_argument(format!(
+                "keys must be at most {AT_ONCE}, and they are {count}"
+            ))),
+        });
         let turn = self.work.turn(connection.unwrap_or_default()).await?;
-        let listed = self.ask((LIST, caller), Some(identity), allowed, move |offered| {
-            Ok(offered.store.list(&area)?)
+        let call = (LIST, caller, keys.is_empty());
+        let listed = self.ask(call, Some(identity), allowed, move |offered| {
+            Ok(match &*keys {
+                [] => offered.store.list(&area)?,
+                keys => offered.store.get_all(&area, keys)?,
+            })
         });
         let pages = paged(
             listed.await?,
@@ -302,9 +315,12 @@ impl Protocol for PoolServer {
             identity,
         } = request.into_inner();
         let allowed = self.place(caller, &area).map(drop);
-        let value = self.ask((GET, caller), Some(identity), allowed, move |offered| {
-            Ok(offered.store.get(&area, &key)?)
-        });
+        let value = self.ask(
+            (GET, caller, false),
+            Some(identity),
+            allowed,
+            move |offered| Ok(offered.store.get(&area, &key)?),
+        );
         Ok(Response::new(v1::GetEntryResponse {
             value: value.await?,
         }))
@@ -321,27 +337,32 @@ impl Protocol for PoolServer {
             identity,
         } = request.into_inner();
         let allowed = self.place(caller, &area).and_then(|_| match puts.len() {
-            1..=PUTS => Ok(()),
+            1..=AT_ONCE => Ok(()),
             count => Err(Status::invalid_argument(format!(
-                "puts must be 1 to {PUTS}, and they are {count}"
+                "puts must be 1 to {AT_ONCE}, and they are {count}"
             ))),
         });
         if let Err(status) = &allowed {
             self.refused(caller, reason_of(status.code()));
         }
-        let done = self.ask((PUT, caller), Some(identity), allowed, move |offered| {
-            let read = |put: v1::PutEntry| Put {
-                key: put.key,
-                old: put.old,
-                new: put.new,
-                secret: put
-                    .secret
-                    .and_then(|it| Secret::read(&it))
-                    .unwrap_or_default(),
-            };
-            let puts: Vec<_> = puts.into_iter().map(read).collect();
-            put(offered, &area, &puts)
-        });
+        let done = self.ask(
+            (PUT, caller, false),
+            Some(identity),
+            allowed,
+            move |offered| {
+                let read = |put: v1::PutEntry| Put {
+                    key: put.key,
+                    old: put.old,
+                    new: put.new,
+                    secret: put
+                        .secret
+                        .and_then(|it| Secret::read(&it))
+                        .unwrap_or_default(),
+                };
+                let puts: Vec<_> = puts.into_iter().map(read).collect();
+                put(offered, &area, &puts)
+            },
+        );
         Ok(Response::new(v1::PutEntriesResponse { done: done.await? }))
     }
 }

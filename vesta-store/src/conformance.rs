@@ -124,6 +124,7 @@ promises! { $
         a_put_over_another_value_changes_nothing
         of_concurrent_puts_exactly_one_takes_effect
         batched_puts_take_effect_one_by_one
+        entries_are_read_by_their_keys
         areas_do_not_touch_each_other
         values_of_16_kib_come_back
         an_acknowledged_put_outlives_a_restart;

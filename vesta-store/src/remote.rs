@@ -102,6 +102,14 @@ pub(crate) trait Kv: Client {
         key: &str,
     ) -> impl Future<Output = Result<Option<String>>> + Send;
 
+    /// As [`KvStore::get_all`], with at least one key.
+    fn get_all(
+        &self,
+        connection: &mut Self::Connection,
+        area: &str,
+        keys: &[String],
+    ) -> impl Future<Output = Result<Entries>> + Send;
+
     /// As [`KvStore::put_all`], with at least one put.
     fn put_all(
         &self,
@@ -294,6 +302,16 @@ impl<C: Kv> KvStore for Remote<C> {
         let (area, key) = (area.to_owned(), key.to_owned());
         self.ask(|client, connection| {
             Box::pin(async move { client.get(connection, &area, &key).await })
+        })
+    }
+
+    fn get_all(&self, area: &str, keys: &[String]) -> Result<Entries> {
+        if keys.is_empty() {
+            return Ok(Entries::new());
+        }
+        let (area, keys) = (area.to_owned(), keys.to_vec());
+        self.ask(|client, connection| {
+            Box::pin(async move { client.get_all(connection, &area, &keys).await })
         })
     }
 

@@ -112,6 +112,10 @@ impl KvStore for Metered {
         self.timed(Op::Read, |store| store.get(area, key))
     }
 
+    fn get_all(&self, area: &str, keys: &[String]) -> Result<Vec<(String, String)>, StoreError> {
+        self.timed(Op::Read, |store| store.get_all(area, keys))
+    }
+
     fn put_if(
         &self,
         area: &str,

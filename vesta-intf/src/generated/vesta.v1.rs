@@ -276,6 +276,9 @@ pub struct ListEntriesRequest {
     /// connection may have been opened again.
     #[prost(fixed64, tag = "2")]
     pub identity: u64,
+    /// Only the entries with these keys, at most 128; unset for all.
+    #[prost(string, repeated, tag = "3")]
+    pub keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListEntriesResponse {
@@ -1908,7 +1911,7 @@ pub mod pool_service_client {
             req.extensions_mut().insert(GrpcMethod::new("vesta.v1.PoolService", "Open"));
             self.inner.unary(req, path, codec).await
         }
-        /// All entries of an area, in messages of some entries each.
+        /// All entries of an area, or some, in messages of some entries each.
         pub async fn list(
             &mut self,
             request: impl tonic::IntoRequest<super::ListEntriesRequest>,
@@ -2005,7 +2008,7 @@ pub mod pool_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// All entries of an area, in messages of some entries each.
+        /// All entries of an area, or some, in messages of some entries each.
         async fn list(
             &self,
             request: tonic::Request<super::ListEntriesRequest>,

@@ -52,7 +52,16 @@ fn unread_lists_cost_little_memory_and_hold_up_no_other_caller() {
             let client = PoolServiceClient::new(connect().await.expect("a connection"));
             let list = || {
                 let (mut client, area) = (client.clone(), AREA.to_owned());
-                async move { client.list(v1::ListEntriesRequest { area, identity }).await }
+                async move {
+                    let keys = Vec::new();
+                    client
+                        .list(v1::ListEntriesRequest {
+                            area,
+                            identity,
+                            keys,
+                        })
+                        .await
+                }
             };
             let lists = (0..LISTS).map(|_| list());
             unread.push(lists.map(tokio::spawn).collect::<Vec<_>>());
@@ -76,6 +85,7 @@ fn unread_lists_cost_little_memory_and_hold_up_no_other_caller() {
         let list = v1::ListEntriesRequest {
             area: AREA.into(),
             identity,
+            keys: Vec::new(),
         };
         let mut pages = other.list(list).await.expect("its turn").into_inner();
         let mut read = 0;

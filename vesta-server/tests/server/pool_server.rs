@@ -171,6 +171,25 @@ fn a_namespace_that_is_not_offered_is_refused_by_name() {
 }
 
 #[test]
+fn a_member_reads_some_entries_and_at_most_128_at_once() {
+    let store = Arc::new(MemoryStore::new());
+    for key in ["1", "2"] {
+        assert!(
+            store
+                .put_if("segment/tags", key, None, key)
+                .expect("memory")
+        );
+    }
+    let server = offer(store, |_| ());
+    let member = open("", &[&server]);
+    let keys: Vec<_> = (2..=130).map(|key| key.to_string()).collect();
+    let read = member.get_all("segment/tags", &keys[..128]);
+    assert_eq!(read.expect("it answers"), [("2".into(), "2".into())]);
+    let said = refused(member.get_all("segment/tags", &keys));
+    assert!(said.contains("at most 128, and they are 129"), "{said}");
+}
+
+#[test]
 fn a_token_is_valid_for_its_scope_and_its_namespaces() {
     let server = offer(Arc::new(MemoryStore::new()), |config| {
         let token = |name, scopes| Token::of_text(name, name, scopes);
@@ -262,6 +281,7 @@ fn each_request_names_the_store_that_it_means() {
             let list = v1::ListEntriesRequest {
                 area: area.clone(),
                 identity,
+                keys: Vec::new(),
             };
             let get = v1::GetEntryRequest {
                 area: area.clone(),

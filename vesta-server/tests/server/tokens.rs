@@ -133,6 +133,7 @@ async fn all(channel: &Channel, header: Option<&'static str>) -> Vec<Code> {
                 .list(v1::ListEntriesRequest {
                     area: area.clone(),
                     identity: 0,
+                    keys: Vec::new(),
                 })
                 .await
                 .map(drop),

@@ -4,16 +4,11 @@ use std::collections::BTreeMap;
 
 use super::area::outcome;
 use super::history::ended;
-use super::kv::Put;
+use super::kv::{AT_ONCE, Put};
 use super::leases::{block_of, bucket};
 use super::state::{Answer, Write};
-use super::{Area, Cas, Entry, Leases, Marks, Secret, StoreError};
+use super::{Cas, Entry, Leases, Marks, Secret, StoreError};
 use crate::error::ask_store;
-
-/// Maximum number of changes per request, so that a request stays short.
-const AT_ONCE: usize = 128;
-/// Maximum number of entries that are read one by one; if more are needed, the whole area is read.
-const READ_ONE_BY_ONE: usize = 8;
 
 /// Change of one entry, and the indices of the writes that asked for it.
 struct Change {
@@ -123,12 +118,14 @@ impl Leases {
             ask_store(|| self.name_block(block))?;
         }
         let done = ask_store(|| area.store.put_all(&area.name, &puts))?;
-        let refused = puts
-            .iter()
-            .zip(&done)
-            .filter(|(_, done)| !**done)
-            .map(|(put, _)| &*put.key);
-        let mut current = current(&area, &refused.collect::<Vec<_>>())?;
+        let refused = puts.iter().zip(&done).filter(|(_, done)| !**done);
+        let refused: Vec<_> = refused.map(|(put, _)| put.key.clone()).collect();
+        let mut current: BTreeMap<_, _> = match &*refused {
+            [] => BTreeMap::new(),
+            keys => ask_store(|| area.store.get_all(&area.name, keys))?
+                .into_iter()
+                .collect(),
+        };
         let outcome = |(put, done): (Put, bool)| match done {
             true => Cas::Done,
             false => Cas::Conflict(current.remove(&put.key)),
@@ -168,20 +165,6 @@ impl Leases {
                 .transpose()
         })
     }
-}
-
-/// Reads the texts of some entries.
-fn current(area: &Area, keys: &[&str]) -> Result<BTreeMap<String, String>, StoreError> {
-    if keys.len() > READ_ONE_BY_ONE {
-        return Ok(ask_store(|| area.list())?.into_iter().collect());
-    }
-    let mut found = BTreeMap::new();
-    for key in keys {
-        if let Some(text) = ask_store(|| area.store.get(&area.name, key))? {
-            found.insert((*key).to_owned(), text);
-        }
-    }
-    Ok(found)
 }
 
 /// The same error for each change.

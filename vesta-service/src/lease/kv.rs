@@ -8,6 +8,9 @@ use vesta_intf::UnixMillis;
 
 use super::{Doubt, FilePlace, Secret, StoreError, Timing, Writer};
 
+/// Maximum number of entries per request, so that a request stays short.
+pub const AT_ONCE: usize = 128;
+
 /// Change of one entry, as in [`KvStore::put_if`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
@@ -60,6 +63,16 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError`] if the store does not answer.
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Those entries of an area that have one of these keys, at most 128, in any order and with as few requests as
+    /// the store allows; otherwise as [`list`](Self::list).
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn get_all(&self, area: &str, keys: &[String]) -> Result<Vec<(String, String)>, StoreError> {
+        let get = |key: &String| Ok(self.get(area, key)?.map(|value| (key.clone(), value)));
+        keys.iter().filter_map(|key| get(key).transpose()).collect()
+    }
 
     /// Puts a value in one atomic and durable step, if the entry still has the value `old`; `None` stands for
     /// no entry. If the entry has another value, returns `false` and changes nothing.

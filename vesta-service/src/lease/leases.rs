@@ -8,8 +8,8 @@
 //!  block/orders/3   births-48    marks of the machine IDs 3,072 to 3,135
 //!                   3075         record of machine ID 3,075
 //! ```
-//! A claim reads one block of 1,024 machine IDs, however many the namespace has. The first block lies in the
-//! namespace's own area, each other one in a separate area.
+//! The first block of 1,024 machine IDs lies in the namespace's own area, each other one in a separate area. A claim
+//! reads a part of a block, however many machine IDs the namespace has and however many of them are in use.
 
 mod snapshot;
 
@@ -31,10 +31,10 @@ pub(super) const NAMESPACE: &str = "namespace";
 pub(super) const MARKS: &str = "births-";
 /// Key that names a block other than the first, once a machine ID of it was created.
 pub(super) const BLOCK_OF: &str = "block-";
-/// Number of machine IDs that a claim reads.
-const BLOCK: u64 = 1024;
+/// Number of machine IDs whose entries share an area.
+pub(super) const BLOCK: u64 = 1024;
 /// Number of machine IDs whose marks share an entry: few enough that first starts hardly contend.
-const BUCKET: u64 = 64;
+pub(super) const BUCKET: u64 = 64;
 
 /// Machine IDs of one namespace in a store.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@
 //!  ask.rs         questions, answers, outcomes
 //!  claiming.rs    the search: surveys, candidates, waits
 //!  candidates.rs  machine IDs to try, in order
-//!  waiting.rs     once none could be claimed: the next block, a wait, or the end
+//!  waiting.rs     once none could be claimed: the next part, a wait, or the end
 //!  round.rs       tries those of one survey
 //!  attempt.rs     one attempt: create, mark, claim, read the floor again
 //!  extending.rs   the lease after its claim: extend, release, fenced

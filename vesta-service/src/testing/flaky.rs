@@ -148,6 +148,13 @@ impl FlakyStore {
         self.weather.lock().meeting = Some(others);
     }
 
+    fn met(&self, entries: Vec<(String, String)>) -> Vec<(String, String)> {
+        if !entries.is_empty() {
+            self.meet();
+        }
+        entries
+    }
+
     /// Waits for the other participants, if that has not happened yet.
     pub fn meet(&self) {
         let meeting = self.weather.lock().meeting.take();
@@ -222,11 +229,12 @@ impl KvStore for FlakyStore {
 
     fn list(&self, area: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.reach()?;
-        let entries = self.inner.list(area)?;
-        if !entries.is_empty() {
-            self.meet();
-        }
-        Ok(entries)
+        Ok(self.met(self.inner.list(area)?))
+    }
+
+    fn get_all(&self, area: &str, keys: &[String]) -> Result<Vec<(String, String)>, StoreError> {
+        self.reach()?;
+        Ok(self.met(self.inner.get_all(area, keys)?))
     }
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {

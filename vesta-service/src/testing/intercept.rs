@@ -17,6 +17,8 @@ pub enum Request<'a> {
     List { area: &'a str },
     /// [`KvStore::get`]
     Get { area: &'a str, key: &'a str },
+    /// [`KvStore::get_all`]
+    GetAll { area: &'a str, keys: &'a [String] },
     /// [`KvStore::put_if`] and [`KvStore::put_all`]
     Put { area: &'a str, puts: &'a [Put] },
     /// [`KvStore::doubt`]
@@ -45,6 +47,7 @@ impl Request<'_> {
         Ok(match self {
             Self::List { area } => Answer::Entries(store.list(area)?),
             Self::Get { area, key } => Answer::Value(store.get(area, key)?),
+            Self::GetAll { area, keys } => Answer::Entries(store.get_all(area, keys)?),
             Self::Put {
                 area,
                 puts: [Put { key, old, new, .. }],
@@ -165,6 +168,10 @@ impl KvStore for Intercept {
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         self.ask(Request::Get { area, key }, only!(Value))
+    }
+
+    fn get_all(&self, area: &str, keys: &[String]) -> Result<Vec<(String, String)>, StoreError> {
+        self.ask(Request::GetAll { area, keys }, only!(Entries))
     }
 
     fn put_if(

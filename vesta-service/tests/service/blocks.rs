@@ -1,4 +1,4 @@
-//! Namespaces of many machine IDs: a claim reads one block of 1,024, and goes on while it finds none there.
+//! Namespaces of many machine IDs: a claim reads a part of them, and goes on while it finds none there.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -93,8 +93,25 @@ impl Fleet {
     }
 }
 
+/// Entries that a claim reads: the records of a part, its marks, and the namespace three times.
+const MOST: usize = 64 + 1 + 3;
+
+/// 61 % are in use, and no part is full.
 #[test]
-fn a_claim_reads_one_block_of_a_namespace_with_16_660_records() {
+fn a_claim_among_10_000_members_reads_one_part() {
+    let members = (0..10_000).map(|at| at * 6151 % 16_384);
+    let mut fleet = Fleet::new().held(members, SOON);
+    for _ in 0..20 {
+        fleet.folder = vesta_testkit::fast_folder(); // another host
+        fleet.read.store(0, Relaxed);
+        fleet.machine(0..=16_383);
+        let read = fleet.read.load(Relaxed);
+        assert!(read <= MOST, "{read} entries");
+    }
+}
+
+#[test]
+fn a_claim_leaps_over_full_parts_of_a_namespace_with_16_660_records() {
     let fleet = Fleet::new().held(0..16_660, SOON);
     for place in 0..4 {
         // The range's last blocks have room, and the search may begin there.
@@ -103,7 +120,7 @@ fn a_claim_reads_one_block_of_a_namespace_with_16_660_records() {
         let machine = fleet.machine(range.clone());
         assert!(machine >= 16_660 && range.contains(&machine), "{machine}");
         let read = fleet.read.load(Relaxed);
-        assert!(read <= 1_100, "{read} entries");
+        assert!(read <= 6 * MOST, "{read} entries");
     }
     let snapshot = leases(&fleet.memory).snapshot().expect("memory");
     assert!(snapshot.records.len() > 16_660);
@@ -139,6 +156,21 @@ fn a_host_finds_its_machine_id_in_its_block() {
     for _ in 0..3 {
         assert_eq!(fleet.machine(0..=1 << 20), first);
     }
+}
+
+/// A part is read for the machine ID that is claimed, and with it every record that this host remembers in its block.
+#[test]
+fn a_record_that_the_store_forgot_is_noticed_in_another_part() {
+    let fleet = Fleet::new();
+    let ranges = [0..=63, 960..=1023];
+    let [first, last] = ranges.map(|range| fleet.machine(range));
+    assert_eq!(fleet.machine(0..=1023), first, "both are known");
+    fleet.memory.delete("lease/default", &last.to_string());
+    let error = fleet.start(0..=1023, ClaimOrder::Stable).unwrap_err();
+    let BuildError::StoreRegressed { machine, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(machine, last);
 }
 
 /// One expired owner, and one within its grace in another block.

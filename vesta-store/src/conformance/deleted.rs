@@ -71,7 +71,10 @@ impl Deleted {
             }
             let mut answer = request.send(store)?;
             match (&mut answer, request) {
-                (Answer::Entries(entries), Request::List { area }) => {
+                (
+                    Answer::Entries(entries),
+                    Request::List { area } | Request::GetAll { area, .. },
+                ) => {
                     entries.retain(|(key, value)| !gone(area, key, value));
                 }
                 (Answer::Value(value), Request::Get { area, key }) => {

@@ -259,6 +259,31 @@ pub(super) fn an_acknowledged_put_outlives_a_restart(backend: &dyn Backend) {
     });
 }
 
+/// Absent entries are left out; no key stands for those that begin like it.
+pub(super) fn entries_are_read_by_their_keys(backend: &dyn Backend) {
+    with_store(backend, |_, store| {
+        let read = |area: &str, keys: &[&str]| {
+            let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
+            let mut entries = store.get_all(area, &keys).expect("the store answers");
+            entries.sort();
+            entries
+        };
+        assert_eq!(read(AREA, &["1", "2"]), [], "the area does not exist");
+        for (key, value) in [("1", "\u{e9}'\\"), ("10", "b"), ("births-0", "")] {
+            assert!(put(&*store, key, None, value));
+        }
+        assert_eq!(read(AREA, &[]), []);
+        let some = [entry("1", "\u{e9}'\\"), entry("births-0", "")];
+        assert_eq!(read(AREA, &["births-0", "1", "2", "births-1"]), some);
+        assert_eq!(read("serial/tags", &["1"]), [], "another area");
+        assert!(put(&*store, "1", Some("\u{e9}'\\"), "c"));
+        assert_eq!(read(AREA, &["1"]), [entry("1", "c")]);
+        let most: Vec<_> = (1..=128).map(|key| key.to_string()).collect();
+        let most: Vec<_> = most.iter().map(String::as_str).collect();
+        assert_eq!(read(AREA, &most), [entry("1", "c"), entry("10", "b")]);
+    });
+}
+
 /// Each put has its own answer, in its position: some take effect, some do not. Of concurrent puts on the same
 /// entry, only one takes effect.
 pub(super) fn batched_puts_take_effect_one_by_one(backend: &dyn Backend) {

@@ -19,6 +19,7 @@ enum Fault {
     ReadsThenWrites,
     ListsWhatBeginsSo,
     ListsNothing,
+    ReadsOneOnly,
     OneArea,
     CutsValues,
     AcknowledgesOnly,
@@ -45,6 +46,13 @@ fn broken(fault: Option<Fault>, store: Arc<MemoryStore>) -> Intercept {
                     entries.extend(store.list(&format!("{area}1"))?);
                 }
                 entries.retain(|_| !has(Fault::ListsNothing));
+                Ok(Answer::Entries(entries))
+            }
+            Request::GetAll { area, keys } => {
+                let mut entries = store.get_all(within(area), keys)?;
+                if has(Fault::ReadsOneOnly) {
+                    entries.truncate(1);
+                }
                 Ok(Answer::Entries(entries))
             }
             Request::Get { area, key } => {
@@ -160,14 +168,13 @@ fn each_fault_is_found_by_the_promises_that_it_breaks() {
             ],
         ),
         (Fault::ListsWhatBeginsSo, &["areas_do_not_touch_each_other"]),
-        (
-            Fault::ListsNothing,
-            &["a_restart_takes_its_own_machine_id_again"],
-        ),
+        (Fault::ListsNothing, &["areas_do_not_touch_each_other"]),
+        (Fault::ReadsOneOnly, &["entries_are_read_by_their_keys"]),
         (
             Fault::OneArea,
             &[
                 "areas_do_not_touch_each_other",
+                "entries_are_read_by_their_keys",
                 "namespaces_do_not_touch_each_other",
             ],
         ),

@@ -1,10 +1,10 @@
 //! Snapshot of a namespace: all entries of its areas, or of one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
-#[cfg(test)]
-use super::bucket;
-use super::{BLOCK_OF, BUCKET, Leases, MARKS, NAMESPACE, number};
+use super::{BLOCK_OF, BUCKET, Leases, MARKS, NAMESPACE, block_of, bucket, number};
+use crate::lease::kv::AT_ONCE;
 use crate::lease::{Marks, Namespace, Record, Standing, StoreError};
 
 /// Snapshot of a namespace. Entries are read one after another, so some may be a little newer than others.
@@ -82,18 +82,29 @@ impl Leases {
     /// [`StoreError`] if the store does not answer, the namespace does not exist, or an entry is
     /// damaged.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        let mut all = self.read_block(0)?;
+        let mut all = self.read_block(0, None)?;
         for block in std::mem::take(&mut all.further) {
-            let Read { records, marks, .. } = self.read_block(block)?;
+            let Read { records, marks, .. } = self.read_block(block, None)?;
             all.records.extend(records);
             all.marks.extend(marks);
         }
         self.snapshot_of(all)
     }
 
-    /// Reads the namespace and one block of its machine IDs.
-    pub(in crate::lease) fn snapshot_of_block(&self, block: u64) -> Result<Snapshot, StoreError> {
-        self.snapshot_of(self.read_block(block)?)
+    /// Reads the namespace and a bucket or a whole block of its machine IDs, and the records of `others` in that block.
+    pub(in crate::lease) fn snapshot_of_part(
+        &self,
+        machines: &RangeInclusive<u64>,
+        others: impl IntoIterator<Item = u64>,
+    ) -> Result<Snapshot, StoreError> {
+        let block = block_of(*machines.start());
+        let others = others.into_iter().filter(|it| block_of(*it) == block);
+        let wanted: BTreeSet<u64> = machines.clone().chain(others).collect();
+        let mut keys: Vec<_> = wanted.iter().map(u64::to_string).collect();
+        keys.push(bucket(*machines.start()));
+        keys.extend((block == 0).then(|| NAMESPACE.to_owned()));
+        let is_short = keys.len() <= AT_ONCE;
+        self.snapshot_of(self.read_block(block, is_short.then_some(&keys))?)
     }
 
     fn snapshot_of(&self, read: Read) -> Result<Snapshot, StoreError> {
@@ -119,7 +130,7 @@ impl Leases {
                 records,
                 marks,
                 ..
-            } = self.read_block(block)?;
+            } = self.read_block(block, None)?;
             let marked = || marks.values().flat_map(|marks| marks.births.keys());
             let is_gone = |machine: &u64| !records.contains_key(machine);
             if records.values().any(Record::was_ever_claimed) || marked().any(is_gone) {
@@ -130,9 +141,14 @@ impl Leases {
         Ok(true)
     }
 
-    fn read_block(&self, block: u64) -> Result<Read, StoreError> {
+    /// Reads these entries of a block, or all.
+    fn read_block(&self, block: u64, keys: Option<&Vec<String>>) -> Result<Read, StoreError> {
         let (area, mut read) = (self.block(block), Read::default());
-        for (key, text) in area.list()? {
+        let entries = match keys {
+            Some(keys) => area.store.get_all(&area.name, keys)?,
+            None => area.list()?,
+        };
+        for (key, text) in entries {
             if key == NAMESPACE && block == 0 {
                 read.namespace = Some(area.read(&key, &text)?);
             } else if let Some(further) = key.strip_prefix(BLOCK_OF).and_then(number) {

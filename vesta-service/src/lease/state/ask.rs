@@ -27,8 +27,8 @@ pub(crate) enum Ask {
     Namespace,
     /// Compare the store's clock with this host's.
     Clock,
-    /// Read a block of the namespace's machine IDs, and what this host remembers. The first survey of a search
-    /// names no block; [`Plan::home_block`](super::Plan::home_block) is read. If the namespace does not exist and is not remembered, it is
+    /// Read a part of the namespace's machine IDs, and what this host remembers. The first survey of a search
+    /// names no part; [`Plan::home_part`](super::Plan::home_part) is read. If the namespace does not exist and is not remembered, it is
     /// created.
     Survey(Option<u64>),
     /// Read the namespace itself, and whether the store may forget: a [`Look`] no older than [`DOUBT_CHECK`].
@@ -55,8 +55,9 @@ pub(crate) struct Findings {
     /// Doubt after which no machine ID was found to be claimed, in a server that took over from no other one: it
     /// reaches nothing.
     pub(crate) reaches_nothing: Option<Doubt>,
-    /// Block of machine IDs that was read.
-    pub(crate) block: u64,
+    /// Part of the machine IDs that was read.
+    pub(crate) part: u64,
+    /// Their records, and those of other machine IDs of the block that this host remembers.
     pub(crate) snapshot: Snapshot,
     /// Records that this host remembers, by machine ID.
     pub(crate) locals: BTreeMap<u64, Local>,

@@ -11,7 +11,7 @@ use crate::sequence::Rules;
 pub(in crate::lease) struct Survey<'a> {
     /// Machine IDs that were read.
     pub(in crate::lease) block: RangeInclusive<u64>,
-    /// Every record of the block.
+    /// Every record of them.
     pub(in crate::lease) records: &'a BTreeMap<u64, Record>,
     /// The same records, as seen by the previous survey.
     pub(in crate::lease) earlier: Option<&'a BTreeMap<u64, Record>>,
@@ -44,8 +44,8 @@ pub(in crate::lease) struct Candidate {
     pub(in crate::lease) in_grace: bool,
 }
 
-/// Unused machine IDs tried per survey. A try costs two small requests, another survey reads the whole
-/// block. Of 1,000 processes that start at once on an empty pool of 1,024, few need a second survey.
+/// Unused machine IDs tried per survey. A try costs two small requests, another survey reads
+/// the whole part. Of 1,000 processes that start at once on an empty pool of 1,024, few need a second survey.
 const UNUSED_AT_ONCE: usize = 16;
 
 impl Survey<'_> {
@@ -190,7 +190,7 @@ impl Survey<'_> {
 }
 
 /// Step that visits all of `count` slots.
-fn step(random: u64, count: u64) -> u64 {
+pub(super) fn step(random: u64, count: u64) -> u64 {
     let leads_through_all = |step: &u64| greatest_common_divisor(count, *step) == 1;
     (random % count..).find(leads_through_all).unwrap_or(1)
 }

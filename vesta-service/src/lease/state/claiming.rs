@@ -1,6 +1,6 @@
 //! Search for a machine ID: survey, choose, attempt, wait, survey again. Pure.
 //!
-//! A survey reads one block of the range. While nothing can be claimed, the search goes on to the next block.
+//! A survey reads one part of the range. While nothing can be claimed, the search goes on to the next part.
 //! Only once it has been through all of them, it waits and goes through them again: records that have not changed
 //! since then belong to expired owners.
 
@@ -15,9 +15,7 @@ use super::candidates::Survey;
 use super::round::{Left, Round};
 use super::{Action, Answer, Ask, CLAIM_AGAIN, Event, Findings, MAX_SKEW, Now, Plan};
 use crate::clock::ClockPair;
-use crate::lease::{
-    Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError, block_of, machines_of,
-};
+use crate::lease::{Amendment, BuildError, Choice, Doubt, Local, Namespace, StoreError, block_of};
 
 /// Time for which a start retries a store that does not answer, unless it waits for the store.
 pub(crate) const CLAIM_TIMEOUT: Duration = Duration::from_secs(30);
@@ -42,17 +40,17 @@ pub(in crate::lease) struct Claiming {
     clock: Option<ClockPair>,
     /// Survey whose namespace lacks facts, and the facts, which are written first.
     unwritten: Option<Box<(Arc<Findings>, Amendment)>>,
-    /// The block to survey, unless this is the first survey.
-    pub(super) block: Option<u64>,
-    /// Number of blocks without a candidate that could be claimed, since the search last went through all.
+    /// The part to survey, unless this is the first survey.
+    pub(super) part: Option<u64>,
+    /// Number of parts without a candidate that could be claimed, since the search last went through all.
     pub(super) passed: u64,
-    /// Reasons of those blocks to go on, or to end.
+    /// Reasons of those parts to go on, or to end.
     pub(super) left: Left,
-    /// Surveys that the records are compared with, by block, each with a moment of the monotonic clock after it.
+    /// Surveys that the records are compared with, by part, each with a moment of the monotonic clock after it.
     /// While the process stands by, the record of its machine ID is kept current, and the moment is that at which
     /// it was first seen as it is.
     pub(super) earlier: BTreeMap<u64, (Arc<Findings>, Duration)>,
-    /// True while owners within their grace may be replaced, if the range has several blocks: once none of
+    /// True while owners within their grace may be replaced, if the range has several parts: once none of
     /// these had any other candidate.
     pub(super) grace: bool,
     /// True while another process holds the machine ID, and its record is read periodically.
@@ -74,7 +72,7 @@ impl Claiming {
             compared: false,
             clock: None,
             unwritten: None,
-            block: None,
+            part: None,
             passed: 0,
             left: Left::default(),
             earlier: BTreeMap::new(),
@@ -110,7 +108,7 @@ impl Claiming {
         let Some(round) = &mut self.round else {
             return match plan.meta.tick_at(now.wall) {
                 Ok(_) if !self.compared => Action::Ask(Ask::Clock),
-                Ok(_) => Action::Ask(Ask::Survey(self.block)),
+                Ok(_) => Action::Ask(Ask::Survey(self.part)),
                 Err(error) => Action::Refused(BuildError::Time(error)),
             };
         };
@@ -124,7 +122,7 @@ impl Claiming {
     /// The process that holds the machine ID, for people.
     pub(in crate::lease) fn holder(&self, plan: &Plan) -> String {
         let range = plan.choice.range();
-        let earlier = self.earlier.get(&block_of(*range.start()));
+        let earlier = self.earlier.get(&plan.part_of(*range.start()));
         let record = earlier.and_then(|(earlier, _)| earlier.snapshot.records.get(range.start()));
         record.filter(|record| record.owner != 0).map_or_else(
             || "another process on this host".into(),
@@ -241,9 +239,10 @@ impl Claiming {
             plan.rules
                 .position(now.wall_tick + plan.ticks(Plan::distance(doubt, now.wall)))
         });
-        let machines = machines_of(findings.block);
+        let machines = plan.machines_of(findings.part);
         let remembered = locals.values().chain(own);
-        let mut inside = remembered.filter(|local| machines.contains(&local.machine));
+        let block = block_of(*machines.start());
+        let mut inside = remembered.filter(|local| block_of(local.machine) == block);
         let unknown = inside.find(|local| !local.is_known_to(snapshot, allowed));
         if let Some(local) = unknown {
             return Err(forgotten(plan, local));
@@ -268,11 +267,11 @@ impl Claiming {
             block: machines,
             earlier: self
                 .earlier
-                .get(&findings.block)
+                .get(&findings.part)
                 .map(|(earlier, _)| &earlier.snapshot.records),
             watched: self
                 .earlier
-                .get(&findings.block)
+                .get(&findings.part)
                 .map_or(Duration::ZERO, |(_, since)| {
                     now.monotonic.saturating_sub(*since)
                 }),
@@ -291,7 +290,7 @@ impl Claiming {
             random: now.number(),
             count: plan.count,
         };
-        let with_grace = self.grace || blocks(plan).1 == 1;
+        let with_grace = self.grace || plan.parts().1 == 1;
         let candidates = survey.candidates().into_iter();
         let queue = candidates
             .filter(|candidate| with_grace || !candidate.in_grace)
@@ -316,13 +315,6 @@ impl Claiming {
         }));
         Ok(())
     }
-}
-
-/// First block of a plan's range, and the number of its blocks.
-pub(super) fn blocks(plan: &Plan) -> (u64, u64) {
-    let range = plan.choice.range();
-    let [first, last] = [range.start(), range.end()].map(|machine| block_of(*machine));
-    (first, last - first + 1)
 }
 
 fn forgotten(plan: &Plan, local: &Local) -> BuildError {

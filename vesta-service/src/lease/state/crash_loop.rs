@@ -58,7 +58,7 @@ impl World {
             Ok(match ask {
                 Ask::Namespace => Answer::Namespace(leases.open(&META.fingerprint())?),
                 Ask::Clock => Answer::Clock(None),
-                Ask::Survey(_) => {
+                Ask::Survey(part) => {
                     let snapshot = match held {
                         Some(held) => held.clone(),
                         None => {
@@ -71,7 +71,7 @@ impl World {
                         server: None,
                         reaches_nothing: None,
                         doubt,
-                        block: 0,
+                        part: part.unwrap_or(0),
                         snapshot,
                         locals,
                         own,

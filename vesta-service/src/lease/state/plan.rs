@@ -1,6 +1,7 @@
 //! Plan of a claim: its target and its process. Pure.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use vesta_intf::{IdMeta, UnixMillis};
@@ -8,8 +9,9 @@ use vesta_intf::{IdMeta, UnixMillis};
 use super::Now;
 #[cfg(test)]
 use super::USUAL_DOUBTFUL_WINDOW;
+use super::candidates::step;
 use crate::lease::{
-    BuildError, Choice, ClaimOrder, Local, Namespace, Record, Standby, Timing, block_of,
+    BLOCK, BUCKET, BuildError, Choice, ClaimOrder, Local, Namespace, Record, Standby, Timing,
 };
 use crate::number::millis;
 use crate::sequence::{MAX_BORROW_MILLIS, Rules};
@@ -62,18 +64,55 @@ impl Plan {
         self.timing.renew_every * 3 / 2
     }
 
-    /// Block that a search reads first: that of a machine ID which this host remembers, or else the one that its
-    /// index falls into. So the hosts of a large namespace spread over its blocks.
-    pub(crate) fn home_block(&self, locals: &BTreeMap<u64, Local>) -> u64 {
+    /// Number of machine IDs that a search reads at a time. A search for one machine ID reads a bucket, so that it costs
+    /// the same in a pool of any size; one for several, or for the lowest, reads a block.
+    const fn part(&self) -> u64 {
+        match self.order {
+            ClaimOrder::Stable if self.count == 1 => BUCKET,
+            _ => BLOCK,
+        }
+    }
+
+    /// Part that a machine ID belongs to.
+    pub(crate) const fn part_of(&self, machine: u64) -> u64 {
+        machine / self.part()
+    }
+
+    /// Machine IDs of a part.
+    pub(crate) const fn machines_of(&self, part: u64) -> RangeInclusive<u64> {
+        let first = part.saturating_mul(self.part());
+        first..=first.saturating_add(self.part() - 1)
+    }
+
+    /// Part that a search reads first: that of a machine ID which this host remembers, or else the one that its
+    /// index falls into. So the hosts of a namespace spread over its parts.
+    pub(crate) fn home_part(&self, locals: &BTreeMap<u64, Local>) -> u64 {
         let range = self.choice.range();
         if let Some((machine, _)) = locals.range(range.clone()).next() {
-            return block_of(*machine);
+            return self.part_of(*machine);
         }
         let index = match self.order {
             ClaimOrder::Stable => self.start_at % (range.end() - range.start() + 1),
             ClaimOrder::Lowest => 0,
         };
-        block_of(range.start() + index)
+        self.part_of(range.start() + index)
+    }
+
+    /// First part of the range, and the number of its parts.
+    pub(super) fn parts(&self) -> (u64, u64) {
+        let range = self.choice.range();
+        let [first, last] = [range.start(), range.end()].map(|machine| self.part_of(*machine));
+        (first, last - first + 1)
+    }
+
+    /// The part to read after this one. A search for any machine ID leaps: adjacent parts are often full together.
+    pub(super) fn part_after(&self, part: u64) -> u64 {
+        let (first, count) = self.parts();
+        let leap = match self.order {
+            ClaimOrder::Stable => step(self.start_at / count, count),
+            ClaimOrder::Lowest => 1,
+        };
+        first + (part - first + leap) % count
     }
 
     /// Sample plan: a pool of this many machine IDs, with a layout that counts seconds.

@@ -14,7 +14,7 @@ use super::claiming::Claiming;
 use super::extending::Holding;
 use super::{Action, CLAIM_TIMEOUT, Findings, Machine, Now, Phase, Plan};
 use crate::clock::MAX_LEAD;
-use crate::lease::{BuildError, Choice, Record, block_of};
+use crate::lease::{BuildError, Choice, Record};
 use crate::wait::retry_pause;
 
 impl Plan {
@@ -104,10 +104,10 @@ impl Claiming {
     /// Reads the record of the machine ID periodically, from this survey on.
     pub(super) fn stand_by(&mut self, machine: u64, findings: Arc<Findings>, now: &Now) -> Action {
         let record_of = |findings: &Findings| findings.snapshot.records.get(&machine).cloned();
-        let known = self.earlier.get(&findings.block);
+        let known = self.earlier.get(&findings.part);
         if known.map(|(earlier, _)| record_of(earlier)) != Some(record_of(&findings)) {
             let seen = (findings.clone(), now.monotonic);
-            self.earlier.insert(findings.block, seen);
+            self.earlier.insert(findings.part, seen);
         }
         self.stands_by = true;
         self.deadline = now.monotonic.saturating_add(CLAIM_TIMEOUT);
@@ -120,7 +120,7 @@ impl Claiming {
         let Some(machine) = plan.stands_by_for() else {
             return;
         };
-        let Some((earlier, since)) = self.earlier.get_mut(&block_of(machine)) else {
+        let Some((earlier, since)) = self.earlier.get_mut(&plan.part_of(machine)) else {
             return;
         };
         if earlier.snapshot.records.get(&machine) != found.as_ref() {

@@ -1,4 +1,4 @@
-//! A round in which no candidate could be claimed: the next block, a wait, or the end of the search. Pure.
+//! A round in which no candidate could be claimed: the next part, a wait, or the end of the search. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use vesta_intf::{UnixMillis, plain};
 
 use super::attempt::ROLLBACK_LEAD;
-use super::claiming::{CLAIM_TIMEOUT, Claiming, blocks};
+use super::claiming::{CLAIM_TIMEOUT, Claiming};
 use super::round::Left;
 use super::{Action, Findings, Now, Plan};
 use crate::lease::{BuildError, Choice, Record};
@@ -41,11 +41,11 @@ impl Claiming {
         let in_use_here = round.in_use_here;
         let findings = round.findings;
         self.left = self.left.and(round.left);
-        let (first, blocks) = blocks(plan);
+        let parts = plan.parts().1;
         // An expired owner counts as gone only if its record also stays unchanged while it is
         // watched, measured by this process's own clock.
         let watch = watch_of(plan, &findings.snapshot.records);
-        let earlier = self.earlier.get(&findings.block);
+        let earlier = self.earlier.get(&findings.part);
         let since = earlier.map(|(_, since)| *since);
         let left_of = |since: Duration| watch.saturating_sub(now.monotonic.saturating_sub(since));
         let watched = since.is_some_and(|since| left_of(since).is_zero());
@@ -55,17 +55,17 @@ impl Claiming {
         };
         let earlier = earlier.filter(|_| watched);
         let unchanged = earlier.map(|(earlier, _)| record_of(earlier) == record_of(&findings));
-        if since.is_none() || watched && (self.grace || blocks == 1) {
+        if since.is_none() || watched && (self.grace || parts == 1) {
             let seen = (findings.clone(), now.monotonic);
-            self.earlier.insert(findings.block, seen);
+            self.earlier.insert(findings.part, seen);
         }
         self.passed += 1;
-        self.block = Some(first + (findings.block - first + 1) % blocks);
-        if !timed_out && self.passed < blocks {
+        self.part = Some(plan.part_after(findings.part));
+        if !timed_out && self.passed < parts {
             return self.next(plan, now);
         }
         self.passed = 0;
-        if !timed_out && watched && !self.grace && blocks > 1 {
+        if !timed_out && watched && !self.grace && parts > 1 {
             self.grace = true;
             return self.next(plan, now);
         }
@@ -97,7 +97,7 @@ impl Claiming {
         if timed_out || !left.may_end {
             return Action::Refused(self.exhausted(plan, left, now));
         }
-        let since = self.earlier.get(&findings.block).map(|(_, since)| *since);
+        let since = self.earlier.get(&findings.part).map(|(_, since)| *since);
         let pause = since.map_or(watch, left_of);
         let free_from = left.free_from.and_then(|free| free.since(now.wall));
         let free_in =

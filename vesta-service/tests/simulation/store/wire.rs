@@ -190,6 +190,13 @@ impl KvStore for Wire {
         Ok(entries.into_iter().collect())
     }
 
+    /// One request, as stale as a list.
+    fn get_all(&self, area: &str, keys: &[String]) -> Result<Vec<(String, String)>, StoreError> {
+        let mut entries = self.list(area)?;
+        entries.retain(|(key, _)| keys.contains(key));
+        Ok(entries)
+    }
+
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         self.reach()?;
         if is_history(area) {

@@ -56,6 +56,23 @@ impl Kv for Etcd {
     }
 
     /// Concurrently, over one connection.
+    async fn get_all(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        keys: &[String],
+    ) -> Result<Entries> {
+        let get = |key: &String| {
+            let (mut connection, name, key) =
+                (connection.clone(), self.key(area, key), key.clone());
+            async move { Ok((key, self.current(&mut connection, &name).await?.0)) }
+        };
+        let found = try_join_all(keys.iter().map(get)).await?;
+        let there = |(key, value): (String, Option<String>)| Some((key, value?));
+        Ok(found.into_iter().filter_map(there).collect())
+    }
+
+    /// Concurrently, over one connection.
     async fn put_all(
         &self,
         connection: &mut Connection,

@@ -206,6 +206,20 @@ impl Dialect for Config {
         })
     }
 
+    async fn get_many(
+        &self,
+        connection: &mut MySqlConnection,
+        area: &str,
+        keys: &[String],
+    ) -> Result<Vec<MySqlRow>, sqlx::Error> {
+        let mut query = sqlx::query::<Driver>(AssertSqlSafe(kv::get_all(keys.len())));
+        query = query.bind(area.as_bytes().to_vec());
+        for key in keys {
+            query = query.bind(key.as_bytes().to_vec());
+        }
+        query.fetch_all(connection).await
+    }
+
     async fn put_many(
         &self,
         connection: &mut MySqlConnection,
@@ -237,12 +251,8 @@ impl Dialect for Config {
             return Ok(puts.iter().map(|put| put.key.clone()).collect());
         }
         // No two requests put the same value, so a row with our value was put by us.
-        let mut query = sqlx::query::<Driver>(AssertSqlSafe(kv::get_all(count)));
-        query = query.bind(area.as_bytes().to_vec());
-        for put in puts {
-            query = query.bind(put.key.as_bytes().to_vec());
-        }
-        let rows = query.fetch_all(connection).await?;
+        let keys: Vec<_> = puts.iter().map(|put| put.key.clone()).collect();
+        let rows = self.get_many(connection, area, &keys).await?;
         let found = rows.iter().map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
         let found = found.collect::<Result<BTreeMap<_, _>, sqlx::Error>>()?;
         let done = puts

@@ -26,6 +26,10 @@ impl Kv for PoolServer {
     }
 
     async fn list(&self, to: &mut Connection, area: &str) -> Result<Entries> {
+        self.get_all(to, area, &[]).await
+    }
+
+    async fn get_all(&self, to: &mut Connection, area: &str, keys: &[String]) -> Result<Entries> {
         let failed = |server: &str| {
             let server = server.to_owned();
             move |status| explain(&server, &status)
@@ -33,6 +37,7 @@ impl Kv for PoolServer {
         let request = self.request(ListEntriesRequest {
             area: area.into(),
             identity: self.identity(),
+            keys: keys.to_vec(),
         });
         let answer = to.client.list(request).await.map_err(failed(&to.server))?;
         let (mut pages, mut entries) = (answer.into_inner(), Vec::new());

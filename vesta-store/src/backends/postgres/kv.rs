@@ -60,6 +60,10 @@ pub(super) const LEAF: SegmentStatements = SegmentStatements {
     ),
 };
 
+/// area, names → name, value
+pub(super) const GET_ALL: &str =
+    "SELECT name, value FROM vesta_kv WHERE area = $1::bytea AND name = ANY ($2)";
+
 /// area, names, values → the names that did not exist
 pub(super) const INSERT_ALL: &str = "INSERT INTO vesta_kv (area, name, value) \
      SELECT $1::bytea, it.name, it.new FROM unnest($2::bytea[], $3::bytea[]) AS it (name, new) \

@@ -29,7 +29,7 @@ use super::sql::{
 use crate::SegmentTable;
 use crate::remote::Remote;
 pub(crate) use config::Config;
-use kv::{INSERT_ALL, INSPECT, REPLICATION, UPDATE_ALL, array, literal, whole};
+use kv::{GET_ALL, INSERT_ALL, INSPECT, REPLICATION, UPDATE_ALL, array, literal, whole};
 
 pub(crate) type Store = Remote<Sql<Config>>;
 pub(crate) type Segments = super::sql::Segments<Config>;
@@ -111,6 +111,17 @@ impl Dialect for Config {
             &values.iter().map(literal).collect::<Vec<_>>(),
         )
         .await
+    }
+
+    async fn get_many(
+        &self,
+        connection: &mut PgConnection,
+        area: &str,
+        keys: &[String],
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        let area = literal(&Value::Bytes(area.into()));
+        let keys = array(keys.iter().map(String::as_str));
+        Ok(self.send(connection, GET_ALL, &[area, keys]).await?.rows)
     }
 
     async fn put_many(

@@ -43,6 +43,25 @@ impl Kv for Redis {
             .transpose()
     }
 
+    async fn get_all(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        keys: &[String],
+    ) -> Result<Entries> {
+        let area = self.key(area);
+        let found: Vec<Option<Vec<u8>>> = self
+            .read(connection, &area, redis::cmd("HMGET").arg(&area).arg(keys))
+            .await?;
+        let there = keys.iter().zip(found);
+        let there = there.filter_map(|(key, value)| Some((key.clone(), value?)));
+        let entry = |(key, value)| {
+            let value = text(&format!("{key} of {area}"), value)?;
+            Ok((key, value))
+        };
+        there.map(entry).collect()
+    }
+
     async fn put_all(
         &self,
         connection: &mut Connection,

@@ -65,6 +65,14 @@ pub(crate) trait Dialect:
         values: &[Value],
     ) -> impl Future<Output = Result<Answer<Self::Row>, sqlx::Error>> + Send;
 
+    /// Name and value of those entries of an area that have one of these keys.
+    fn get_many(
+        &self,
+        connection: &mut Self::Connection,
+        area: &str,
+        keys: &[String],
+    ) -> impl Future<Output = Result<Vec<Self::Row>, sqlx::Error>> + Send;
+
     /// Makes many changes with one statement; either all expect an entry, or none does. Changes are in
     /// key order, so that two such statements rarely wait for each other. Returns the keys whose changes
     /// took effect.

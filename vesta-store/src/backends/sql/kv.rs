@@ -6,12 +6,18 @@ use std::sync::atomic::Ordering;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{Doubt, Put, Writer};
 
-use super::dialect::{Cells as _, Dialect, Look, Value};
+use super::dialect::{Cells, Dialect, Look, Value};
 use super::{Sql, errors, explain, pause_before};
 use crate::remote::{Entries, Kv, Result};
 
 fn bytes<const N: usize>(texts: [&str; N]) -> [Value; N] {
     texts.map(|text| Value::Bytes(text.as_bytes().into()))
+}
+
+fn entries<R: Cells>(rows: &[R]) -> Result<Entries, sqlx::Error> {
+    rows.iter()
+        .map(|row| Ok((row.bytes(0)?, row.bytes(1)?)))
+        .collect()
 }
 
 impl<D: Dialect> Sql<D> {
@@ -33,11 +39,20 @@ impl<D: Dialect> Kv for Sql<D> {
         let found = self
             .run(connection, D::STATEMENTS.list, &bytes([area]))
             .await?;
-        let entries = found
-            .rows
-            .iter()
-            .map(|row| Ok((row.bytes(0)?, row.bytes(1)?)));
-        entries.collect::<Result<_, _>>().map_err(explain::<D>)
+        entries(&found.rows).map_err(explain::<D>)
+    }
+
+    async fn get_all(
+        &self,
+        connection: &mut D::Connection,
+        area: &str,
+        keys: &[String],
+    ) -> Result<Entries> {
+        if self.is_missing(connection).await? {
+            return Ok(Entries::default());
+        }
+        let found = self.dialect.get_many(connection, area, keys).await;
+        found.and_then(|rows| entries(&rows)).map_err(explain::<D>)
     }
 
     async fn get(

@@ -9,6 +9,7 @@ use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Timing};
 
 use super::{Database, file};
 
+const GET: &str = "SELECT value FROM vesta_kv WHERE area = ?1 AND name = ?2";
 const INSERT: &str = "INSERT INTO vesta_kv (area, name, value) VALUES (?1, ?2, ?3) \
      ON CONFLICT (area, name) DO NOTHING";
 const UPDATE: &str = "UPDATE vesta_kv SET value = ?3 WHERE area = ?1 AND name = ?2 AND value = ?4";
@@ -51,11 +52,25 @@ impl KvStore for Database {
 
     fn get(&self, area: &str, key: &str) -> Result<Option<String>, StoreError> {
         self.ask(|connection| {
-            let sql = "SELECT value FROM vesta_kv WHERE area = ?1 AND name = ?2";
-            let mut statement = connection.prepare(sql)?;
+            let mut statement = connection.prepare(GET)?;
             Ok(statement
                 .query_row([area, key], |row| row.get(0))
                 .optional()?)
+        })
+    }
+
+    fn get_all(&self, area: &str, keys: &[String]) -> Result<Vec<(String, String)>, StoreError> {
+        self.ask(|connection| {
+            let mut statement = connection.prepare(GET)?;
+            let get = |key: &String| {
+                let found = statement
+                    .query_row([area, key], |row| row.get(0))
+                    .optional();
+                found
+                    .map(|value| value.map(|value| (key.clone(), value)))
+                    .transpose()
+            };
+            Ok(keys.iter().filter_map(get).collect::<Result<_, _>>()?)
         })
     }
 

@@ -1,5 +1,7 @@
 //! Entries as znodes.
 
+use std::future::Future;
+
 use futures_util::future::try_join_all;
 use vesta_service::contract::UnixMillis;
 use vesta_service::lease::{Handover, Put};
@@ -15,15 +17,21 @@ impl Kv for Zookeeper {
 
     async fn list(&self, connection: &mut Connection, area: &str) -> Result<Entries> {
         let area = self.path(area);
-        let children = self
-            .children(&connection.session, &area)
-            .await?
-            .unwrap_or_default();
-        let entry = |(key, data, stat)| {
-            let value = value(&format!("{area}/{key}"), data, &stat)?;
-            Ok((key, value))
-        };
-        children.into_iter().map(entry).collect()
+        let children = self.children(&connection.session, &area).await?;
+        entries(&area, children.unwrap_or_default())
+    }
+
+    async fn get_all(
+        &self,
+        connection: &mut Connection,
+        area: &str,
+        keys: &[String],
+    ) -> Result<Entries> {
+        let (session, area) = (&connection.session, self.path(area));
+        let synced = session.sync(&area);
+        let found = self.data(session, &area, keys.to_vec());
+        synced.await.map_err(|error| self.explain(error))?;
+        entries(&area, found.await?)
     }
 
     async fn get(
@@ -137,19 +145,31 @@ impl Zookeeper {
             Err(Error::NoNode) => return Ok(None),
             names => names.map_err(|error| self.explain(error))?,
         };
-        // All requests are sent before the first reply is awaited.
+        self.data(session, path, names).await.map(Some)
+    }
+
+    /// Those of these children that exist. All requests are sent at the call, before the first reply is awaited.
+    fn data(
+        &self,
+        session: &Session,
+        path: &str,
+        names: Vec<String>,
+    ) -> impl Future<Output = Result<Children>> + Send {
         let sent = names
             .into_iter()
             .map(|name| (session.get_data(&format!("{path}/{name}")), name));
-        let mut children = Vec::new();
-        for (data, name) in sent.collect::<Vec<_>>() {
-            match data.await {
-                Ok((data, stat)) => children.push((name, data, stat)),
-                Err(Error::NoNode) => {} // deleted just now
-                Err(error) => return Err(self.explain(error)),
+        let sent = sent.collect::<Vec<_>>();
+        async move {
+            let mut children = Vec::new();
+            for (data, name) in sent {
+                match data.await {
+                    Ok((data, stat)) => children.push((name, data, stat)),
+                    Err(Error::NoNode) => {} // it does not exist, or no longer
+                    Err(error) => return Err(self.explain(error)),
+                }
             }
+            Ok(children)
         }
-        Ok(Some(children))
     }
 
     /// The value of an entry, and the version of its znode.
@@ -186,6 +206,14 @@ impl Zookeeper {
             }
         }
     }
+}
+
+fn entries(area: &str, children: Children) -> Result<Entries> {
+    let entry = |(key, data, stat)| {
+        let value = value(&format!("{area}/{key}"), data, &stat)?;
+        Ok((key, value))
+    };
+    children.into_iter().map(entry).collect()
 }
 
 fn value(path: &str, data: Vec<u8>, stat: &Stat) -> Result<String> {

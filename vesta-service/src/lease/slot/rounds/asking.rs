@@ -129,12 +129,12 @@ impl Rounds {
                         Ok(Answer::Clock(pair))
                     })
                 }),
-                Ask::Survey(block) => {
+                Ask::Survey(part) => {
                     driver.lock = None;
                     if let Some(place) = driver.place {
                         self.host.give_up(place); // unlocks the file, so that the survey finds it
                     }
-                    surveys.entry(block).or_default().push(number);
+                    surveys.entry(part).or_default().push(number);
                     continue;
                 }
                 Ask::Record(machine) => {
@@ -146,13 +146,13 @@ impl Rounds {
             };
             answers.push((number, answer));
         }
-        for (block, numbers) in surveys {
+        for (part, numbers) in surveys {
             let (plan, host) = (self.drivers[numbers[0]].plan(), &mut self.host);
             // The reach of a doubt counts from the later clock.
             let theirs = self.said.clock.map(|pair| pair.latest(clock.monotonic()));
             let wall = clock.wall().max(theirs.unwrap_or_default());
             let now = clock.monotonic();
-            let answer = store.ask(|leases| survey(leases, plan, host, block, (now, wall)));
+            let answer = store.ask(|leases| survey(leases, plan, host, part, (now, wall)));
             if let Answer::Survey(_) = answer {
                 // At the start, a pool server may not have answered yet.
                 let usual = self.leases.store().usual_window();
@@ -240,7 +240,7 @@ fn survey(
     leases: &Leases,
     plan: &Plan,
     host: &mut HostState,
-    block: Option<u64>,
+    part: Option<u64>,
     (now, wall): (Duration, UnixMillis),
 ) -> Result<Answer, StoreError> {
     let Look {
@@ -278,14 +278,15 @@ fn survey(
     }
     let own = host.own(Some(namespace.uuid));
     let of = |(machine, local): (u64, Local)| (machine, local.of(namespace.uuid));
-    let locals = locals.into_iter().map(of).collect();
-    let block = block.unwrap_or_else(|| plan.home_block(&locals));
-    let snapshot = leases.snapshot_of_block(block)?;
+    let locals: BTreeMap<_, _> = locals.into_iter().map(of).collect();
+    let part = part.unwrap_or_else(|| plan.home_part(&locals));
+    let remembered = locals.values().chain(&own).map(|local| local.machine);
+    let snapshot = leases.snapshot_of_part(&plan.machines_of(part), remembered)?;
     Ok(Answer::Survey(Arc::new(Findings {
         doubt,
         server,
         reaches_nothing,
-        block,
+        part,
         snapshot,
         locals,
         own,
