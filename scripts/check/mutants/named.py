@@ -54,11 +54,39 @@ FAULTS = {
         "if self.left().is_zero() && self.is_sealed() {",
         f"{SERVICE} --test service cut_off::",
     ),
-    "grace-ends-in-the-first-block": (
+    "grace-ends-in-the-first-part": (
         "vesta-service/src/lease/state/claiming.rs",
         "with_grace || !candidate.in_grace",
         "with_grace || candidate.machine > 0",
         f"{SERVICE} --test service blocks::an_owner_within",
+    ),
+    "full-part-read-for-ever": (
+        "vesta-service/src/lease/state/plan.rs",
+        "first + (part - first + leap) % count",
+        "first + (part - first + leap * 0) % count",
+        f"{SERVICE} --test service blocks::a_full_block",
+    ),
+    "forgotten-record-of-another-part": (
+        "vesta-service/src/lease/state/claiming.rs",
+        "block_of(local.machine) == block)",
+        "machines.contains(&local.machine) && block < u64::MAX)",
+        f"{SERVICE} --test service blocks::a_record_that_the_store_forgot",
+    ),
+    "conflict-fails-the-group": (
+        "vesta-store/src/backends/sqlite/kv.rs",
+        """        Ok(changed == 1)
+    };
+    let mut done""",
+        """        (changed == 1).then_some(true).ok_or(rusqlite::Error::QueryReturnedNoRows)
+    };
+    let mut done""",
+        "cargo test --quiet -p vesta-store --all-features --lib sqlite::group",
+    ),
+    "unknown-outcome-taken-for-a-conflict": (
+        "vesta-store/src/backends/sqlite/group.rs",
+        "answer.map_err(Clone::clone)",
+        "Ok(answer.unwrap_or(vec![false]))",
+        "cargo test --quiet -p vesta-store --all-features --lib sqlite::group",
     ),
     "namespace-made-anew": (
         "vesta-service/src/lease/leases.rs",

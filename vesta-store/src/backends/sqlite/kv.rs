@@ -1,12 +1,14 @@
 //! Entries in the table `vesta_kv`.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
-use std::any::Any;
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+use vesta_service::lease::{FilePlace, KvStore, Put, Secret, StoreError, Timing};
 
-use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
-use vesta_service::lease::{FilePlace, KvStore, Put, StoreError, Timing};
-
+use super::errors::Failure;
+use super::group::Job;
 use super::{Database, file};
 
 const GET: &str = "SELECT value FROM vesta_kv WHERE area = ?1 AND name = ?2";
@@ -81,35 +83,21 @@ impl KvStore for Database {
         old: Option<&str>,
         new: &str,
     ) -> Result<bool, StoreError> {
-        self.options.check_put(area, key, old)?;
-        // One statement: it takes the write lock at once and commits by itself.
-        self.ask(|connection| {
-            let changed = match old {
-                None => connection.execute(INSERT, params![area, key, new])?,
-                Some(old) => connection.execute(UPDATE, params![area, key, new, old])?,
-            };
-            Ok(changed == 1)
-        })
+        let put = Put {
+            key: key.into(),
+            old: old.map(str::to_owned),
+            new: new.into(),
+            secret: Secret::default(),
+        };
+        Ok(self.put_all(area, &[put])? == [true])
     }
 
     fn put_all(&self, area: &str, puts: &[Put]) -> Result<Vec<bool>, StoreError> {
         for Put { key, old, .. } in puts {
             self.options.check_put(area, key, old.as_deref())?;
         }
-        self.ask(|connection| {
-            let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let (mut insert, mut update) = (all.prepare(INSERT)?, all.prepare(UPDATE)?);
-            let mut put = |Put { key, old, new, .. }: &Put| {
-                let changed = match old {
-                    None => insert.execute(params![area, key, new])?,
-                    Some(old) => update.execute(params![area, key, new, old])?,
-                };
-                Ok(changed == 1)
-            };
-            let done = puts.iter().map(&mut put).collect::<rusqlite::Result<_>>()?;
-            drop((insert, update));
-            all.commit()?;
-            Ok(done)
+        self.group.put(area, puts, |jobs| {
+            self.ask(|connection| write(connection, jobs))
         })
     }
 
@@ -125,4 +113,26 @@ impl KvStore for Database {
             Ok(Some(rows.collect::<Result<_, _>>()?))
         })
     }
+}
+
+/// Writes the changes of several callers in one transaction. A change whose entry is not as expected does not keep the
+/// others from taking effect.
+fn write(connection: &mut Connection, jobs: &[Arc<Job>]) -> Result<Vec<Vec<bool>>, Failure> {
+    let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (mut insert, mut update) = (all.prepare(INSERT)?, all.prepare(UPDATE)?);
+    let mut put = |area: &str, Put { key, old, new, .. }: &Put| {
+        let changed = match old {
+            None => insert.execute(params![area, key, new])?,
+            Some(old) => update.execute(params![area, key, new, old])?,
+        };
+        Ok(changed == 1)
+    };
+    let mut done = |Job { area, puts, .. }: &Job| puts.iter().map(|it| put(area, it)).collect();
+    let done = jobs
+        .iter()
+        .map(|job| done(job))
+        .collect::<rusqlite::Result<_>>()?;
+    drop((insert, update));
+    all.commit()?;
+    Ok(done)
 }

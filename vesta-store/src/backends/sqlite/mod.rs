@@ -6,6 +6,7 @@
 
 mod errors;
 mod file;
+mod group;
 mod kv;
 mod lock;
 mod worker_nodes;
@@ -21,6 +22,7 @@ use crate::options::not_prepared;
 use crate::{OpenError, Options, StoreUrl};
 use errors::Failure;
 use file::Identity;
+use group::Group;
 use lock::Locks;
 
 /// "VSTA"
@@ -40,6 +42,8 @@ pub(crate) struct Database {
     /// Absolute: the program may change its working folder.
     path: PathBuf,
     options: Options,
+    /// Changes that wait for the connection.
+    group: Group,
     state: Mutex<State>,
 }
 
@@ -63,12 +67,12 @@ impl Database {
         let path = std::path::absolute(&url.path)
             .map_err(|error| url.malformed(format!("the path is not usable: {error}")))?;
         let shown = format!("SQLite {}", url.path);
-        let (options, state) = (options.clone(), Mutex::default());
         let database = Self {
             shown,
             path,
-            options,
-            state,
+            options: options.clone(),
+            group: Group::default(),
+            state: Mutex::default(),
         };
         match database.first_connected() {
             Ok(()) => Ok(database),
