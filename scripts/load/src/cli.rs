@@ -62,6 +62,8 @@ pub(crate) enum Part {
     Cap,
     /// Single IDs beside callers of large batches
     Beside,
+    /// A pool server with many members: claims, renewals, members that hold, a start of all at once
+    Pool,
     /// From SIGTERM to the end of an idle server
     Stop,
     /// From the start of a program to its first ID
@@ -116,15 +118,15 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub(crate) round: Duration,
 
-    /// Rounds of idling, of prefetching and of single IDs beside batches, after one that does not count
+    /// Rounds of idling, of prefetching, of single IDs beside batches and of a pool server, after one that does not count
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) long_rounds: usize,
 
-    /// Length of a round of prefetching and of single IDs beside batches
+    /// Length of a round of prefetching, of single IDs beside batches and of renewals
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     pub(crate) batch_round: Duration,
 
-    /// Length of a round of idling, in which all idle servers run at once
+    /// Length of a round of idling, in which all idle servers run at once, and of members that hold
     #[arg(long, value_name = "SECONDS", default_value = "12", value_parser = seconds)]
     pub(crate) idle_round: Duration,
 

@@ -15,6 +15,7 @@ mod idle;
 mod load;
 mod meter;
 mod peer;
+mod pool;
 mod prefetch;
 mod proc;
 mod programs;

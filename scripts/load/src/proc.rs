@@ -42,6 +42,15 @@ pub(crate) fn voluntary_switches(pid: u32) -> Result<u64, Failure> {
     Ok(switches)
 }
 
+/// Memory of a process, in bytes.
+pub(crate) fn resident(pid: u32) -> Result<u64, Failure> {
+    let path = format!("/proc/{pid}/status");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kilobytes.ok_or_else(|| format!("{path}: no VmRSS"))? * 1024)
+}
+
 /// Bytes that a process has caused to be written to disk so far: each page that it dirtied.
 pub(crate) fn bytes_written(pid: u32) -> Result<u64, Failure> {
     let path = format!("/proc/{pid}/io");

@@ -57,6 +57,11 @@ impl Programs {
         })
     }
 
+    /// A file in the folder in which the programs run.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The bare server.
     pub(crate) fn bare(
         &self,

@@ -13,7 +13,7 @@ use crate::load::{Plan, Protocol, round};
 use crate::proc::Machine;
 use crate::programs::Programs;
 use crate::report::{Comparison, Results};
-use crate::{Failure, batches, beside, cap, idle, prefetch, start, stop, workers};
+use crate::{Failure, batches, beside, cap, idle, pool, prefetch, start, stop, workers};
 
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -108,6 +108,16 @@ async fn everything(settings: &Settings, results: &mut Results) -> Result<(), Fa
         results
             .tables
             .push(beside::measure(&programs, long_rounds, settings.batch_round).await?);
+    }
+    if settings.does(Part::Pool) {
+        tell("a pool server");
+        let (sizes, lengths) = (
+            pool::Sizes::of(settings.quick),
+            (settings.batch_round, settings.idle_round),
+        );
+        results
+            .tables
+            .push(pool::measure(&programs, sizes, long_rounds, lengths).await?);
     }
     if settings.does(Part::Stop) {
         tell("stops");

@@ -31,7 +31,7 @@ impl Secret {
     }
 
     /// The owner that it proves: neither none nor a foreign one.
-    pub(crate) fn owner(self) -> u128 {
+    pub fn owner(self) -> u128 {
         let [a, b, c, d, ..] = self.digest(b"owner").map(u128::from);
         (a << 96 | b << 64 | c << 32 | d).clamp(1, u128::MAX - 1)
     }
