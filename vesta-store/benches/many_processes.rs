@@ -94,6 +94,7 @@ impl Fleet {
         Arc::new(Intercept::new(self.store(folder), move |request, store| {
             let kind = match request {
                 Request::List { .. } => "list",
+                Request::GetAll { .. } => "get_all",
                 Request::Get { .. } => "get",
                 Request::Put { .. } => "put",
                 Request::Doubt => "doubt",
