@@ -1,9 +1,11 @@
 //! Group commit: changes that arrive while others are written follow together, in one transaction with one sync. A
-//! caller that is alone writes at once.
+//! caller that is alone writes at once. While many come one after another, each transaction waits a little for more.
 
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
+use vesta_service::clock::{Clock as _, SystemClock};
 use vesta_service::lease::{Put, StoreError};
 
 type Answer = Result<Vec<bool>, StoreError>;
@@ -27,6 +29,27 @@ struct State {
     waiting: Vec<Arc<Job>>,
     /// True while a caller writes its changes and those of others.
     is_writing: bool,
+    pace: Pace,
+}
+
+/// Spaces transactions that come one after another: most of a change's cost is that of its transaction.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Moment at which all transactions so far would be over if each took [`EACH`](Self::EACH).
+    over: Duration,
+}
+
+impl Pace {
+    const EACH: Duration = Duration::from_millis(5);
+    /// So many may come at once without a pause: more than a start needs.
+    const AT_ONCE: u32 = 16;
+
+    /// The pause before the next transaction, and counts that.
+    fn pause(&mut self, now: Duration) -> Duration {
+        let ahead = self.over.saturating_sub(now);
+        self.over = now + ahead + Self::EACH;
+        ahead.saturating_sub(Self::EACH * Self::AT_ONCE)
+    }
 }
 
 impl Group {
@@ -52,11 +75,16 @@ impl Group {
             return answer.clone();
         }
         state.is_writing = true;
+        let clock = SystemClock::new();
+        let pause = state.pace.pause(clock.monotonic());
+        drop(state);
+        if !pause.is_zero() {
+            clock.park(pause);
+        }
         let turn = Turn {
             group: self,
-            jobs: mem::take(&mut state.waiting),
+            jobs: mem::take(&mut self.state().waiting),
         };
-        drop(state);
         turn.answer(&write(&turn.jobs));
         own.answer.get().cloned().expect("it was in this turn")
     }

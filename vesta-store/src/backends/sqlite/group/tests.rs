@@ -144,3 +144,32 @@ fn a_panic_while_writing_ends_the_wait_of_all() {
         }
     });
 }
+
+#[test]
+fn transactions_pause_only_if_many_come_one_after_another() {
+    let millis = Duration::from_millis;
+    let mut pace = Pace::default();
+    for at in (0..100).map(|at| millis(at * 5)) {
+        assert_eq!(pace.pause(at), Duration::ZERO, "200 a second");
+    }
+    let mut pace = Pace::default();
+    let mut now = millis(7_000);
+    let pauses: Vec<_> = (0..20)
+        .map(|_| {
+            let pause = pace.pause(now);
+            now += pause + millis(1);
+            pause
+        })
+        .collect();
+    assert!(pauses[..17].iter().all(Duration::is_zero), "{pauses:?}");
+    for _ in 0..10 {
+        pace.pause(now);
+    }
+    let pause = pace.pause(now);
+    assert!(pause > millis(30), "{pause:?}");
+    assert_eq!(
+        pace.pause(now + millis(500)),
+        Duration::ZERO,
+        "they are over"
+    );
+}
