@@ -200,7 +200,7 @@ FAULTS = {
         "vesta-service/src/id/populator/word.rs",
         "if !is_own && !barrier::in_all_threads() {",
         "if !is_own && !barrier::exists() {",
-        f"{SERVICE} --lib joins",
+        LOOM,
     ),
     "busy-sole-user-not-waited-for": (
         "vesta-service/src/id/populator/word.rs",
