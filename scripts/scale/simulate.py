@@ -42,6 +42,7 @@ STORES = {  # the timing, and the cores that can serve requests
 }
 CLAIM_TIMEOUT, DOUBT_CHECK, FIRST_PAUSE, LONGEST_PAUSE, RESTART = 30, 40, 0.1, 1.0, 1.0
 BLOCK, BUCKET, UNUSED_AT_ONCE = 1024, 64, 16
+OTHERS = 2  # entries of a part that are no records: marks, and the namespace in the first one
 LOWEST_SPREAD, SPREADS = 90, 21  # percent
 ROUND_TRIP = 0.0005  # of the network, in seconds
 FLUSH = 900  # median of fdatasync where it was measured, in microseconds
@@ -108,7 +109,7 @@ class World:
         self.server, self.pool, self.scenario = Server(costs, cores or most, store == "sqlite", self.timeout), pool, scenario
         self.random = random.Random(f"{seed} {store} {processes} {scenario}")
         self.events, self.number, self.now = [], 0, 0.0
-        self.created, self.changed, self.entries = {}, {}, {}  # records, changes of marks, records of a block
+        self.created, self.changed, self.entries = {}, {}, {}  # records, changes of marks, entries of a part
         self.processes, self.started, self.waits, self.owners = processes, [], [], {}
         self.refused = self.failed = self.given_up = 0
         own = self.random.sample(range(pool), processes)
@@ -136,9 +137,9 @@ class World:
                 self.send(generator, *wanted)
         return self
 
-    def send(self, generator, kind, connects, block=0, effect=None):
+    def send(self, generator, kind, connects, part=0, effect=None):
         """Serves a request. Its effect takes place whether or not its caller still waits."""
-        done, durable = self.server.serve(self.now + ROUND_TRIP / 2, kind, self.entries.get(block, 0), connects)
+        done, durable = self.server.serve(self.now + ROUND_TRIP / 2, kind, self.entries.get(part, 0), connects)
         answer, answered = [True], durable + ROUND_TRIP / 2 - self.now
         if effect and done:
             self.after(done - self.now, None, lambda: answer.__setitem__(0, effect()))
@@ -152,8 +153,8 @@ class World:
         if machine in self.created:
             return False
         self.created[machine] = now
-        block = machine // BLOCK
-        self.entries[block] = self.entries.get(block, BLOCK // BUCKET + 1) + 1
+        part = machine // BUCKET
+        self.entries[part] = self.entries.get(part, OTHERS) + 1
         return True
 
     def mark(self, bucket, known):
@@ -184,10 +185,10 @@ class World:
         """A start: True once it has a machine ID, False if it gives up."""
         deadline, connects, outage, failures = self.now + CLAIM_TIMEOUT, True, None, 0
 
-        def ask(kind, block=0, effect=None, once=False):
+        def ask(kind, part=0, effect=None, once=False):
             nonlocal connects, outage, failures
             while True:
-                answer = yield kind, connects, block, effect
+                answer = yield kind, connects, part, effect
                 connects = not answer
                 if answer:
                     outage, failures = None, 0
@@ -200,19 +201,18 @@ class World:
                 if once:
                     return False
 
-        blocks = -(-self.pool // BLOCK)
         start = self.random.randrange(self.pool)
-        block = (own if self.scenario == "kept" else start) // BLOCK
+        part = (own if self.scenario == "kept" else start) // BUCKET
         if (yield from ask("now")) is None:
             return False
         while self.now < deadline:
             for kind in "get", "doubt", "list":
-                if (yield from ask(kind, block)) is None:
+                if (yield from ask(kind, part)) is None:
                     return False
             if self.scenario == "kept":
                 queue = [own]
             else:
-                queue = self.unused(block, start, self.now)
+                queue = self.unused(part, start, self.now)
             surveyed = self.now
             for machine in queue:
                 if self.scenario == "kept":
@@ -235,14 +235,14 @@ class World:
                     return False
                 self.owners.setdefault(machine, []).append(own)
                 return True
-            start = self.random.randrange(self.pool)  # contested: another survey; none unused: the next block
-            block = block if queue else (block + 1) % blocks
+            start = self.random.randrange(self.pool)  # contested: another survey; none unused: another part
+            part = part if queue else start // BUCKET
         return False
 
-    def unused(self, block, start, then):
-        """Machine IDs of a block that had no record then, as candidates.rs orders them: the first from a place that each
-        start draws, then others from anywhere in the block."""
-        first, count = block * BLOCK, min(BLOCK, self.pool - block * BLOCK)
+    def unused(self, part, start, then):
+        """Machine IDs of a part that had no record then, as candidates.rs orders them: the first from a place that each
+        start draws, then others from anywhere in the part."""
+        first, count = part * BUCKET, min(BUCKET, self.pool - part * BUCKET)
         is_free = lambda machine: self.created.get(machine, then + 1) > then
         around = ((start + at - first) % count + first for at in range(count))
         home = next(filter(is_free, around), None)
@@ -253,20 +253,23 @@ class World:
 
 
 def records_before(run):
-    """What a list returns on average: records of the block before, or, of a first start, of those made so far."""
+    """What a survey returns on average: entries of the part before, or, of a first start, of those made so far. Runs of
+    before a claim read a part have lists of the whole block."""
+    size, others = (BLOCK, BLOCK // BUCKET) if "list" in run["requests"] else (BUCKET, OTHERS)
     if "records" in run:
-        return run["records"] + BLOCK // BUCKET
-    part = 0.5 if run["which"] == "first" else 1 if run["keeps_state"] or run["pool"] == run["count"] else 1.5
-    return run["count"] * part / -(-run["pool"] // BLOCK) + BLOCK // BUCKET
+        return run["records"] * size / BLOCK + others
+    share = 0.5 if run["which"] == "first" else 1 if run["keeps_state"] or run["pool"] == run["count"] else 1.5
+    return run["count"] * share / -(-run["pool"] // size) + others
 
 
 def terms(units, run):
     """Of a measured run: CPU of its requests if they came one by one, its connections, the entries of its lists."""
     requests = run["requests"]
+    surveys = requests.get("list", 0) + requests.get("get_all", 0)
     return (
-        sum(requests.get(kind, 0) * units["get" if kind == "list" else kind] for kind in (*CHECK, "list", "put")),
+        sum(requests.get(kind, 0) * units[kind] for kind in (*CHECK, "put")) + surveys * units["get"],
         run["started"],
-        requests["list"] * records_before(run),
+        surveys * records_before(run),
     )
 
 
@@ -319,9 +322,14 @@ def steady(costs, store, processes):
 
 
 def claim(costs, records):
-    """In closed form: CPU of a start that takes its last machine ID again, in seconds, in a block with these records."""
-    requests = sum(costs[kind] for kind in (*CHECK, "get", "get", "put", "put"))  # a list costs a get, and its entries
+    """In closed form: CPU of a start that takes its last machine ID again, in seconds, from a part with so many entries."""
+    requests = sum(costs[kind] for kind in (*CHECK, "get", "get", "put", "put"))  # a survey costs a get, and its entries
     return (costs["busy"] * requests + costs["connect"] + costs["entry"] * records) / 1e6
+
+
+def starts(costs):
+    """Milliseconds of CPU of a start in an empty part, and in a full one."""
+    return [round(claim(costs, entries) * 1000, 1) for entries in (OTHERS, BUCKET + OTHERS)]
 
 
 def pool_of(processes):
@@ -357,7 +365,7 @@ def simulated(store, costs, processes):
     free = STORES[store][1] - cores * costs["busy"]  # what renewals leave
     if free <= 0:
         return found
-    over = next((it for it in SPREADS_OF_STARTS if processes * claim(costs, BLOCK) / free <= 0.7 * it), None)
+    over = next((it for it in SPREADS_OF_STARTS if processes * claim(costs, BUCKET + OTHERS) / free <= 0.7 * it), None)
     if not over:
         return found
     return found | {
@@ -389,7 +397,7 @@ def closed_forms(whole):
         yield f"{store}: cores in use", (idle.server.used - used) / lasts, cores, 0.05
         # Far apart, nothing waits: what is used is the sum of the starts.
         alone = World(store, costs, 100, 1024, "kept", 10.0).run()
-        claims = 100 * claim(costs, 100 + BLOCK // BUCKET + 1)
+        claims = sum(claim(costs, alone.entries[machine // BUCKET]) for machine in alone.created)
         yield f"{store}: CPU of 100 starts", alone.server.used - costs["busy"] * costs["put"] * (alone.server.counts["put"] - 200) / 1e6, claims, 0.05
 
 
@@ -432,7 +440,7 @@ def keep(files):
     for store, raw in raws.items():
         costs[store] = reduced(raw)
         if store != "sqlite":  # its members are one process here
-            costs[store]["start_ms"] = [round(claim(costs[store], records) * 1000, 1) for records in (0, BLOCK)]
+            costs[store]["start_ms"] = starts(costs[store])
         if run := raw.get("steady"):
             held.append({"store": store, "members": run["members"], "renewals": round(run["requests"]["put"] / run["took"], 2), "cores": round(run["cpu"] / run["took"], 4)})
         for run in runs_of(raw):
@@ -450,6 +458,8 @@ def main():
             whole = keep(files)
         case ["write"]:
             whole = json.loads(KEPT.read_text())
+            for costs in whole["costs"].values():
+                costs |= {"start_ms": starts(costs)} if "start_ms" in costs else {}
         case ["check"]:
             found = list(misses(json.loads(KEPT.read_text())))
             sys.exit("\n".join(found) if found else 0)

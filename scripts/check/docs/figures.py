@@ -316,12 +316,12 @@ STORES = {
 }
 HEADS = {
     "docs/operate/scale.md": (
-        "store | a renewal | a start, empty block | a start, full block | memory of a connection",
+        "store | a renewal | a start, empty part | a start, full part | memory of a connection",
         "store | processes | renewals/s | cores in use | memory of connections | all at once: done after | state lost: done after | spread over | longest wait",
         ("pool server, SQLite", "later"),
     ),
     "docs/zh-CN/operate/scale.md": (
-        "存储 | 一次续约 | 一次启动，空块 | 一次启动，满块 | 一个连接的内存",
+        "存储 | 一次续约 | 一次启动，空的部分 | 一次启动，满的部分 | 一个连接的内存",
         "存储 | 进程 | 续约/s | 占用的核 | 连接的内存 | 同时启动：完成用时 | 状态丢失：完成用时 | 分散到 | 最长等待",
         ("池服务器，SQLite", "更久"),
     ),

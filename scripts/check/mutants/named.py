@@ -217,7 +217,7 @@ FAULTS = {
         "            self.position.store(early + 1, Ordering::Relaxed);\n"
         "            return Ok(early);\n"
         "        }\n",
-        LOOM,
+        f"{SERVICE} --all-features --test fork signals::",
     ),
     "busy-cleared-before-the-position-is-written": (
         "vesta-service/src/id/populator/word.rs",

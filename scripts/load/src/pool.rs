@@ -242,7 +242,7 @@ fn seed(programs: &Programs, members: u64) -> Result<Vec<(u64, Record)>, Failure
     Ok(records)
 }
 
-/// A member of a host of its own, whose state is in the folder.
+/// A member on a separate host, with its state in the folder.
 fn member(
     address: SocketAddr,
     namespace: &str,
