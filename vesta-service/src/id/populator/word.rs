@@ -258,6 +258,11 @@ impl Word {
             .for_each(|busy| drop(busy.load(Ordering::Relaxed)));
     }
 
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn is_shared(&self) -> bool {
+        self.hands.0.load(Ordering::Relaxed) == SHARED
+    }
+
     #[cfg(test)]
     pub(super) fn position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)

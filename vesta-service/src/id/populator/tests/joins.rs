@@ -92,3 +92,15 @@ fn a_second_thread_joins_at_a_random_moment() {
     );
     assert!(shared > rounds * 50, "they met in {shared} words only");
 }
+
+/// As a task that moves between the threads of a runtime, or a pool whose threads come and go.
+#[test]
+fn a_word_is_handed_from_thread_to_thread_eight_times() {
+    let word = Populator::new(PopulatorKind::Atomic, 0);
+    for number in 0..20 {
+        let taken = std::thread::scope(|scope| scope.spawn(|| word.take_one(END, |at| at)).join());
+        assert_eq!(taken.expect("no panic"), Some(number));
+        let expected = number >= 8 || cfg!(not(target_os = "linux"));
+        assert_eq!(word.word.is_shared(), expected, "after {number}");
+    }
+}
