@@ -252,6 +252,8 @@ pub(crate) mod subject {
         }
 
         fn position(&self) -> u64 {
+            #[cfg(loom)]
+            self.word.touch();
             let word = match &self.guarded {
                 Guarded::Lock(word) => *lock(word),
                 Guarded::Sync(word) => *lock_standard(word),

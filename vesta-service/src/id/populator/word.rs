@@ -250,7 +250,7 @@ impl Word {
 
     /// Makes the primitives of a checker, which are made lazily.
     #[cfg(all(test, loom))]
-    fn touch(&self) {
+    pub(super) fn touch(&self) {
         self.position.load(Ordering::Relaxed);
         self.hands.0.load(Ordering::Relaxed);
         self.busy
