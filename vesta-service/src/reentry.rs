@@ -6,8 +6,10 @@ use std::cell::Cell;
 
 use vesta_intf::IdError;
 
-thread_local! {
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
+use crate::sync::per_thread;
+
+per_thread! {
+    static INSIDE: Cell<bool> = Cell::new(false);
 }
 
 /// The calling thread is inside a call, until this is dropped.
@@ -17,7 +19,7 @@ impl Inside {
     /// # Errors
     /// [`IdError::Reentered`] if it already is.
     pub(crate) fn enter() -> Result<Self, IdError> {
-        match INSIDE.replace(true) {
+        match INSIDE.with(|inside| inside.replace(true)) {
             true => Err(IdError::Reentered),
             false => Ok(Self(())),
         }
@@ -26,6 +28,6 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(false);
+        INSIDE.with(|inside| inside.set(false));
     }
 }
