@@ -9,11 +9,10 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use std::{fmt, fs};
 
-use vesta_service::contract::TimeUnit;
 use vesta_service::{Builder, IdError, IdMeta, LayoutSpec, LocalIdService, MachineSource};
 use vesta_testkit::figures::Figures;
 
@@ -155,7 +154,8 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let service = service(IdMeta::MAX_PEAK, WAYS[0].1, &folder);
     let bursts = (0..5).map(|_| {
-        sleep_until_a_second_begins(Duration::from_millis(1));
+        sleep_until_a_second_begins(Duration::ZERO);
+        std::thread::sleep(Duration::from_millis(1));
         let begin = Instant::now();
         (0..100_000).for_each(|_| assert!(service.gen_id().is_ok()));
         millis(begin.elapsed())
@@ -235,9 +235,14 @@ impl Seen {
     }
 }
 
+/// Phases of a run: its IDs count once every caller has had to wait.
+const WARM: u8 = 0;
+const COUNTS: u8 = 1;
+const STOP: u8 = 2;
+
 /// Calls of one caller. With `timed`, the clock is read after each.
 struct Caller<'a> {
-    stop: &'a AtomicBool,
+    phase: &'a AtomicU8,
     timed: bool,
     before: Instant,
     ids: u64,
@@ -246,9 +251,9 @@ struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    fn new(stop: &'a AtomicBool, timed: bool) -> Self {
+    fn new(phase: &'a AtomicU8, timed: bool) -> Self {
         Self {
-            stop,
+            phase,
             timed,
             before: Instant::now(),
             ids: 0,
@@ -261,69 +266,71 @@ impl<'a> Caller<'a> {
     fn goes_on(&mut self, result: Result<u64, IdError>) -> bool {
         /// Longer than any call without a wait.
         const WAITED: Duration = Duration::from_micros(20);
+        let phase = self.phase.load(Ordering::Relaxed);
+        let counts = u64::from(phase != WARM);
         match result {
-            Ok(_) => self.ids += 1,
-            Err(_) => self.errors += 1,
+            Ok(_) => self.ids += counts,
+            Err(_) => self.errors += counts,
         }
         if self.timed {
             let now = Instant::now();
             let took = now - std::mem::replace(&mut self.before, now);
-            self.waits.extend(Some(took).filter(|took| *took > WAITED));
+            let waited = Some(took).filter(|took| counts == 1 && *took > WAITED);
+            self.waits.extend(waited);
         }
-        !self.stop.load(Ordering::Relaxed)
+        phase != STOP
     }
 }
 
-/// Lets callers take IDs for whole seconds, so that a partial tick does not distort the count: from
-/// just after a second begins, when even lagging clocks show it, until just before another ends.
+/// Lets callers take IDs for whole seconds, from just before a second begins, when they have all that the second
+/// before had, until just before another one.
 fn run(service: &Arc<LocalIdService>, callers: Callers, period: Duration, timed: bool) -> Seen {
-    const MARGIN: Duration = Duration::from_millis(30);
-    let stop = Arc::new(AtomicBool::new(false));
-    sleep_until_a_second_begins(MARGIN);
-    let (start, cpu_before) = (Instant::now(), cpu());
-    let sleep = || std::thread::sleep((period - 2 * MARGIN).saturating_sub(start.elapsed()));
-    let all: Vec<(u64, u64, Vec<Duration>)> = match callers {
+    /// More than any clock lags.
+    const BEFORE: Duration = Duration::from_millis(30);
+    let phase = Arc::new(AtomicU8::new(WARM));
+    sleep_until_a_second_begins(Duration::ZERO);
+    let measure = || {
+        std::thread::sleep(Duration::from_secs(1));
+        sleep_until_a_second_begins(BEFORE);
+        let before = cpu();
+        phase.store(COUNTS, Ordering::Relaxed);
+        std::thread::sleep(period);
+        phase.store(STOP, Ordering::Relaxed);
+        cpu() - before
+    };
+    let (cpu, all): (Duration, Vec<(u64, u64, Vec<Duration>)>) = match callers {
         Callers::Threads(count) => std::thread::scope(|scope| {
             let one = || {
-                let mut caller = Caller::new(&stop, timed);
+                let mut caller = Caller::new(&phase, timed);
                 while caller.goes_on(service.gen_id()) {}
                 (caller.ids, caller.errors, caller.waits)
             };
             let workers: Vec<_> = (0..count).map(|_| scope.spawn(one)).collect();
-            sleep();
-            stop.store(true, Ordering::Relaxed);
+            let cpu = measure();
             let joined = workers.into_iter().map(|it| it.join().expect("no panic"));
-            joined.collect()
+            (cpu, joined.collect())
         }),
         Callers::Tasks(count) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().build();
             let runtime = runtime.expect("a runtime");
-            let one = |service: Arc<LocalIdService>, stop: Arc<AtomicBool>| async move {
-                let mut caller = Caller::new(&stop, timed);
+            let one = |service: Arc<LocalIdService>, phase: Arc<AtomicU8>| async move {
+                let mut caller = Caller::new(&phase, timed);
                 while caller.goes_on(service.gen_id_async().await) {}
                 (caller.ids, caller.errors, caller.waits)
             };
             let tasks: Vec<_> = (0..count)
-                .map(|_| runtime.spawn(one(service.clone(), stop.clone())))
+                .map(|_| runtime.spawn(one(service.clone(), phase.clone())))
                 .collect();
-            sleep();
-            stop.store(true, Ordering::Relaxed);
+            let cpu = measure();
             let joined = tasks
                 .into_iter()
                 .map(|it| runtime.block_on(it).expect("no panic"));
-            joined.collect()
+            (cpu, joined.collect())
         }
-    };
-    let cpu = cpu() - cpu_before;
-    // With a layout of seconds, all of each second counts, except, with pacing, what the end of the last one
-    // has; with the other layout, the margins are excluded.
-    let margins = match service.meta().spec().unit {
-        TimeUnit::Second => MARGIN.mul_f64(7.0 / 8.0),
-        _ => 2 * MARGIN,
     };
     let per_second = service.meta().capacity_per_second() as f64;
     let mut seen = Seen {
-        capacity: per_second * (period - margins).as_secs_f64(),
+        capacity: per_second * period.as_secs_f64(),
         cpu,
         ..Seen::default()
     };
@@ -337,12 +344,10 @@ fn run(service: &Arc<LocalIdService>, callers: Callers, period: Duration, timed:
     seen
 }
 
-/// Sleeps until a second begins, plus `and`.
-fn sleep_until_a_second_begins(and: Duration) {
-    let into_second = Duration::from_nanos(
-        std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |since| since.subsec_nanos().into()),
-    );
-    std::thread::sleep(Duration::from_secs(1).saturating_sub(into_second) + and);
+/// Sleeps until so long before a second begins.
+fn sleep_until_a_second_begins(before: Duration) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let since = now.map_or(Duration::ZERO, |since| since + before);
+    let into_second = Duration::from_nanos(since.subsec_nanos().into());
+    std::thread::sleep(Duration::from_secs(1) - into_second);
 }
