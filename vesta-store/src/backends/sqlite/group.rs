@@ -40,7 +40,7 @@ struct Pace {
 }
 
 impl Pace {
-    const EACH: Duration = Duration::from_millis(5);
+    const EACH: Duration = Duration::from_millis(10);
     /// So many may come at once without a pause: more than a start needs.
     const AT_ONCE: u32 = 16;
 

@@ -149,8 +149,8 @@ fn a_panic_while_writing_ends_the_wait_of_all() {
 fn transactions_pause_only_if_many_come_one_after_another() {
     let millis = Duration::from_millis;
     let mut pace = Pace::default();
-    for at in (0..100).map(|at| millis(at * 5)) {
-        assert_eq!(pace.pause(at), Duration::ZERO, "200 a second");
+    for at in (0..100).map(|at| millis(at * 10)) {
+        assert_eq!(pace.pause(at), Duration::ZERO, "100 a second");
     }
     let mut pace = Pace::default();
     let mut now = millis(7_000);
