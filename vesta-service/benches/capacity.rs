@@ -267,7 +267,7 @@ impl<'a> Caller<'a> {
         /// Longer than any call without a wait.
         const WAITED: Duration = Duration::from_micros(20);
         let phase = self.phase.load(Ordering::Relaxed);
-        let counts = u64::from(phase != WARM);
+        let counts = u64::from(phase == COUNTS);
         match result {
             Ok(_) => self.ids += counts,
             Err(_) => self.errors += counts,

@@ -33,22 +33,32 @@ pub fn cores() -> Vec<usize> {
 }
 
 /// Pins the calling thread to a core.
-fn pin(core: usize) {
+pub fn pin(core: usize) {
     let mut set = CpuSet::new();
     set.set(core);
     sched_setaffinity(None, &set).expect("a core of this process");
 }
 
 /// How often the calling thread gave up its core, and how long it waited for one.
-struct Disturbances(File);
+#[derive(Debug)]
+pub struct Disturbances(File);
+
+impl Default for Disturbances {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Disturbances {
-    fn new() -> Self {
+    /// Those of the calling thread.
+    #[must_use]
+    pub fn new() -> Self {
         Self(File::open("/proc/thread-self/schedstat").expect("statistics of the scheduler"))
     }
 
     /// Time spent waiting and number of turns, as text: it is only compared.
-    fn read(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn read(&self) -> Vec<u8> {
         let mut text = [0; 96];
         let length = self.0.read_at(&mut text, 0).expect("it can be read");
         let text = &text[..length];
