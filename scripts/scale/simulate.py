@@ -3,7 +3,7 @@
 rest is simulated here, event by event, with the durations of the sources. docs/figures/scale.json keeps both, and
 scripts/check/docs/figures.py writes the tables of docs/operate/scale.md from it.
 
-usage: simulate.py keep FILE…   takes in what measure.py printed, and simulates
+usage: simulate.py keep FILE…   takes in what measure.py printed of some stores, and simulates
        simulate.py write        simulates again
        simulate.py check        fails if a duration is no longer that of the sources, if the simulation misses a closed
                                 form or what was measured, does not notice a planted fault, or gives other figures for
@@ -426,6 +426,8 @@ def misses(whole):
         for what, found, wanted, within in ("renewals a second", run["renewals"], renewals, 0.05), ("cores in use", run["cores"], cores, 1.8):
             if abs(found / wanted - 1) > within:
                 yield f"{run['members']} members of {run['store']}: {found} {what} measured, {wanted:.3f} in closed form"
+    if whole["costs"]["pool_server"]["connection"] != of_many_connections():
+        yield "a connection of the pool server is not as measured with 10,000; run scripts/scale/simulate.py write"
     if not planted(whole["costs"]["redis"]):
         yield "a planted store that overwrites records is not noticed"
     for store, costs in whole["costs"].items():
@@ -433,23 +435,30 @@ def misses(whole):
             yield f"{store}: other figures for {SIZES[0]} processes than kept; run scripts/scale/simulate.py write"
 
 
+def of_many_connections():
+    """Bytes of a connection of a pool server that has 10,000. With the 400 of measure.py its threads weigh as much."""
+    intel = json.loads((KEPT.parent / "intel.json").read_text())
+    run = next(run for run in [intel, *intel["older"]] if "Pool server: value" in run["figures"])
+    return round(1000 * run["figures"]["Pool server: value"][": holding: server memory, kB each, members: 10000"])
+
+
 def keep(files):
-    raws, costs, measured, held = {}, {}, [], []
-    for file in files:
-        raws |= json.loads(pathlib.Path(file).read_text())
-    for store, raw in raws.items():
-        costs[store] = reduced(raw)
-        if store != "sqlite":  # its members are one process here
-            costs[store]["start_ms"] = starts(costs[store])
-        if run := raw.get("steady"):
-            held.append({"store": store, "members": run["members"], "renewals": round(run["requests"]["put"] / run["took"], 2), "cores": round(run["cpu"] / run["took"], 4)})
-        for run in runs_of(raw):
-            measured.append({"store": store, "starts": run["started"], "requests": run["requests"], "cpu": round(run["cpu"], 3), "predicted": round(predicted(costs[store], run), 3)})
+    """With the other stores as they were."""
+    whole = json.loads(KEPT.read_text())
     cpu = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
     git = ["git", "rev-parse", "--short=8", "HEAD"]
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    return {"machine": cpu[1] if cpu else "unknown", "date": today, "commit": commit, "costs": costs, "measured": measured, "steady": held}
+    for store, raw in [it for file in files for it in json.loads(pathlib.Path(file).read_text()).items()]:
+        costs = whole["costs"][store] = reduced(raw)
+        whole["of"][store] = {"machine": cpu[1] if cpu else "unknown", "date": today, "commit": commit}
+        for name in "measured", "steady":
+            whole[name] = [run for run in whole[name] if run["store"] != store]
+        if run := raw.get("steady"):
+            whole["steady"].append({"store": store, "members": run["members"], "renewals": round(run["requests"]["put"] / run["took"], 2), "cores": round(run["cpu"] / run["took"], 4)})
+        for run in runs_of(raw):
+            whole["measured"].append({"store": store, "starts": run["started"], "requests": run["requests"], "cpu": round(run["cpu"], 3), "predicted": round(predicted(costs, run), 3)})
+    return whole
 
 
 def main():
@@ -458,13 +467,15 @@ def main():
             whole = keep(files)
         case ["write"]:
             whole = json.loads(KEPT.read_text())
-            for costs in whole["costs"].values():
-                costs |= {"start_ms": starts(costs)} if "start_ms" in costs else {}
         case ["check"]:
             found = list(misses(json.loads(KEPT.read_text())))
             sys.exit("\n".join(found) if found else 0)
         case _:
             sys.exit(__doc__)
+    whole["costs"]["pool_server"]["connection"] = of_many_connections()
+    for store, costs in whole["costs"].items():
+        if store != "sqlite":  # its members are one process here
+            costs["start_ms"] = starts(costs)
     whole["simulated"] = {}
     for store, costs in whole["costs"].items():
         whole["simulated"][store] = {str(size): simulated(store, costs, size) for size in sizes(store)}
