@@ -176,6 +176,7 @@ def steady(store, count, seconds=45):
     """Members with the durations of the store, once all have started."""
     members = store.members(timing=())
     started = sum(store.cost(members, f"start {STEP}")["started"] for _ in range(0, count, STEP))
+    members.tell("hold 15")  # so that as many first renewals as last ones lie in the interval
     held = store.cost(members, f"hold {seconds}")
     members.crash()
     return {"members": started, **held}
