@@ -496,7 +496,7 @@ fn joining() -> Option<f64> {
     })
 }
 
-/// Works on this core, and tells whether it had that for itself.
+/// Works on this core. `true` if nothing else ran there meanwhile.
 fn undisturbed<T>(core: usize, work: impl FnOnce() -> T) -> (T, bool) {
     slices::pin(core);
     let disturbances = slices::Disturbances::new();
