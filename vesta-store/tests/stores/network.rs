@@ -89,8 +89,7 @@ impl World {
 
     /// The store's contents.
     fn record(&self) -> Record {
-        let answer = self.direct.read(&self.namespace, MACHINE);
-        answer.expect("the store answers").unwrap_or_default()
+        answered(|| self.direct.read(&self.namespace, MACHINE)).unwrap_or_default()
     }
 
     /// Sends the same change until its outcome is known. Checks whether it took effect.
