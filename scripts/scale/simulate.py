@@ -436,7 +436,7 @@ def misses(whole):
 
 
 def of_many_connections():
-    """Bytes of a connection of a pool server that has 10,000. With the 400 of measure.py its threads weigh as much."""
+    """Bytes of a connection of a pool server that has 10,000. Of measure.py's 400, its threads would be most."""
     intel = json.loads((KEPT.parent / "intel.json").read_text())
     run = next(run for run in [intel, *intel["older"]] if "Pool server: value" in run["figures"])
     return round(1000 * run["figures"]["Pool server: value"][": holding: server memory, kB each, members: 10000"])

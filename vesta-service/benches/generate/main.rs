@@ -479,7 +479,7 @@ fn joining() -> Option<f64> {
         while !begun.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        let (took, alone) = undisturbed(cores[0], || {
+        let (took, alone) = slices::on(cores[0], || {
             let begin = Instant::now();
             black_box(service.gen_id().expect("an ID"));
             begin.elapsed()
@@ -489,20 +489,11 @@ fn joining() -> Option<f64> {
     };
     let last = cores[cores.len() - 1];
     std::thread::scope(|scope| {
-        let owner = scope.spawn(|| undisturbed(last, owner));
+        let owner = scope.spawn(|| slices::on(last, owner));
         let (took, alone) = scope.spawn(joiner).join().expect("no panic");
         let ((), owner_alone) = owner.join().expect("no panic");
         (alone && owner_alone).then_some(took.as_secs_f64() * 1e6)
     })
-}
-
-/// Works on this core. `true` if nothing else ran there meanwhile.
-fn undisturbed<T>(core: usize, work: impl FnOnce() -> T) -> (T, bool) {
-    slices::pin(core);
-    let disturbances = slices::Disturbances::new();
-    let before = disturbances.read();
-    let done = work();
-    (done, disturbances.read() == before)
 }
 
 fn main() {

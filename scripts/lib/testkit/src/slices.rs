@@ -33,38 +33,37 @@ pub fn cores() -> Vec<usize> {
 }
 
 /// Pins the calling thread to a core.
-pub fn pin(core: usize) {
+fn pin(core: usize) {
     let mut set = CpuSet::new();
     set.set(core);
     sched_setaffinity(None, &set).expect("a core of this process");
 }
 
 /// How often the calling thread gave up its core, and how long it waited for one.
-#[derive(Debug)]
-pub struct Disturbances(File);
-
-impl Default for Disturbances {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+struct Disturbances(File);
 
 impl Disturbances {
-    /// Those of the calling thread.
-    #[must_use]
-    pub fn new() -> Self {
+    fn new() -> Self {
         Self(File::open("/proc/thread-self/schedstat").expect("statistics of the scheduler"))
     }
 
     /// Time spent waiting and number of turns, as text: it is only compared.
-    #[must_use]
-    pub fn read(&self) -> Vec<u8> {
+    fn read(&self) -> Vec<u8> {
         let mut text = [0; 96];
         let length = self.0.read_at(&mut text, 0).expect("it can be read");
         let text = &text[..length];
         let running = text.iter().position(|byte| *byte == b' ');
         text[running.unwrap_or(0)..].to_vec()
     }
+}
+
+/// Does work on this core, from now on the calling thread's. `true` if no other program disturbed it.
+pub fn on<T>(core: usize, work: impl FnOnce() -> T) -> (T, bool) {
+    pin(core);
+    let disturbances = Disturbances::new();
+    let before = disturbances.read();
+    let done = work();
+    (done, disturbances.read() == before)
 }
 
 /// Measurements of a thread in one slice.
